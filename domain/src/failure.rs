@@ -181,8 +181,10 @@ impl Failure {
         Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
     }
 
-    /// Creates the failure of content that the platform refused.
+    /// Creates the failure of content that was refused: by the platform with a 4xx status, or by Fanfare itself,
+    /// which counts as 400.
     pub fn rejected(status: u16, message: impl Into<String>) -> Self {
+        let status = if (400..500).contains(&status) { status } else { 400 };
         Self::new(ErrorCode::Rejected(status), message)
     }
 
@@ -202,8 +204,9 @@ impl Failure {
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
-    /// Creates the failure of a 5xx answer.
+    /// Creates the failure of a 5xx answer; any other status counts as 502.
     pub fn upstream(status: u16, message: impl Into<String>) -> Self {
+        let status = if (500..600).contains(&status) { status } else { 502 };
         Self::new(ErrorCode::Upstream(status), message)
     }
 
@@ -270,6 +273,20 @@ mod tests {
         }
         assert!("rejected_".parse::<ErrorCode>().is_err());
         assert!("upstream".parse::<ErrorCode>().is_err());
+    }
+
+    #[test]
+    fn a_code_has_a_status_of_its_kind() {
+        for status in 0..=999 {
+            let rejected = Failure::rejected(status, "m").code.to_string();
+            let digits = rejected.strip_prefix("rejected_4").expect("a status of 4xx");
+            assert!(digits.len() == 2 && digits.parse::<u8>().is_ok(), "{status}: {rejected}");
+            let upstream = Failure::upstream(status, "m").code.to_string();
+            let digits = upstream.strip_prefix("upstream_5").expect("a status of 5xx");
+            assert!(digits.len() == 2 && digits.parse::<u8>().is_ok(), "{status}: {upstream}");
+        }
+        assert_eq!(Failure::rejected(413, "m").code, ErrorCode::Rejected(413));
+        assert_eq!(Failure::upstream(503, "m").code, ErrorCode::Upstream(503));
     }
 
     #[test]

@@ -31,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
 
+/// Time that the relay has for its claimed messages when the process stops.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The services that a process runs, with their configuration.
 pub(crate) enum Role<'a> {
     /// API and relay.
@@ -291,31 +294,46 @@ impl Api {
     /// Serves until `stop`. Temporal may be down: messages wait in the outbox.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected));
+        let handover = CancellationToken::new();
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
-        relay.abort();
+        handover.cancel();
+        if tokio::time::timeout(HANDOVER_TIMEOUT, relay).await.is_err() {
+            warn!("Temporal is slow: some messages are sent when their lease has expired");
+        }
         Ok(())
     }
 }
 
-/// Connects to Temporal with retries, then runs the outbox relay and the sweeper.
-async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Client>>) {
-    let client = loop {
-        match connect(&temporal).await {
-            Ok(client) => break client,
-            Err(error) => {
-                warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying")
+/// Connects to Temporal with retries, then runs the outbox relay and the sweeper until `stop`.
+async fn relay(
+    db: Pool,
+    temporal: Temporal,
+    connected: watch::Sender<Option<Client>>,
+    stop: CancellationToken,
+) {
+    let connecting = async {
+        loop {
+            match connect(&temporal).await {
+                Ok(client) => break client,
+                Err(error) => {
+                    warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying");
+                }
             }
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
     };
+    let Some(client) = stop.run_until_cancelled(connecting).await else { return };
     connected.send_replace(Some(client.clone()));
     let time_scale = temporal.time_scale();
     let relay =
         Relay { db: db.clone(), temporal: client, queue: temporal.task_queue, time_scale, now: clock::now };
     let sweeper = Sweeper { db, time_scale };
-    tokio::join!(relay.run(), sweeper.run());
+    tokio::select! {
+        () = relay.run(stop) => {}
+        () = sweeper.run() => {}
+    }
 }

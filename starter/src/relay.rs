@@ -9,6 +9,7 @@
 //! signaled does not run, and is started where that makes sense), or refused (retried a few times, then
 //! parked with the error).
 
+use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorSource, Failure, Owner, PostId, TargetId, TimeScale,
@@ -28,6 +29,7 @@ use temporalio_client::{
     tonic::{Code, Status},
 };
 use temporalio_common::{HasWorkflowDefinition, SignalDefinition, search_attributes::SearchAttributes};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
     DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost, PublishTarget, RenewGrant,
@@ -67,15 +69,15 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Sends messages until the future is dropped. Messages claimed then are sent by another relay, or after
-    /// the next start, when their lease has expired.
-    pub fn run(self) -> BoxFuture<'static, ()> {
-        self.run_loop().boxed()
+    /// Sends messages until `stop`, and finishes those claimed by then. The messages of a relay that dies are sent
+    /// by another one, or after the next start, when their lease has expired.
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        self.run_loop(stop).boxed()
     }
 
-    async fn run_loop(self) {
+    async fn run_loop(self, stop: CancellationToken) {
         let mut listener = None;
-        loop {
+        while !stop.is_cancelled() {
             if listener.is_none() {
                 listener = self.listen().await;
             }
@@ -90,7 +92,8 @@ impl Relay {
                     None => std::future::pending().await,
                 }
             };
-            if let Ok(Err(error)) = tokio::time::timeout(POLL_INTERVAL, notified).await {
+            let notified = stop.run_until_cancelled(tokio::time::timeout(POLL_INTERVAL, notified));
+            if let Some(Ok(Err(error))) = notified.await {
                 warn!(%error, "The relay lost its connection to the database");
                 listener = None;
             }
@@ -116,7 +119,7 @@ impl Relay {
         let outcomes: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
                 let outcome = match &claimed.message {
-                    Ok(message) => self.send(message).await,
+                    Ok(message) => self.send(claimed.id, message).await,
                     Err(error) => Err(SendError::Unreadable(error.clone())),
                 };
                 (claimed, outcome)
@@ -159,7 +162,7 @@ impl Relay {
         Ok(is_full)
     }
 
-    async fn send(&self, message: &Message) -> Result<(), SendError> {
+    async fn send(&self, id: i64, message: &Message) -> Result<(), SendError> {
         let (temporal, time_scale) = (&self.temporal, self.time_scale);
         match message {
             Message::PublishPost(job) => self.publish(job).await,
@@ -178,11 +181,7 @@ impl Relay {
                         .await,
                 )
             }
-            Message::PostCanceled { post, .. } => {
-                // A workflow that has ended needs no cancellation.
-                let id = publish_post::id(*post);
-                self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await.map(|_| ())
-            }
+            Message::PostCanceled { post, owner } => self.cancel(id, *post, *owner).await,
             Message::RetryTarget { target, post, owner } => self.retry_now(*target, *post, *owner).await,
             Message::DeliverEvent(dispatch) => {
                 let options = options(
@@ -258,6 +257,23 @@ impl Relay {
     async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
         let input = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
         start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
+    }
+
+    /// Cancels a post's workflow.
+    async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
+        let id = publish_post::id(post);
+        if self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await? {
+            return Ok(());
+        }
+        // A workflow that has ended needs no cancellation. One that is yet to be started would wait until the
+        // time of a deleted post.
+        match outbox::starts_later(&self.db, message, owner.org, post).await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                Err(SendError::Unavailable(anyhow!("the message that starts the workflow comes first")))
+            }
+            Err(error) => Err(SendError::Unavailable(error.into())),
+        }
     }
 
     /// Signals a target's workflow. If it is gone, the post's workflow starts it again.

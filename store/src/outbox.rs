@@ -4,7 +4,7 @@
 //! delivers it to Temporal and deletes it. A relay that crashes holds its messages only until their lease
 //! ends, and delivering one twice does nothing, because workflow ids are fixed.
 
-use domain::{PostId, outbox::Message};
+use domain::{OrgId, PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
@@ -101,6 +101,22 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     .execute(db)
     .await?;
     Ok(())
+}
+
+/// Returns whether an older message that starts the workflow of a post is still to be sent.
+pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (
+             select from outbox
+             where org_id = $2 and id < $1 and parked_at is null and message->>'post' = $3
+               and message->>'type' in ('publish_post', 'post_changed')
+           ) as "exists!""#,
+        message,
+        org.0,
+        post.to_string()
+    )
+    .fetch_one(db)
+    .await
 }
 
 /// Parks a message that can't be delivered, for an operator to inspect.

@@ -2,7 +2,8 @@
 //!
 //! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
 //! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. A row is swept once a minute at most.
+//! does nothing if the workflow runs. A row is swept
+//! again only after a while.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -13,28 +14,34 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
 use uuid::Uuid;
 
-/// Shortest time between two sweeps of a row.
-const INTERVAL: Duration = Duration::from_secs(60);
-/// The same for a grant, whose workflow retries with growing intervals.
-const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
+/// Factor on the interval of a row for a grant, whose workflow retries with growing pauses.
+const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
 /// Part of a grant's lifetime after which it should have been renewed.
 const RENEWAL_DUE_AT: f64 = 0.8;
 
-/// Pushes a message for each row that is overdue by more than `grace`, up to `limit` rows of a kind. Returns
-/// the number of messages.
-pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usize> {
+/// Timing of sweeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Delay of a step after which its row is overdue.
+    pub grace: Duration,
+    /// Shortest time between two sweeps of a row.
+    pub row_interval: Duration,
+}
+
+/// Pushes a message for each overdue row, up to `limit` rows of a kind. Returns the number of messages.
+pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
-    let grace = grace.as_secs_f64();
+    let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
         let mut tx = db.begin().await?;
         let messages = match kind {
-            Kind::Posts => unpublished(&mut tx, grace, limit).await?,
-            Kind::Deliveries => undelivered(&mut tx, grace, limit).await?,
-            Kind::Imports => imports(&mut tx, grace, limit).await?,
-            Kind::Media => media(&mut tx, grace, limit).await?,
-            Kind::Disconnected => disconnected(&mut tx, grace, limit).await?,
-            Kind::Grants => grants(&mut tx, grace, limit).await?,
+            Kind::Posts => unpublished(&mut tx, grace, interval, limit).await?,
+            Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
+            Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
+            Kind::Media => media(&mut tx, grace, interval, limit).await?,
+            Kind::Disconnected => disconnected(&mut tx, grace, interval, limit).await?,
+            Kind::Grants => grants(&mut tx, grace, interval, limit).await?,
         };
         for message in &messages {
             outbox::push(&mut tx, message).await?;
@@ -59,7 +66,12 @@ enum Kind {
 }
 
 /// Returns messages for posts that are due, and for targets whose next step is.
-async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn unpublished(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select p.id from posts p
@@ -84,7 +96,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where id in (select id from overdue union select id from incomplete)
            returning id, org_id, mode as "mode: Parsed<Mode>""#,
         grace,
-        INTERVAL.as_secs_f64(),
+        interval,
         limit
     )
     .fetch_all(&mut *tx)
@@ -98,7 +110,12 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
 }
 
 /// Returns messages for overdue deliveries; those of one event in its first round share a message.
-async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn undelivered(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select id from deliveries
@@ -111,7 +128,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where d.id = o.id and e.id = d.event_id
            returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
         grace,
-        INTERVAL.as_secs_f64(),
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -135,7 +152,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
 }
 
 /// Returns messages for imports that have not ended.
-async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn imports(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from imports
@@ -147,7 +164,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
            where i.id = o.id and a.id = i.account_id
            returning i.id, i.account_id, i.org_id, i.mode as "mode: Parsed<Mode>", a.platform"#,
         grace,
-        INTERVAL.as_secs_f64(),
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -166,7 +183,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
 }
 
 /// Returns messages for media to download, inspect or discard.
-async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn media(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from media
@@ -179,7 +196,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
            returning m.id, m.org_id, m.mode as "mode: Parsed<Mode>", m.deleted_at is not null as "is_deleted!",
              m.status = 'uploaded' as "is_uploaded!""#,
         grace,
-        INTERVAL.as_secs_f64(),
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -199,7 +216,12 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
 }
 
 /// Returns messages for disconnected accounts with a stored grant.
-async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn disconnected(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with leaving as (
              select id from accounts
@@ -210,7 +232,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
            update accounts a set swept_at = now() from leaving l where a.id = l.id
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version"#,
         grace,
-        INTERVAL.as_secs_f64(),
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -231,7 +253,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
 }
 
 /// Returns messages for grants that should have been renewed.
-async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn grants(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with ending as (
              select id from accounts
@@ -244,7 +266,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
-        RENEWAL_INTERVAL.as_secs_f64(),
+        interval * RENEWAL_INTERVAL_FACTOR,
         limit,
         RENEWAL_DUE_AT
     )

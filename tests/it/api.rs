@@ -256,6 +256,26 @@ async fn another_owner_sees_nothing() {
 }
 
 #[tokio::test]
+async fn a_key_of_idempotency_is_of_one_organization_and_mode() {
+    let mut world = world().start().await;
+    let elsewhere = organizations::create(&world.db, "Elsewhere").await.unwrap();
+    let body = json!({ "content": "Once", "accounts": ["ada"], "is_draft": true, "external_ref": "order-7" });
+    let mut ids = HashSet::new();
+    let own = world.owner;
+    for owner in [own, Owner { mode: Mode::Live, ..own }, Owner { org: elsewhere, ..own }] {
+        world.key = key(&world, owner, &[Scope::All]).await;
+        world.owner = owner;
+        world.connect("x", "ada").await;
+        for expected in [StatusCode::CREATED, StatusCode::OK] {
+            let (status, post) = world.call(Method::POST, "/posts", Some(&body)).await;
+            assert_eq!(status, expected, "{owner:?}: {post}");
+            ids.insert(post["id"].to_string());
+        }
+    }
+    assert_eq!(ids.len(), 3, "each has its own post");
+}
+
+#[tokio::test]
 async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() {
     let world = world().start().await;
     world.connect("x", "ada").await;

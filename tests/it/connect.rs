@@ -766,7 +766,8 @@ async fn an_own_app_asks_exchanges_and_refreshes() {
 #[tokio::test]
 async fn a_plan_has_room_for_so_many_accounts() {
     let plans = json!([{ "key": "default", "name": "Small", "social_accounts": 2, "upgrade_url": "https://example.com/up" }]);
-    let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
+    let world = world().set("FANFARE_PLANS", &plans.to_string()).platforms(&["x", "bluesky", "facebook"]);
+    let world = world.start().await;
     let token = several(&world, "facebook", "ada,bob,eve").await;
     let (_, offered) = pending(&world, &token).await;
     let ids: Vec<_> =
@@ -834,7 +835,8 @@ async fn no_worker_no_login() {
 
 #[tokio::test]
 async fn what_somebody_logs_in_with_is_told_nowhere() {
-    let mut world = world().running(&[]).everywhere().start().await;
+    let mut world =
+        world().running(&[]).platforms(&["x", "google_business", "facebook", "bluesky"]).start().await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", Uuid::now_v7()));
     world.set("RUST_LOG", "debug,h2=info,hyper=info");
     world.log_to(&log);

@@ -282,7 +282,7 @@ async fn page(world: &World, post: &Value) -> String {
 /// Posts are edited at about the moment at which they are first attempted.
 #[tokio::test]
 async fn what_is_published_is_what_the_edit_was_told() {
-    const POSTS: usize = 100;
+    const POSTS: usize = 40;
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let limits = json!({ "limits": { "bluesky.requests": 1_000_000 } });
@@ -337,6 +337,12 @@ async fn editing_and_deleting_need_no_temporal() {
     world.run("api").await;
     let create = async |content: &str| world.post(json!({ "content": content, "accounts": ["ada"] })).await;
     let (edited, deleted) = (create("Before").await, create("Never").await);
+    // Nothing waits in Temporal for the time of a post that is no more, whatever is carried there first.
+    for number in 0..5 {
+        let body = json!({ "content": format!("Far {number}"), "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+        let far = world.post(body).await;
+        assert_eq!(world.call(Method::DELETE, &path(&far), None).await.0, StatusCode::OK);
+    }
     assert_eq!(patch(&world, &edited, json!({ "content": "After" })).await.0, StatusCode::OK);
     assert_eq!(world.call(Method::DELETE, &path(&deleted), None).await.0, StatusCode::OK);
     world.kill("api").await;

@@ -5,7 +5,7 @@ use ::media::{
     UploadError,
 };
 use domain::{MediaId, Mode, OrgId, Owner};
-use futures::{StreamExt, stream};
+use futures::stream;
 use std::{path::Path, time::Duration};
 use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
@@ -89,9 +89,10 @@ async fn bytes_that_come_too_slowly_are_not_kept() {
     let directory = tests::directory().join(Uuid::now_v7().to_string());
     let shelf = shelf(&directory);
     // Never silent for long, and it would never end.
-    let dripping = stream::repeat(()).then(|()| async {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        Ok(vec![0].into())
+    let pace = tokio::time::interval(Duration::from_millis(10));
+    let dripping = stream::unfold(pace, async |mut pace| {
+        pace.tick().await;
+        Some((Ok(vec![0].into()), pace))
     });
     let tempo = MinRate { idle_timeout: Duration::from_millis(100), bytes_per_second: 1 << 20 };
     let received = shelf.receive(&asset(), dripping, u64::MAX, &DeclaredFile::default(), tempo).await;

@@ -206,7 +206,7 @@ async fn a_platform_that_is_silent_is_asked_again() {
 
 #[tokio::test]
 async fn a_throttled_import_waits_until_its_account_leaves() {
-    let world = world().start().await;
+    let mut world = world().start().await;
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -237,6 +237,7 @@ async fn a_throttled_import_waits_until_its_account_leaves() {
     let failed = until(&world, &import, |_| true).await;
     assert_eq!(failed["error_message"], "the account was disconnected");
     begin(&world, &account, json!({})).await;
+    world.leave("ImportPosts", "until the window of the platform ends both wait, and then find their rows");
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! API keys over the API: shown once, never more than their maker, gone when they are gone.
 
 use crate::world;
-use chrono::{TimeDelta, Utc};
-use domain::{Mode, Owner, scope::Scope};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{Mode, OrgId, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::{keys, organizations};
-use tests::{World, now};
+use tests::{World, if_right, now, wait_until};
 
 /// Calls the API with any key.
 async fn call(world: &World, key: &str, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
@@ -244,15 +244,45 @@ async fn a_rotated_key_serves_through_its_grace_and_no_longer() {
     );
     assert!(!opens(&world, text(&first)).await);
 
+    // It ends by itself, at the time that it says.
+    let (status, brief) = rotate(&second, Some(json!({ "grace_seconds": 2 }))).await;
+    assert_eq!(status, 201, "{brief}");
+    let is_open = opens(&world, text(&second)).await;
+    let listed = world.get("/api-keys").await;
+    let old = listed["data"].as_array().unwrap().iter().find(|key| key["id"] == second["id"]).unwrap();
+    let end: DateTime<Utc> = old["expires_at"].as_str().unwrap().parse().unwrap();
+    assert!(is_open || Utc::now() >= end, "it serves until then");
+    let ended = async || if_right(opens(&world, text(&second)).await, |is_open| !is_open);
+    wait_until("the end of the grace", ended).await;
+    assert!(Utc::now() >= end && opens(&world, text(&brief)).await);
+
     // Without grace, however it is said, the old one ends at once; of several callers one succeeds.
-    let (status, third) = rotate(&second, None).await;
+    let (status, third) = rotate(&brief, None).await;
     assert_eq!(status, 201, "{third}");
-    assert!(!opens(&world, text(&second)).await && opens(&world, text(&third)).await);
+    assert!(!opens(&world, text(&brief)).await && opens(&world, text(&third)).await);
     let answers = join_all((0..8).map(|_| rotate(&third, Some(json!({ "grace_seconds": null }))))).await;
     let made: Vec<_> = answers.iter().filter(|(status, _)| *status == 201).collect();
     assert_eq!(made.len(), 1, "{answers:?}");
     assert!(answers.iter().all(|(status, _)| [201, 404, 409].contains(status)), "{answers:?}");
     assert!(!opens(&world, text(&third)).await && opens(&world, text(&made[0].1)).await);
+}
+
+#[tokio::test]
+async fn an_organization_is_printed_with_a_key_of_each_mode() {
+    let world = world().start().await;
+    let created = world.command(&["org", "create", "Acme"]).await;
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let printed = String::from_utf8(created.stdout).unwrap();
+    let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    let org: OrgId = value("organization").parse().unwrap();
+    let known = organizations::list(&world.db).await.unwrap();
+    assert!(known.iter().any(|known| known.id == org && known.name == "Acme"), "{printed}");
+    for (name, mode) in [("live key", "live"), ("test key", "test")] {
+        let (status, listed) = call(&world, value(name), Method::GET, "/api-keys", None).await;
+        let only = &listed["data"][0];
+        assert_eq!((status, &only["mode"], &only["scopes"]), (200, &json!(mode), &json!(["*"])), "{listed}");
+        assert!(value(name).starts_with(&format!("sk_{mode}_")), "{printed}");
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod creation;
 mod dashboard;
 mod dev;
 mod editing;
+mod events;
 mod fairness;
 mod files;
 mod hostile;

@@ -60,7 +60,7 @@ async fn a_failed_target_is_tried_again_at_once() {
 #[tokio::test]
 async fn a_look_that_comes_too_early_costs_no_attempt() {
     // X refuses after the fact: only when its lists have caught up can be said that nothing is live.
-    let world = world().pace(1.0).start().await;
+    let mut world = world().pace(1.0).start().await;
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Refused #sandbox-503", "accounts": ["ada"] })).await;
     failed(&world, &post).await;
@@ -69,16 +69,15 @@ async fn a_look_that_comes_too_early_costs_no_attempt() {
         // A conflict when the look has begun by itself in between.
         assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status), "{problem}");
         let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
-        loop {
-            let timeline = world.get(&timeline).await;
+        let has_failed = |timeline: &Value| {
             let entries = timeline["data"].as_array().unwrap();
-            if entries.iter().filter(|entry| entry["kind"] == "failure").count() > looks {
-                break;
-            }
-        }
+            entries.iter().filter(|entry| entry["kind"] == "failure").count() > looks
+        };
+        world.until_at(&timeline, "another failure", has_failed).await;
     }
     let target = &failed(&world, &post).await["targets"][0];
     assert_eq!(target["attempts"], 1, "{target:#}");
+    world.leave_post(&post, "it is tried ten times within hours");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-/// All tests of the workspace: the file each stands in, and its name.
+/// All tests of the workspace: the file or module that each stands in, and its name.
 fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
@@ -14,9 +14,17 @@ fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
             tests(&path, found);
         }
         let Some(file) = name.strip_suffix(".rs") else { continue };
+        // A module of several files goes by its directory.
+        let file = if file == "mod" { dir.file_name().unwrap().to_str().unwrap() } else { file };
         let source = std::fs::read_to_string(&path).unwrap();
-        let mut is_test = false;
+        let (mut is_test, mut is_case) = (false, false);
         for line in source.lines().map(str::trim) {
+            // The suites of the platforms list their cases.
+            is_case =
+                line.ends_with("cases![") || line.ends_with("singles![") || is_case && !line.starts_with(']');
+            if is_case && let Some(case) = line.strip_suffix(',') {
+                found.insert((file.to_owned(), case.to_owned()));
+            }
             is_test |=
                 line == "#[test]" || line.starts_with("#[tokio::test") || line.starts_with("#[sqlx::test");
             let named = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");

@@ -134,7 +134,7 @@ async fn the_api_serves_without_the_key_that_opens() {
 
 #[tokio::test]
 async fn keys_are_changed_while_everything_runs() {
-    let mut world = world().own().everywhere().start().await;
+    let mut world = world().own().platforms(&["x", "google_business", "youtube"]).start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });

@@ -12,7 +12,7 @@ use tests::{PATIENCE, World};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
+    time::{interval, timeout},
 };
 
 /// A raw connection to the API.
@@ -63,6 +63,20 @@ async fn begun(world: &World) -> TcpStream {
     stream
 }
 
+/// Time-outs as they are where no operator sets any.
+#[tokio::test]
+async fn clients_have_the_time_that_the_contract_gives_them() {
+    let world = world().start().await;
+    let help = world.command(&["api", "--help"]).await;
+    let help = String::from_utf8(help.stdout).unwrap();
+    for (variable, seconds) in
+        [("FANFARE_HEAD_TIMEOUT", 15), ("FANFARE_BODY_TIMEOUT", 30), ("FANFARE_IDLE_TIMEOUT", 75)]
+    {
+        let default = format!("[env: {variable}=] [default: {seconds}]");
+        assert!(help.contains(&default), "{default}: {help}");
+    }
+}
+
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[tokio::test]
@@ -79,8 +93,9 @@ async fn a_head_that_is_not_finished_closes_the_connection() {
     let (mut reading, mut writing) = slow.into_split();
     let dripping = tokio::spawn(async move {
         writing.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await.unwrap();
+        let mut pace = interval(Duration::from_millis(50));
         while writing.write_all(b"a").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            pace.tick().await;
         }
     });
     for stream in [&mut silent, &mut half, &mut later] {
@@ -89,6 +104,32 @@ async fn a_head_that_is_not_finished_closes_the_connection() {
     let mut bytes = Vec::new();
     let _ = timeout(PATIENCE, reading.read_to_end(&mut bytes)).await.expect("a slow head is no head");
     dripping.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_precedes_the_body_closes_no_connection() {
+    let world = world().start().await;
+    for (method, path, status) in [
+        ("POST", "/api/v1/social-accounts/pending/none/finalize", 404),
+        ("POST", "/api/v1/posts", 401),
+        ("GET", "/api/v1/posts", 401),
+        ("PUT", "/api/v1/posts", 405),
+    ] {
+        let mut stream = connection(&world).await;
+        let body = vec![b'['; 1 << 20];
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let told = answer(&mut stream).await;
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {told}");
+        stream.write_all(&body).await.unwrap();
+        stream.write_all(HEALTH).await.unwrap();
+        let told = answer(&mut stream).await;
+        assert!(told.contains("HTTP/1.1 200"), "{method} {path}: {told}");
+    }
 }
 
 #[tokio::test]
@@ -184,7 +225,9 @@ async fn without_file_descriptors_it_waits_and_does_not_spin() {
         streams.push(stream);
     }
     let before = cpu(pid);
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // The last one is not accepted before another goes.
+    let waiting = timeout(Duration::from_secs(3), streams.last_mut().unwrap().read_u8()).await;
+    assert!(waiting.is_err(), "{waiting:?}");
     let used = cpu(pid) - before;
     assert!(used < 75, "it used {used} hundredths of a second in 3 s of waiting");
     drop(streams);

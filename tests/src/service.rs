@@ -7,7 +7,7 @@
 use crate::{
     PATIENCE, now,
     runtime::RUNTIME,
-    shared::{database_url, shared},
+    shared::{database_url, directory, shared},
 };
 use futures::FutureExt;
 use sandbox::{Access, Address, Options, Sandbox};
@@ -58,7 +58,7 @@ impl Service {
         let sandbox = Address::new(sandbox, token.map(str::to_owned));
         let private = PrivateKey::generate();
         let port = free_port();
-        let files = std::env::temp_dir().join(format!("fanfare-media-{name}"));
+        let files = directory().join(format!("media-{name}"));
         let env = [
             ("DATABASE_URL", database_url.clone()),
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),

@@ -3,13 +3,18 @@
 //! They are found, fetched or built by the same code as `fanfare dev`'s, live in a directory of the
 //! run's own, and die with the test process.
 
+use crate::wait::wait_until;
 use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::unistd::{Uid, geteuid};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
 };
 use store::Pool;
 use tokio::{process::Command, sync::OnceCell};
@@ -86,41 +91,53 @@ pub async fn sql(db: &Pool, statements: &str) {
     sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
 }
 
-/// Runs Temporal's CLI as an operator would, and gives what it prints.
+/// Runs Temporal's CLI as an operator would, again where the server asks for that, and gives what it prints.
 pub async fn temporal(program: &str, args: &[&str]) -> String {
     let server = &shared(program).await.temporal_server;
-    let output = Command::new(&server.program)
-        .args(args)
-        .args(["--namespace", "default", "--address", &server.address])
-        .env_clear()
-        .env("HOME", directory())
-        .output()
-        .await
-        .expect("Temporal's CLI runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "temporal {args:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    wait_until("Temporal's CLI", async || {
+        let output = Command::new(&server.program)
+            .args(args)
+            .args(["--namespace", "default", "--address", &server.address])
+            .env_clear()
+            .env("HOME", directory())
+            .output()
+            .await
+            .expect("Temporal's CLI runs");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if errors.contains("Workflow is busy") {
+            return Err(errors);
+        }
+        assert!(output.status.success(), "temporal {args:?}: {errors}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    })
+    .await
 }
 
-/// A directory of this run, after removing those of runs that are over. Postgres's user must get into
-/// it, so it is not in root's home.
+/// A directory of this run.
 pub fn directory() -> PathBuf {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(make_directory);
+    DIRECTORY.clone()
+}
+
+/// Makes the directory, and has those of runs that are over removed meanwhile: they have tens of thousands of
+/// files. Postgres's user must get into it, so it is not in root's home.
+fn make_directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
-    std::fs::create_dir_all(&root).expect("a directory for tests");
-    if geteuid().is_root() {
-        std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o711)).expect("passable");
-    }
-    for entry in std::fs::read_dir(&root).expect("readable").flatten() {
-        let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-        if over {
-            // Another run may be removing it too.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
     let dir = root.join(std::process::id().to_string());
     std::fs::create_dir_all(&dir).expect("a directory for this run");
     if geteuid().is_root() {
-        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o711)).expect("passable");
+        for passable in [&root, &dir] {
+            std::fs::set_permissions(passable, std::fs::Permissions::from_mode(0o711)).expect("passable");
+        }
     }
+    thread::spawn(move || {
+        for entry in std::fs::read_dir(&root).expect("readable").flatten() {
+            let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+            if over {
+                // Another run may be removing it too.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    });
     dir
 }

@@ -106,7 +106,7 @@ impl WorldBuilder {
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
         let sandbox_url = service.sandbox.of(org);
         let temporal = format!("http://{}", shared(self.program).await.temporal);
-        let leftovers = Leftovers { database_url: service.database_url, temporal, org };
+        let leftovers = Leftovers { database_url: service.database_url, temporal, org, allowed: Vec::new() };
         let mut world = World {
             base: service.base,
             sandbox_url: sandbox_url.as_str().trim_end_matches('/').to_owned(),
@@ -255,9 +255,16 @@ impl World {
         command.spawn().expect("the program starts")
     }
 
-    /// Lets the world end before what it began has ended, for a reason.
-    pub fn leave(&mut self, _reason: &'static str) {
-        self.leftovers = None;
+    /// Lets something that the world began outlive it, for a reason: workflows of a type, or what has an id.
+    pub fn leave(&mut self, what: &str, _reason: &'static str) {
+        self.leftovers.as_mut().expect("it ends once").allowed.push(what.to_owned());
+    }
+
+    /// Lets a post outlive the world, with its targets.
+    pub fn leave_post(&mut self, post: &Value, reason: &'static str) {
+        for part in post["targets"].as_array().expect("targets").iter().chain([post]) {
+            self.leave(part["id"].as_str().expect("an id"), reason);
+        }
     }
 
     /// Runs another command of the program to its end.

@@ -125,6 +125,7 @@ async fn photos_carry_what_their_settings_say() {
 async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
+    actor.set(&json!({ "processing_ms": 0 })).await;
     for (level, text) in
         [("PUBLIC_TO_EVERYONE", "public #sandbox-lost-reply"), ("SELF_ONLY", "mine #sandbox-lost-reply")]
     {
@@ -133,7 +134,6 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
         let at = actor.prepare(&post).await.on("prepare");
         let failure = actor.commit(&post, &at).await.expect_err("lost");
         assert!(failure.is_ambiguous(), "{failure:?}");
-        tokio::time::sleep(Duration::from_millis(600)).await;
         let located = actor.settle(&post, &at).await.on("settle");
         match level {
             "SELF_ONLY" => assert_eq!(located, Located::Unknown),

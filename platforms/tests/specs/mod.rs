@@ -16,7 +16,7 @@ mod openapi;
 mod sdk;
 
 use crate::{
-    fixtures::{Actor, Kept, Named, World},
+    fixtures::{Actor, Kept, Named, World, pause},
     trials::{self, singles},
 };
 use libtest_mimic::Trial;
@@ -185,7 +185,7 @@ async fn metas_collection_of_requests_to_threads_is_served() {
         if !request.name.contains("Publish") && !request.name.contains("Repost") {
             let status = format!("{}/{id}?fields=status", variables["api_host"]);
             while actor.ask("GET", &status).await["status"] == "IN_PROGRESS" {
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                pause(std::time::Duration::from_millis(50)).await;
             }
             variables.insert("container_id".into(), id);
         } else {

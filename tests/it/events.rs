@@ -1,0 +1,181 @@
+//! The events, member by member.
+//!
+//! An event is written in the transaction that makes it happen, with one delivery per endpoint. So the list of
+//! deliveries, read after a post has ended, has every event of the post: what is missing there is not sent.
+
+use crate::world;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tests::{Receiver, World};
+
+/// The data of the events of a name, in the order of their accounts.
+async fn data(receiver: &Receiver, name: &str, count: usize) -> Vec<Value> {
+    let deliveries = receiver.events(&vec![name; count]).await;
+    let bodies = deliveries.iter().map(tests::Delivery::json).filter(|body| body["event"] == name);
+    let mut all: Vec<_> = bodies.map(|body| body["data"].clone()).collect();
+    all.sort_by_key(|data| data["network"].as_str().map(str::to_owned));
+    all
+}
+
+/// The names of all events that an endpoint is sent, sorted.
+async fn names(world: &World, webhook: &Value) -> Vec<String> {
+    let path = format!("/webhooks/{}/deliveries?limit=100", webhook["id"].as_str().unwrap());
+    let listed = world.get(&path).await;
+    let all = listed["data"].as_array().unwrap().iter();
+    let mut names: Vec<_> = all.map(|one| one["event"].as_str().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The targets of a post on X and on Bluesky.
+fn targets(post: &Value) -> [&Value; 2] {
+    ["x", "bluesky"].map(|platform| {
+        let mut all = post["targets"].as_array().unwrap().iter();
+        all.find(|target| target["platform"] == platform).unwrap()
+    })
+}
+
+/// The members that name an account.
+fn subject(account: &str, network: &str, username: &str) -> Value {
+    json!({ "accountId": account, "network": network, "username": username })
+}
+
+fn with(mut object: Value, members: Value) -> Value {
+    object.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    object
+}
+
+#[tokio::test]
+async fn a_post_is_told_as_soon_as_one_account_is_live() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let bluesky = world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let call = json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "when": "before" });
+    let hold = world.hold(call).await;
+    let post = world.post(json!({ "content": "Told", "accounts": [x, bluesky] })).await;
+    hold.until_held().await;
+    let id = post["id"].as_str().unwrap();
+    let first = world.until(id, "one account", |post| targets(post)[1]["status"] == "published").await;
+    let told = data(&receiver, "post.published", 1).await;
+    let live = json!({ "platformPostId": targets(&first)[1]["platform_post_id"] });
+    let expected = json!({
+        "postId": id,
+        "orgId": world.owner.org,
+        "socialAccounts": [
+            // Under way: neither an id nor an error.
+            subject(&x, "x", "ada"),
+            with(subject(&bluesky, "bluesky", "ada.bsky.social"), live),
+        ],
+    });
+    assert_eq!(told, [expected]);
+    hold.release().await;
+
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(ended["published_at"], targets(&first)[1]["published_at"], "the first target's");
+    assert!(ended["published_at"].as_str() < targets(&ended)[0]["published_at"].as_str(), "{ended:#}");
+    let promised = ["post.published", "post.target.published", "post.target.published"];
+    assert_eq!(names(&world, &webhook).await, promised);
+    let expected = [(&bluesky, "bluesky", "ada.bsky.social", 1), (&x, "x", "ada", 0)];
+    let expected = expected.map(|(account, network, username, at)| {
+        let target = targets(&ended)[at];
+        let members = json!({
+            "postId": id,
+            "targetId": target["id"],
+            "orgId": world.owner.org,
+            "platformPostId": target["platform_post_id"],
+            "platformPostUrl": target["platform_post_url"],
+        });
+        assert!(members.as_object().unwrap().values().all(Value::is_string), "{members}");
+        with(subject(account, network, username), members)
+    });
+    assert_eq!(data(&receiver, "post.target.published", 2).await, expected);
+}
+
+#[tokio::test]
+async fn a_post_that_fails_everywhere_is_told_with_the_error_of_each_account() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let bluesky = world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "No #sandbox-400", "accounts": [x, bluesky] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "failed", "{ended:#}");
+    let promised = ["post.error", "post.target.failed", "post.target.failed"];
+    assert_eq!(names(&world, &webhook).await, promised);
+    let accounts = [(&x, "x", "ada"), (&bluesky, "bluesky", "ada.bsky.social")];
+    let entries: Vec<_> = accounts
+        .iter()
+        .zip(targets(&ended))
+        .map(|((account, network, username), target)| {
+            assert!(target["error_message"].as_str().is_some_and(|message| !message.is_empty()), "{target}");
+            with(subject(account, network, username), json!({ "error": target["error_message"] }))
+        })
+        .collect();
+    let expected = json!({ "postId": post["id"], "orgId": world.owner.org, "socialAccounts": entries });
+    assert_eq!(data(&receiver, "post.error", 1).await, [expected]);
+    let mut expected: Vec<_> = entries
+        .into_iter()
+        .zip(targets(&ended))
+        .map(|(entry, target)| {
+            let members = json!({
+                "postId": post["id"], "targetId": target["id"], "orgId": world.owner.org,
+                "errorCode": "rejected_400",
+            });
+            with(entry, members)
+        })
+        .collect();
+    expected.reverse();
+    assert_eq!(data(&receiver, "post.target.failed", 2).await, expected);
+}
+
+#[tokio::test]
+async fn a_partial_post_is_told_once_and_not_as_an_error() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let bluesky = world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    let post = world.post(json!({ "content": "Partly", "accounts": [x, bluesky] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "partial", "{ended:#}");
+    let promised =
+        ["account.reauth_required", "post.published", "post.target.failed", "post.target.published"];
+    assert_eq!(names(&world, &webhook).await, promised);
+    let told = data(&receiver, "post.target.failed", 1).await;
+    let dead = targets(&ended)[0];
+    let members = json!({
+        "postId": post["id"], "targetId": dead["id"], "orgId": world.owner.org,
+        "errorCode": "token_expired", "error": dead["error_message"],
+    });
+    assert_eq!(told, [with(subject(&x, "x", "ada"), members)]);
+}
+
+#[tokio::test]
+async fn an_account_is_told_with_its_tenant_and_the_reason() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let mut expected = Vec::new();
+    for (username, tenant) in [("ada", Some("t-1")), ("bob", None)] {
+        let account = world.connect("x", username).await;
+        let path = format!("/social-accounts/{account}");
+        let patch = json!({ "tenant_id": tenant });
+        assert_eq!(world.call(Method::PATCH, &path, Some(&patch)).await.0, StatusCode::OK);
+        let url = format!("{}/_accounts/x/{username}/revoke", world.sandbox_url);
+        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        let health = world.get(&format!("{path}/health")).await;
+        let members = json!({ "orgId": world.owner.org, "tenantId": tenant, "error": health["detail"] });
+        assert!(members["error"].as_str().is_some_and(|error| !error.is_empty()), "{health}");
+        expected.push(with(subject(&account, "x", username), members));
+    }
+    assert_eq!(names(&world, &webhook).await, ["account.reauth_required", "account.reauth_required"]);
+    let mut told = data(&receiver, "account.reauth_required", 2).await;
+    told.sort_by_key(|data| data["username"].to_string());
+    assert_eq!(told, expected);
+}
