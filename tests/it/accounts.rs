@@ -5,11 +5,10 @@ use crate::{
     world,
 };
 use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
-use futures::{StreamExt, stream};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::disconnect;
-use tests::{Receiver, World, wait_until, wait_within};
+use tests::{Receiver, World, wait_until};
 
 /// Tells the sandbox to do something to an account's grant.
 async fn end(world: &World, account: &str, what: &str) {
@@ -302,23 +301,4 @@ async fn what_did_not_go_live_before_its_account_was_removed_never_does() {
         "{ended:#}"
     );
     assert_eq!(world.accepted("x", "ada").await, 0);
-}
-
-/// On a platform whose grants do not end: none of a thousand workflows is for a renewal.
-#[tokio::test]
-async fn a_thousand_accounts_of_one_post_all_publish() {
-    let world = world().own().platforms(&["facebook"]).start().await;
-    let connect = async |number| world.connect("facebook", &format!("page{number}")).await;
-    let accounts: Vec<String> = stream::iter(0..1000).map(connect).buffer_unordered(8).collect().await;
-    let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
-    let path = format!("/posts/{}", post["id"].as_str().unwrap());
-    let look = async || {
-        let found = world.get(&path).await;
-        let status = found["status"].as_str().unwrap().to_owned();
-        if ["queued", "publishing"].contains(&status.as_str()) { Err(status) } else { Ok(found) }
-    };
-    let ended = wait_within(5 * tests::PATIENCE, "the end of a thousand targets", look).await;
-    assert_eq!(ended["status"], "published");
-    let targets = ended["targets"].as_array().unwrap();
-    assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);
 }

@@ -21,7 +21,6 @@ use tests::{
     samples::{film, jpeg, png},
 };
 use tests::{if_right, wait_until};
-use tokio::task::JoinHandle;
 use url::Url;
 
 /// A bucket called `media`. Cloning shares it.
@@ -38,11 +37,12 @@ struct Contents {
 
 impl Bucket {
     /// Serves it, and gives its address.
-    async fn serve(&self) -> (String, JoinHandle<()>) {
+    async fn serve(&self) -> String {
         let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
         let address = acceptor.local_addr()[0].as_socket_addr().unwrap().to_string();
         let server = Server::new_with_acceptor(acceptor).run(self.clone());
-        (format!("http://{address}"), tokio::spawn(async move { server.await.unwrap() }))
+        tests::serve(async move { server.await.unwrap() });
+        format!("http://{address}")
     }
 
     fn keys(&self) -> Vec<String> {
@@ -160,8 +160,8 @@ impl Endpoint for Bucket {
 }
 
 /// A world whose media lie in a bucket.
-async fn world_of(bucket: &Bucket) -> (World, String, JoinHandle<()>) {
-    let (address, serving) = bucket.serve().await;
+async fn world_of(bucket: &Bucket) -> (World, String) {
+    let address = bucket.serve().await;
     let world = world()
         .set("FANFARE_MEDIA", "s3://media/fan/fare")
         .set("AWS_ENDPOINT", &address)
@@ -173,7 +173,7 @@ async fn world_of(bucket: &Bucket) -> (World, String, JoinHandle<()>) {
         .platforms(&["x", "instagram"])
         .start()
         .await;
-    (world, address, serving)
+    (world, address)
 }
 
 async fn announced(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
@@ -194,7 +194,7 @@ async fn confirmed(world: &World, told: &Value) -> (u16, Value) {
 #[tokio::test]
 async fn bytes_go_past_the_api_where_there_is_a_bucket() {
     let bucket = Bucket::default();
-    let (world, _, serving) = world_of(&bucket).await;
+    let (world, _) = world_of(&bucket).await;
     let bytes = jpeg(640, 640);
     let told = announced(&world, "a b.jpg", bytes.clone()).await;
     let upload = Url::parse(told["upload_url"].as_str().unwrap()).unwrap();
@@ -246,13 +246,12 @@ async fn bytes_go_past_the_api_where_there_is_a_bucket() {
     }
     let emptied = async || if_right(bucket.keys().join(", "), String::is_empty);
     wait_until("an empty bucket", emptied).await;
-    serving.abort();
 }
 
 #[tokio::test]
 async fn a_file_is_fetched_into_a_bucket_part_by_part() {
     let bucket = Bucket::default();
-    let (world, address, serving) = world_of(&bucket).await;
+    let (world, address) = world_of(&bucket).await;
     // Of several parts, the last of which is small; fetched from the bucket itself.
     let bytes = film(8_000, (17 << 20) + 1);
     bucket.0.lock().unwrap().objects.insert("film.mp4".to_owned(), bytes.clone().into());
@@ -265,5 +264,4 @@ async fn a_file_is_fetched_into_a_bucket_part_by_part() {
         world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();
     assert!(fetched == bytes);
     assert!(bucket.keys().iter().any(|key| key.starts_with("fan/fare/test/")), "{:?}", bucket.keys());
-    serving.abort();
 }

@@ -4,9 +4,10 @@
 //! real CLI: what asks for it is told that it is not there, as after a restore.
 
 use crate::{PROGRAM, world};
+use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, temporal, wait_until};
+use tests::{Receiver, temporal, wait_until, wait_within};
 use tokio::{net::TcpListener, time::timeout};
 
 async fn gone(workflow: &str) {
@@ -191,4 +192,22 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     // The message is kept for an operator; the workflow was started before by one that Temporal took.
     tests::sql(db, "delete from outbox where parked_at is not null").await;
     temporal(&PROGRAM, &["workflow", "terminate", "-w", &format!("post-{}", id(&post))]).await;
+}
+
+#[tokio::test]
+async fn a_thousand_accounts_of_one_post_all_publish() {
+    let world = world().own().platforms(&["bluesky"]).start().await;
+    let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;
+    let accounts: Vec<String> = stream::iter(0..1000).map(connect).buffer_unordered(8).collect().await;
+    let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
+    let path = format!("/posts/{}", id(&post));
+    let look = async || {
+        let found = world.get(&path).await;
+        let status = found["status"].as_str().unwrap().to_owned();
+        if ["queued", "publishing"].contains(&status.as_str()) { Err(status) } else { Ok(found) }
+    };
+    let ended = wait_within(5 * tests::PATIENCE, "the end of a thousand targets", look).await;
+    assert_eq!(ended["status"], "published");
+    let targets = ended["targets"].as_array().unwrap();
+    assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);
 }

@@ -22,6 +22,7 @@ mod wait;
 mod world;
 
 pub use receiver::{Delivery, Receiver};
+pub use runtime::serve;
 pub use service::unlimited;
 pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
 pub use wait::{if_right, wait_until, wait_within};
