@@ -181,8 +181,8 @@ impl Failure {
         Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
     }
 
-    /// Creates the failure of content that the platform refused with a 4xx status. Another status, of a refusal
-    /// by Fanfare itself, counts as 400.
+    /// Creates the failure of content that was refused: by the platform with a 4xx status, or by Fanfare itself,
+    /// which counts as 400.
     pub fn rejected(status: u16, message: impl Into<String>) -> Self {
         let status = if (400..500).contains(&status) { status } else { 400 };
         Self::new(ErrorCode::Rejected(status), message)
@@ -204,7 +204,7 @@ impl Failure {
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
-    /// Creates the failure of a 5xx answer; another status counts as 502.
+    /// Creates the failure of a 5xx answer; any other status counts as 502.
     pub fn upstream(status: u16, message: impl Into<String>) -> Self {
         let status = if (500..600).contains(&status) { status } else { 502 };
         Self::new(ErrorCode::Upstream(status), message)

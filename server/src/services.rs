@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
 
-/// Time limit for the relay to send the messages that it has claimed when the process stops.
-const RELAY_GRACE: Duration = Duration::from_secs(10);
+/// Time that the relay has for its claimed messages when the process stops.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The services that a process runs, with their configuration.
 pub(crate) enum Role<'a> {
@@ -294,15 +294,15 @@ impl Api {
     /// Serves until `stop`. Temporal may be down: messages wait in the outbox.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
-        let relay_stop = CancellationToken::new();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected, relay_stop.clone()));
+        let handover = CancellationToken::new();
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
-        relay_stop.cancel();
-        if tokio::time::timeout(RELAY_GRACE, relay).await.is_err() {
-            warn!("Temporal is slow; claimed messages are sent when their lease has expired");
+        handover.cancel();
+        if tokio::time::timeout(HANDOVER_TIMEOUT, relay).await.is_err() {
+            warn!("Temporal is slow: some messages are sent when their lease has expired");
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ async fn relay(
             match connect(&temporal).await {
                 Ok(client) => break client,
                 Err(error) => {
-                    warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying")
+                    warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying");
                 }
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

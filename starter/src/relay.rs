@@ -69,8 +69,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Sends messages until `stop`, and those that it has claimed then. If the future is dropped, they are sent
-    /// by another relay, or after the next start, when their lease has expired.
+    /// Sends messages until `stop`, and finishes those claimed by then. The messages of a relay that dies are sent
+    /// by another one, or after the next start, when their lease has expired.
     pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
         self.run_loop(stop).boxed()
     }
@@ -254,13 +254,19 @@ impl Relay {
         }
     }
 
+    async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
+        let input = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
+        start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
+    }
+
+    /// Cancels a post's workflow.
     async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
         let id = publish_post::id(post);
         if self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await? {
             return Ok(());
         }
         // A workflow that has ended needs no cancellation. One that is yet to be started would wait until the
-        // canceled post is due.
+        // time of a deleted post.
         match outbox::starts_later(&self.db, message, owner.org, post).await {
             Ok(false) => Ok(()),
             Ok(true) => {
@@ -268,11 +274,6 @@ impl Relay {
             }
             Err(error) => Err(SendError::Unavailable(error.into())),
         }
-    }
-
-    async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
-        let input = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
-        start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
     }
 
     /// Signals a target's workflow. If it is gone, the post's workflow starts it again.

@@ -6,7 +6,10 @@
 
 use domain::TimeScale;
 use std::time::Duration;
-use store::{Pool, sweep};
+use store::{
+    Pool,
+    sweep::{self, Timing},
+};
 use tracing::{info, warn};
 
 /// Interval of sweeps.
@@ -17,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(30);
 const ROW_INTERVAL: Duration = Duration::from_secs(60);
 /// Lower limit of scaled times.
 const MIN_SCALED: Duration = Duration::from_secs(1);
-/// Lower limit of the scaled time between two sweeps of a row.
+/// Lower limit of a scaled [`ROW_INTERVAL`].
 const MIN_ROW_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum rows of each kind per sweep.
 const BATCH: i64 = 500;
@@ -26,19 +29,20 @@ const BATCH: i64 = 500;
 pub struct Sweeper {
     /// Database with the rows.
     pub db: Pool,
-    /// Scale of intervals and grace time.
+    /// Scale of all times.
     pub time_scale: TimeScale,
 }
 
 impl Sweeper {
     /// Sweeps until the future is dropped.
     pub async fn run(self) {
-        let scaled = |time| self.time_scale.scale(time).max(MIN_SCALED);
-        let (interval, grace) = (scaled(INTERVAL), scaled(GRACE));
-        let row_interval = scaled(ROW_INTERVAL).max(MIN_ROW_INTERVAL);
+        let scaled = |time, least| self.time_scale.scale(time).max(least);
+        let interval = scaled(INTERVAL, MIN_SCALED);
+        let timing =
+            Timing { grace: scaled(GRACE, MIN_SCALED), row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL) };
         loop {
             tokio::time::sleep(interval).await;
-            match sweep::sweep(&self.db, grace, row_interval, BATCH).await {
+            match sweep::sweep(&self.db, timing, BATCH).await {
                 Ok(0) => {}
                 Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),
                 Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),

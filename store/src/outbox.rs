@@ -103,7 +103,7 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Returns true if an older message that starts the workflow of a post has not been sent.
+/// Returns whether an older message that starts the workflow of a post is still to be sent.
 pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (

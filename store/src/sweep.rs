@@ -2,7 +2,8 @@
 //!
 //! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
 //! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. A row is swept once per interval at most.
+//! does nothing if the workflow runs. A row is swept
+//! again only after a while.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -13,16 +14,24 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
 use uuid::Uuid;
 
-/// Factor on the interval for a grant, whose workflow retries with growing intervals.
-const RENEWAL_INTERVALS: f64 = 10.0;
+/// Factor on the interval of a row for a grant, whose workflow retries with growing pauses.
+const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
 /// Part of a grant's lifetime after which it should have been renewed.
 const RENEWAL_DUE_AT: f64 = 0.8;
 
-/// Pushes a message for each row that is overdue by more than `grace` and was not swept for `interval`, up
-/// to `limit` rows of a kind. Returns the number of messages.
-pub async fn sweep(db: &PgPool, grace: Duration, interval: Duration, limit: i64) -> sqlx::Result<usize> {
+/// Timing of sweeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Delay of a step after which its row is overdue.
+    pub grace: Duration,
+    /// Shortest time between two sweeps of a row.
+    pub row_interval: Duration,
+}
+
+/// Pushes a message for each overdue row, up to `limit` rows of a kind. Returns the number of messages.
+pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
-    let (grace, interval) = (grace.as_secs_f64(), interval.as_secs_f64());
+    let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
         let mut tx = db.begin().await?;
@@ -257,7 +266,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) ->
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
-        interval * RENEWAL_INTERVALS,
+        interval * RENEWAL_INTERVAL_FACTOR,
         limit,
         RENEWAL_DUE_AT
     )

@@ -523,7 +523,7 @@ async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
         ("/name", "not a public one"),
         ("/round", "elsewhere"),
         ("/none", "404"),
-        ("/page", "file type is not supported"),
+        ("/page", "not supported"),
         ("/endless", "more than"),
     ] {
         let medium = until(&world, &import(path).await, "failed").await;
