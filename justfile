@@ -1,77 +1,78 @@
-# Every daily command. `just` lists them.
+# Daily commands; `just` lists them. Recipes build with `--workspace`: selecting a package resolves other
+# features and recompiles dependencies.
 
 _default:
     @just --list --unsorted
 
-# Everything on this machine: Postgres, Temporal, API, worker, sandbox
+# Runs everything on this machine: Postgres, Temporal, API, worker, sandbox
 dev *args:
     cargo run -- dev {{args}}
 
-# The tests: they find, fetch or build what they need
+# Runs the tests, which find, download or build Postgres and Temporal
 test *args:
     cargo test --workspace {{args}}
 
-# What CI checks besides the tests
+# Runs the checks of CI other than the tests
 check: lint walls openapi-check compose-check
 
 # Formats the code
 fmt:
     cargo fmt --all
 
-# Formatting and clippy, warnings denied
+# Checks formatting and runs clippy, warnings denied
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
-# The walls: who may depend on what, and that workflows need no operating system
+# Checks the allowed dependencies between crates, and that workflows compile without an operating system
 walls:
     cargo deny --offline --log-level error check bans licenses sources
-    if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p fanfare-workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: the wall is held by the test of the dependency list"; fi
+    if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p fanfare-workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: only the test of the dependency list checks this"; fi
 
-# The sandbox alone
+# Runs the sandbox only
 sandbox *args:
     cargo run -- sandbox {{args}}
 
-# What a post costs, next to the barest Temporal program of its shape
+# Measures the cost of a post, compared with a minimal Temporal program of the same shape
 bench:
     cargo bench -p fanfare-tests
 
-# Writes api/openapi.json anew
+# Regenerates api/openapi.json
 openapi:
     document=$(cargo run -q -- openapi) && printf '%s\n' "$document" > api/openapi.json
 
-# Draws the table in platforms/README.md anew
+# Regenerates the table in platforms/README.md
 platforms:
-    FANFARE_RECORD=1 cargo test -p fanfare-platforms --lib the_table_of_platforms_is_current
+    FANFARE_RECORD=1 cargo test --workspace --lib the_table_of_platforms_is_current
 
-# Whether api/openapi.json is the generated one
+# Checks that api/openapi.json is up to date
 openapi-check:
-    cargo test -p fanfare-api the_committed_document_is_current
+    cargo test --workspace --lib the_committed_document_is_current
 
-# The document's validity, the service against it, and the clients generated from it
+# Checks the OpenAPI document, the running service against it, and clients generated from it
 contract:
-    cargo build -p fanfare-server
+    cargo build --workspace --bins
     .ci/contract
 
-# The same, and the README's pictures of the dashboard are taken anew
+# Runs `contract` and retakes the README's screenshots of the dashboard
 pictures:
-    cargo build -p fanfare-server
+    cargo build --workspace --bins
     .ci/contract target/debug/fanfare docs
 
-# Describes the queries anew in .sqlx, in a Postgres of its own that has today's migrations
+# Regenerates the query descriptions in .sqlx, against a temporary Postgres with all migrations
 sqlx:
     rm -rf target/sqlx && mkdir -p target/sqlx && touch store/src/lib.rs
-    SQLX_OFFLINE=false SQLX_OFFLINE_DIR=$PWD/target/sqlx .ci/scratch-postgres cargo check -p fanfare-store --all-targets
+    SQLX_OFFLINE=false SQLX_OFFLINE_DIR=$PWD/target/sqlx .ci/scratch-postgres cargo check --workspace --all-targets
     mkdir -p .sqlx && rm -f .sqlx/*.json && cp target/sqlx/*.json .sqlx/
 
-# Records the histories that workflow code must go on replaying
+# Records the workflow histories that must keep replaying
 histories:
-    FANFARE_RECORD=1 cargo test -p fanfare-tests --test it what_runs_now_replays
+    FANFARE_RECORD=1 cargo test --workspace --test it current_workflows_replay
 
-# Whether the compose file is well-formed and its parts fit together
+# Checks that the compose file is valid
 compose-check:
     go run github.com/compose-spec/compose-go/v2/cmd@v2.9.0 -no-interpolation docker-compose.temporal.yml > /dev/null
 
-# What CI runs
+# Runs everything that CI runs
 ci:
     .ci/run

@@ -1,4 +1,4 @@
-// A real browser, and what all pages of Fanfare's promise in it.
+// Starts a browser, and checks the requirements of every page of Fanfare.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +11,7 @@ export function check(holds, what) {
   if (!holds) throw new Error(typeof what === "string" ? what : JSON.stringify(what, null, 1));
 }
 
-/** Starts a browser. The pages are our own, and a container has no sandbox for it. */
+/** Starts a browser, without its sandbox, which containers lack: all pages are our own. */
 export function launch(chromium) {
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
   return puppeteer.launch({ executablePath: chromium, args, protocolTimeout: 60_000 });
@@ -20,11 +20,11 @@ export function launch(chromium) {
 export const paint = (page, scheme) =>
   page.emulateMediaFeatures([
     { name: "prefers-color-scheme", value: scheme },
-    // A colour is judged as it comes to rest.
+    // Contrast is measured after transitions.
     { name: "prefers-reduced-motion", value: "reduce" },
   ]);
 
-/** Holds a page to what all of them promise; scripts are on while it lasts. */
+/** Checks a page's width, language and accessibility. Scripts must be enabled. */
 export async function inspect(page, name) {
   const { wide, language } = await page.evaluate(() => ({
     wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -33,7 +33,7 @@ export async function inspect(page, name) {
   check(wide <= 0 && language === "en", `${name} is ${wide} pixels too wide, or its language is ${language}`);
   for (const scheme of ["light", "dark"]) {
     await paint(page, scheme);
-    // By the debugger, which the page's policy does not bind.
+    // Injected with the debugger, to which the page's content security policy does not apply.
     await page.evaluate(axe);
     const found = await page.evaluate(
       (tags) => globalThis.axe.run(document, { runOnly: tags, resultTypes: ["violations"] }),
@@ -44,6 +44,6 @@ export async function inspect(page, name) {
       fault.nodes.map((node) => [node.html, node.failureSummary]),
     ]);
     check(faults.length === 0, { page: name, scheme, faults });
-    check(found.passes.some((rule) => rule.id === "color-contrast"), `${name}: contrast was not looked at`);
+    check(found.passes.some((rule) => rule.id === "color-contrast"), `${name}: contrast was not checked`);
   }
 }

@@ -1,5 +1,5 @@
-// Connects accounts in a real browser, on the pages that Fanfare brings itself: by keyboard, on a phone's
-// screen, without scripts, in light and dark, with nothing loaded from anywhere and nothing that axe objects to.
+// Connects accounts in a real browser, on Fanfare's own pages: by keyboard, on a phone's screen, without
+// scripts, in light and dark, without external resources and without violations reported by axe.
 // Usage: choice BASE_URL KEY CHROMIUM
 
 import { createServer } from "node:http";
@@ -14,7 +14,7 @@ async function call(method, path, body) {
   return answer.json();
 }
 
-/** Goes to a platform and decides there; ends wherever that leads. */
+/** Opens a platform's consent page, decides, and follows the redirects. */
 async function login(page, platform, username, decision, body = {}) {
   const { auth_url } = await call("POST", `/social-networks/${platform}/auth-url`, body);
   await page.goto(auth_url);
@@ -23,15 +23,15 @@ async function login(page, platform, username, decision, body = {}) {
   await submit(page);
 }
 
-/** Holds one of our pages to what all of them promise. */
+/** Checks one of our pages. */
 async function inspect(page, name) {
-  // For axe alone: the pages themselves are used with scripts switched off.
+  // Only for axe: the pages are used with scripts disabled.
   await page.setJavaScriptEnabled(true);
   await hold(page, name);
   await page.setJavaScriptEnabled(false);
 }
 
-/** What has the focus: its element, its label, whether that can be seen, and how large it is to a finger. */
+/** Returns the focused element: its kind, its label, whether the focus is visible, and its height for touch. */
 const focus = (page) =>
   page.evaluate(() => {
     const it = document.activeElement;
@@ -49,7 +49,7 @@ async function submit(page) {
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
 }
 
-/** Chooses the first and the third of three, by keyboard alone. */
+/** Selects the first and third of three options, by keyboard only. */
 async function choose(page) {
   await page.keyboard.press("Tab");
   for (let line = 0; line < 3; line += 1) {
@@ -80,10 +80,10 @@ try {
   let ours = false;
   page.on("request", (request) => {
     if (request.isNavigationRequest()) ours = new URL(request.url()).origin === origin;
-    // A browser asks for an icon by itself, whatever the page says.
+    // A browser requests an icon on its own.
     else if (ours && !request.url().endsWith("/favicon.ico")) refused.push(request.url());
   });
-  // What the policy forbids is told on the console; so is a page's own status, which is meant.
+  // Violations of the content security policy are logged to the console; so are expected error statuses.
   page.on("console", (message) => {
     const isStatus = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && ours && !isStatus) refused.push(message.text());
@@ -92,7 +92,7 @@ try {
   await login(page, "facebook", "adaspage,bobspage,evespage", "allow");
   check(new URL(page.url()).pathname.includes("/connect/choose/"), page.url());
   await inspect(page, "the choice");
-  // Nothing chosen: the same page says so, to the ear too.
+  // Without a selection, the same page shows an error, also to screen readers.
   for (let press = 0; press < 4; press += 1) await page.keyboard.press("Tab");
   await submit(page);
   check((await page.title()).startsWith("Error: "), await page.title());
@@ -104,7 +104,7 @@ try {
   const names = await connected();
   check(names.includes("adaspage") && names.includes("evespage") && !names.includes("bobspage"), names);
 
-  // Who comes from an address of his own goes back to it from our page: the page's policy lets the form through.
+  // With a redirect URI, our page redirects there: its content security policy must allow the form.
   const redirect_uri = `http://127.0.0.1:${client.address().port}/done`;
   await login(page, "facebook", "adaspage,bobspage,evespage", "allow", { redirect_uri });
   const token = new URL(page.url()).searchParams.get("token");
@@ -122,7 +122,7 @@ try {
   await page.goto(`${baseUrl}/connect/callback?state=made-up`);
   await inspect(page, "the invalid link");
   check(refused.length === 0, refused);
-  console.log("the pages to connect on serve a keyboard, a phone and an ear");
+  console.log("the connect pages work by keyboard, on a phone and with a screen reader");
 } finally {
   await browser.close();
   client.close();

@@ -1,5 +1,5 @@
-// The dashboard in a real browser: signs in, watches a post fail and recover, redelivers, rotates a secret,
-// connects, writes a post; looks at every page in light and dark, wide and narrow, and goes without scripts.
+// Uses the dashboard in a real browser: signs in, watches a post fail and recover, redelivers, rotates a
+// secret, connects, writes a post; checks every page in light and dark, wide and narrow; works without scripts.
 // Usage: dashboard DEV.JSON CHROMIUM [DIRECTORY FOR SCREENSHOTS]
 
 import { createHmac } from "node:crypto";
@@ -22,7 +22,7 @@ async function call(method, place, body) {
   return value;
 }
 
-/** Somebody who registered for webhooks. */
+/** Starts a webhook receiver. */
 async function receiver() {
   const arrived = [];
   let wake = () => {};
@@ -39,7 +39,7 @@ async function receiver() {
   /** Waits for a delivery after the first `count`. */
   const after = async (count) => {
     const deadline = setTimeout(() => {
-      throw new Error("waited in vain for a delivery");
+      throw new Error("timed out waiting for a delivery");
     }, PATIENCE);
     while (arrived.length <= count) await new Promise((resolve) => (wake = resolve));
     clearTimeout(deadline);
@@ -48,7 +48,7 @@ async function receiver() {
   const url = `http://127.0.0.1:${server.address().port}/hook`;
   const close = () => {
     server.close();
-    // Who delivers keeps his connection for the next time.
+    // The sender keeps its connection open.
     server.closeAllConnections();
   };
   return { url, after, count: () => arrived.length, close };
@@ -65,19 +65,19 @@ async function open(page, place, status = 200) {
   check(answer.status() === status, `${place}: ${answer.status()}`);
 }
 
-/** Waits until the page says something, without loading it anew. */
+/** Waits until the page contains a text, without reloading it. */
 async function says(page, words) {
   const holds = (text) => document.body.innerText.includes(text);
   await page.waitForFunction(holds, { timeout: PATIENCE }, words).catch(async () => {
-    throw new Error(`${page.url()} never says “${words}”: ${await page.evaluate(() => document.body.innerText)}`);
+    throw new Error(`${page.url()} never contains “${words}”: ${await page.evaluate(() => document.body.innerText)}`);
   });
 }
 
-/** Marks the page, and tells later whether it is still the same one. */
+/** Marks the page, to check later that it was not reloaded. */
 const mark = (page) => page.evaluate(() => void (globalThis.isMarked = true));
-const stayed = async (page) => check(await page.evaluate(() => globalThis.isMarked), "the page was loaded anew");
+const stayed = async (page) => check(await page.evaluate(() => globalThis.isMarked), "the page was reloaded");
 
-/** Presses what bears these words, or what a selector finds; false where there is nothing. */
+/** Clicks the element with this text, or the one that a selector matches; returns false if there is none. */
 async function tap(page, words) {
   const pressing = page.evaluate((words) => {
     const all = [...document.querySelectorAll("button, a, summary")];
@@ -86,7 +86,7 @@ async function tap(page, words) {
     found?.click();
     return found?.localName ?? null;
   }, words);
-  // A summary only opens; whatever else there is leads to another page.
+  // A summary only opens; any other element navigates.
   const leaves = words.endsWith("…") ? null : page.waitForNavigation({ timeout: PATIENCE });
   leaves?.catch(() => {});
   const pressed = await pressing.catch((error) => {
@@ -95,7 +95,7 @@ async function tap(page, words) {
   if (pressed === null) return false;
   await leaves?.catch(async () => {
     const text = await page.evaluate(() => document.body.innerText);
-    throw new Error(`${words} at ${page.url()} leads nowhere: ${text}`);
+    throw new Error(`${words} at ${page.url()} does not navigate: ${text}`);
   });
   return true;
 }
@@ -114,7 +114,7 @@ async function look(page, name) {
   await paint(page, "light");
 }
 
-/** Takes a picture, from the top or from what a selector finds. */
+/** Takes a screenshot, from the top or from the element that a selector matches. */
 async function shoot(page, name, height, { scheme = "light", from = "body" } = {}) {
   if (!shots) return;
   await page.setViewport({ width: 1000, height });
@@ -139,15 +139,15 @@ async function signIn(page) {
   await page.type("#key", dev.test_key);
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   await says(page, "Test mode");
-  check((await page.evaluate(() => document.cookie)) === "", "a script reads the cookie");
+  check((await page.evaluate(() => document.cookie)) === "", "a script can read the cookie");
   await page.keyboard.press("Tab");
   const first = await page.evaluate(() => document.activeElement.innerText);
   check(first === "Skip to content", first);
   await page.keyboard.press("Enter");
-  check((await page.evaluate(() => document.activeElement.id)) === "main", "the content is not skipped to");
+  check((await page.evaluate(() => document.activeElement.id)) === "main", "the link does not skip to the content");
 }
 
-/** Lets an account's next tries meet a fault of its platform's. */
+/** Arms a fault of the platform for an account's next tries. */
 async function spoil(account, word, tries) {
   const body = new URLSearchParams({ platform: account.platform, username: account.username, word, tries });
   const answer = await fetch(`${dev.sandbox_url}/_panel/faults`, { method: "POST", body });
@@ -165,7 +165,7 @@ async function failAndRecover(page, accounts) {
   await open(page, `/posts/${post.id}`);
   await mark(page);
   await says(page, "Scheduled");
-  // Who is on the way by keyboard is not thrown back by what changes meanwhile.
+  // Updates of the page must not move the keyboard focus.
   await page.focus("summary");
   await says(page, "X failed by itself, with status 503");
   await says(page, "Bluesky failed by itself, with status 503");
@@ -180,7 +180,7 @@ async function failAndRecover(page, accounts) {
   await shoot(page, "overview", 720);
   for (const account of Object.values(accounts)) await spoil(account, "503", 0);
   for (const { id } of post.targets) {
-    // Unless it was tried again by itself in the meantime.
+    // Unless it was retried automatically in the meantime.
     if (await tap(page, `#retry-${id}`)) await says(page, "The next attempt starts now.");
     await mark(page);
     await page.waitForFunction((id) => !document.getElementById(`stuck-${id}`), { timeout: PATIENCE }, id);
@@ -210,11 +210,11 @@ async function redeliverAndRotate(page, hook, old) {
   await look(page, "an endpoint with deliveries");
 
   await press(page, "Reveal");
-  check((await secret(page)) === old, "another secret is revealed");
+  check((await secret(page)) === old, "the revealed secret is wrong");
   await press(page, "Rotate…");
   await press(page, "Rotate the secret");
   const fresh = await secret(page);
-  check(fresh !== old, "the secret stayed");
+  check(fresh !== old, "the secret did not change");
   await look(page, "a rotated secret");
   await open(page, `/webhooks/${id}`);
   await says(page, "Redeliver");
@@ -254,7 +254,7 @@ async function write(page, accounts) {
   await says(page, "See it on Bluesky");
 }
 
-/** Consents in the sandbox, as somebody. */
+/** Consents in the sandbox as a user. */
 async function consent(page, username) {
   await page.$eval("input[name=username]", (input, name) => (input.value = name), username);
   await Promise.all([page.waitForNavigation(), page.click("button[value=allow]")]);
@@ -275,7 +275,7 @@ async function connect(page, accounts) {
   await says(page, "The account of Facebook is connected.");
   await says(page, "hallepage on Facebook");
 
-  // The platform takes its consent back: that is seen, and mended.
+  // The platform revokes the grant: the page shows it, and reconnecting fixes it.
   await fetch(`${dev.sandbox_url}/_accounts/x/${accounts.x.username}/tokens/revoke`, { method: "POST" });
   await press(page, `#account-${accounts.x.id} form[action$=check] button`);
   await says(page, "It does not work. The platform says:");
@@ -347,7 +347,7 @@ async function armAndRecover(page, { x }) {
   await shoot(page, "sandbox", 560, { from: `[id='x-${x.username}']` });
   const post = await call("POST", "/posts", { content: "A bit too fast", accounts: [x.id] });
   await open(page, `/posts/${post.id}`);
-  // In the story it stays, however soon the next try is.
+  // The timeline keeps the failure even after the next attempt.
   await says(page, "rate_limited: Too Many Requests");
   await tap(page, `#retry-${post.targets[0].id}`);
   await says(page, "See it on X");
@@ -374,13 +374,13 @@ async function walk(page) {
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
-    // What the policy forbids is told here; so is a page's own status, which is meant.
+    // Violations of the content security policy are logged here; so are expected error statuses.
     const isStatus = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isStatus) faults.push(message.text());
   });
   page.on("request", (request) => {
     const { protocol, origin: from } = new URL(request.url());
-    // What a browser draws its own controls with comes from nowhere.
+    // The browser's own controls use data URLs.
     if (protocol !== "data:" && ![origin, sandbox].includes(from)) faults.push(`loads ${request.url()}`);
   });
   const { data } = await call("GET", "/social-accounts?limit=100");
@@ -411,7 +411,7 @@ async function walk(page) {
 const browser = await launch(chromium);
 try {
   await walk(await browser.newPage());
-  console.log(`the dashboard serves: ${looks} looks at its pages, each in light and dark, and nothing to object to`);
+  console.log(`the dashboard works: ${looks} page checks, each in light and dark, without violations`);
 } finally {
   await browser.close();
 }

@@ -1,4 +1,4 @@
-"""Holds every example of a document against its schema. Usage: examples.py DOCUMENT"""
+"""Validates every example of an OpenAPI document against its schema. Usage: examples.py DOCUMENT"""
 
 import json
 import sys
@@ -11,7 +11,7 @@ for operations in document["paths"].values():
     for operation in operations.values():
         bodies = list(operation["responses"].values()) + [operation.get("requestBody", {})]
         for content in (content for body in bodies for content in body.get("content", {}).values()):
-            # References lead to the root of what is checked: the components come along.
+            # References start at the root of the validated schema, so the components are included.
             schema = {"allOf": [content["schema"]], "components": document["components"]}
             examples = [example["value"] for example in content.get("examples", {}).values()]
             examples += [content["example"]] if "example" in content else []

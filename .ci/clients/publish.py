@@ -1,4 +1,4 @@
-"""Publishes a post through the generated Python client and waits for its end.
+"""Publishes a post through the generated Python client and waits until it is finished.
 
 Usage: publish.py BASE_URL KEY, with the client's package on the path.
 """

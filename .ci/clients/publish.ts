@@ -1,4 +1,4 @@
-// Publishes a post through the generated TypeScript client and waits for its end.
+// Publishes a post through the generated TypeScript client and waits until it is finished.
 // Usage: publish BASE_URL KEY
 
 import createClient from "openapi-fetch";

@@ -1,4 +1,4 @@
-// Calls the tools through the official MCP client, which holds each answer against the tool's own schema.
+// Calls the MCP tools through the official client, which validates each result against the tool's schema.
 // Usage: tools BASE_URL KEY
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -25,7 +25,7 @@ for (const tool of tools) {
   check(tool.annotations && tool.inputSchema && tool.outputSchema, tool);
 }
 
-// A call that must succeed. The client throws where the answer does not fit the tool's schema.
+// Makes a call that must succeed. The client throws if the result does not match the tool's schema.
 async function call(name, args = {}) {
   check(names.includes(name), names);
   const result = await client.callTool({ name, arguments: args });
@@ -53,7 +53,7 @@ const draft = await call("create_post", { ...body, is_draft: true });
 check((await call("update_post", { id: draft.id, content: "Edited" })).containers[0].content === "Edited", draft);
 check((await call("delete_post", { id: draft.id })).canceled, draft);
 check((await call("create_auth_url", { platform: "x" })).auth_url, "no address");
-// `fanfare dev` opens loopback for test mode.
+// `fanfare dev` allows loopback addresses in test mode.
 const webhook = await call("create_webhook", { url: "http://127.0.0.1:9/hook", events: ["*"] });
 check((await call("list_webhooks")).data.some((one) => one.id === webhook.id), webhook);
 check((await call("get_usage")).usage.plan.key, "no plan");
@@ -68,7 +68,7 @@ await client.callTool({ name: "launch_rocket" }).then(
 );
 await client.close();
 await connect("sk_test_wrong").then(
-  () => check(false, "a wrong key was let in"),
+  () => check(false, "a wrong key was accepted"),
   (error) => check(/401|unauthorized/i.test(String(error)), String(error)),
 );
 console.log("the MCP client published", post.targets[0].platform_post_url);

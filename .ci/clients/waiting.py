@@ -1,4 +1,4 @@
-"""Asking until something is so, for as long as anyone would wait."""
+"""Polls until a condition holds, up to a time limit."""
 
 import time
 
@@ -6,6 +6,6 @@ import time
 def until(look, seconds=60):
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.1)
     return found
