@@ -195,13 +195,7 @@ impl<'a> LoginSession<'a> {
         platform: &str,
         network: Option<NetworkId>,
     ) -> Result<Self, Stop> {
-        let platform = platforms::get(platform)
-            .ok_or_else(|| Failure::rejected(501, format!("{platform} is not supported")))?;
-        let transport = deps
-            .engine
-            .transports
-            .of(owner)
-            .ok_or_else(|| Failure::rejected(501, "this installation runs no sandbox for test mode"))?;
+        let (platform, transport) = deps.engine.connect(owner, platform)?;
         let app = deps.engine.app(owner, platform.id, network).await?;
         Ok(Self { platform, transport, app, now: deps.engine.now })
     }
@@ -297,7 +291,7 @@ fn gives_refresh_token_once(platform: &str) -> bool {
     platforms::get(platform).is_some_and(|platform| platform.auth.oauth().is_some())
 }
 
-/// What the accounts of one login have in common.
+/// Owner, app and grant digest shared by the accounts of one login.
 struct LoginContext {
     owner: Owner,
     platform: String,
@@ -334,7 +328,7 @@ impl Connecting {
         mut grant: Grant,
     ) -> anyhow::Result<Option<ConnectedAccount>> {
         let LoginContext { owner, platform, network, tenant_id, shared } = context;
-        if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
+        if grant.refresh_token().is_none() && gives_refresh_token_once(platform) {
             let held = connect::previous_grant(tx, *owner, platform, &profile.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
                 // One that no key opens any more is no loss: it could not have been used either.

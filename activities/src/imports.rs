@@ -79,11 +79,9 @@ impl Imports {
         };
         // A fresh token was refused, or there is none: no pause helps.
         let spent = Spent { attempts: input.tries + 1, token_attempts: retry::TOKEN_ATTEMPTS };
-        match retry::next(&failure, spent, (deps.engine.jitter)()) {
+        match deps.engine.next_attempt(&failure, spent) {
             Some(wait) => {
                 info!(import.id = %import, error.code = %failure.code, "Import {import} waits: {failure}");
-                let wait =
-                    if failure.retry_after.is_some() { wait } else { deps.engine.time_scale.scale(wait) };
                 Ok(ImportProgress::Later { wait })
             }
             None => {

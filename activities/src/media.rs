@@ -21,6 +21,7 @@ use anyhow::Context;
 use chrono::TimeDelta;
 use domain::{
     MediaStatus, Owner,
+    media::DeclaredFile,
     outbox::{MediaAction, MediaJob},
 };
 use futures::TryStreamExt;
@@ -154,13 +155,8 @@ impl Media {
         if is_whole {
             self.promote_file(owner, row, file, size).await?;
         }
-        let declared = files::DeclaredFile {
-            content_type: row.declared.content_type.clone(),
-            size: row.declared.size,
-            sha256: row.declared.sha256.clone(),
-        };
         let job = MediaJob { what: MediaAction::Probe, media: row.id, owner };
-        let found = match self.deps.engine.media.inspect(file, size, &declared).await {
+        let found = match self.deps.engine.media.inspect(file, size, &row.declared).await {
             Ok(found) => found,
             Err(files::Fault::Refused(refusal)) => {
                 let reason = match refusal {
@@ -172,7 +168,7 @@ impl Media {
             Err(files::Fault::Store(error)) => return Err(error.into()),
         };
         let sha256 = if is_whole { Some(self.deps.engine.media.digest(file, size).await?) } else { None };
-        if let (Some(found), Some(claimed)) = (&sha256, &declared.sha256)
+        if let (Some(found), Some(claimed)) = (&sha256, &row.declared.sha256)
             && found != claimed
         {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
@@ -334,7 +330,7 @@ impl Media {
                 .deps
                 .engine
                 .media
-                .receive(file, pieces, most, &files::DeclaredFile::default(), tempo)
+                .receive(file, pieces, most, &DeclaredFile::default(), tempo)
                 .await
             {
                 Ok(_) => Ok(()),

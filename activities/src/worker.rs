@@ -97,7 +97,7 @@ impl Workers {
         Ok(Self { all, _runtime: runtime })
     }
 
-    /// What stops them: those under way finish first, within the grace period.
+    /// Returns a function that stops the workers. Tasks in progress finish first, within the grace period.
     pub fn stopper(&self) -> impl Fn() + Send + use<> {
         let handles: Vec<_> = self.all.iter().map(Worker::shutdown_handle).collect();
         move || handles.iter().for_each(|stop| stop())

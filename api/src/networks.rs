@@ -179,13 +179,8 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 
 /// Returns the platform's authorization URL.
 pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) -> Result<AuthUrl, Problem> {
-    if !platforms::IDS.contains(&platform) {
-        return Err(Problem::not_found("platform"));
-    }
+    let adapter = platforms::get(platform).ok_or_else(|| Problem::not_found("platform"))?;
     land(call, body.redirect_uri.as_ref())?;
-    let adapter = platforms::get(platform).ok_or_else(|| {
-        Problem::new(Code::NoAppAvailable, format!("accounts of {platform} can't be connected yet"))
-    })?;
     if adapter.auth.oauth().is_none() {
         let detail = format!(
             "{platform} has no apps: an account is connected with a password made for this purpose, \
@@ -310,7 +305,7 @@ fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
 }
 
 fn land(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
-    match link.and_then(|link| redirect_uri::objection("redirect_uri", &link.url, call.owner.mode)) {
+    match link.and_then(|link| redirect_uri::check("redirect_uri", &link.url, call.owner.mode)) {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }
@@ -374,7 +369,7 @@ pub struct NewNetwork {
     /// redirected to after connecting; without it any URI is allowed.
     #[oai(validator(max_properties = 100))]
     pub extra_config: Option<JsonObject>,
-    /// Whether accounts can be connected through the app; true by default.
+    /// True, the default, to let accounts be connected through the app.
     pub is_enabled: Option<bool>,
 }
 
@@ -406,7 +401,7 @@ pub struct NetworkPatch {
     /// Additional configuration; replaces the stored object.
     #[oai(validator(max_properties = 100))]
     pub extra_config: Option<JsonObject>,
-    /// Whether accounts can be connected through the app.
+    /// True if accounts can be connected through the app.
     pub is_enabled: Option<bool>,
 }
 
@@ -439,7 +434,7 @@ pub struct Network {
     pub scopes: Vec<String>,
     /// Additional configuration.
     pub extra_config: JsonObject,
-    /// Whether accounts can be connected through the app.
+    /// True if accounts can be connected through the app.
     pub is_enabled: bool,
     /// Registration time.
     pub created_at: Timestamp,
@@ -491,7 +486,7 @@ pub struct NewAuthorization {
     /// The platform's id of the account that must be connected.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub expected_network_unique_id: Option<String>,
-    /// Whether to force a new login on platforms that support it, even if the user is logged in.
+    /// True to force a new login on platforms that support it, even if the user is logged in.
     pub force_reauth: Option<bool>,
 }
 

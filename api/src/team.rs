@@ -111,7 +111,7 @@ pub struct Member {
     pub name: Option<String>,
     /// Role.
     pub role: EnumString<Role>,
-    /// Whether the invitation was accepted.
+    /// True if the invitation was accepted.
     pub status: EnumString<Status>,
     /// Time of the invitation.
     pub invited_at: Timestamp,

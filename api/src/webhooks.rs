@@ -30,10 +30,10 @@ use domain::{
     signature::SECRET_PREFIX,
 };
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
-use rand::distr::{Alphanumeric, SampleString};
 use serde_json::{Map, Value};
 use store::{
     deliveries::{self, DeliveryStatus, RedeliverResult},
+    keys::random_text,
     vault::{self, Opener, PrivateKey},
     webhooks,
 };
@@ -269,7 +269,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 
 /// Rejects a URL that events must not be sent to.
 async fn judge(call: &Call<'_>, url: &Url) -> Result<(), Problem> {
-    match outbound_url::objection(url, call.app.config.opened.of(call.owner.mode)).await {
+    match outbound_url::check(url, call.app.config.opened.of(call.owner.mode)).await {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }
@@ -284,8 +284,7 @@ fn missing() -> Problem {
 }
 
 fn generate() -> String {
-    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
-    SECRET_PREFIX.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), SECRET_LENGTH)
+    SECRET_PREFIX.to_owned() + &random_text(SECRET_LENGTH)
 }
 
 /// A subscription: an event name, or `*` for all events.
@@ -331,7 +330,7 @@ pub struct WebhookPatch {
     /// Display label; null removes it.
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
-    /// Whether events are delivered.
+    /// True if events are delivered.
     pub is_active: Option<bool>,
 }
 
@@ -358,7 +357,7 @@ pub struct Webhook {
     /// Display label.
     #[oai(nullable)]
     pub description: Option<String>,
-    /// Whether events are delivered.
+    /// True if events are delivered.
     pub is_active: bool,
     /// Secret that signs deliveries. Only in the response that registered the endpoint.
     #[oai(skip_serializing_if_is_none)]
@@ -397,11 +396,11 @@ pub struct WebhookList {
 pub struct TestResult {
     /// Always `webhook.test`.
     pub event: String,
-    /// Whether the endpoint answered with a 2xx status in time.
+    /// True if the endpoint answered with a 2xx status in time.
     pub delivered: bool,
     /// HTTP status of the response; 0 if there was none.
     pub response_status: u16,
-    /// Whether the test event was signed.
+    /// True if the test event was signed.
     pub signed: bool,
 }
 

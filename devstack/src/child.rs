@@ -38,23 +38,23 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Command and environment of a child.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// Name in messages.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Path of the program.
-    pub program: PathBuf,
+    pub(crate) program: PathBuf,
     /// Arguments, without the program.
-    pub args: Vec<String>,
+    pub(crate) args: Vec<String>,
     /// User and group id to run as; `None` for those of this process.
-    pub ids: Option<(u32, u32)>,
+    pub(crate) ids: Option<(u32, u32)>,
     /// Directory that the child's user can reach only through an inherited descriptor.
-    pub protected_dir: Option<PathBuf>,
+    pub(crate) protected_dir: Option<PathBuf>,
     /// File to which stdout and stderr are appended.
-    pub log: PathBuf,
+    pub(crate) log: PathBuf,
     /// Signals to stop the child, in this order; SIGKILL follows.
-    pub stop: (Signal, Signal),
+    pub(crate) stop: (Signal, Signal),
     /// Program whose `guard` command runs the child, so that it ends with this process.
-    pub guard: PathBuf,
+    pub(crate) guard: PathBuf,
 }
 
 /// A supervised child process. Stopped on drop.
@@ -76,7 +76,7 @@ impl Child {
     /// # Errors
     ///
     /// If no supervisor thread can be created.
-    pub fn start(spec: Spec) -> anyhow::Result<Self> {
+    pub(crate) fn start(spec: Spec) -> anyhow::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let (pid, pid_seen) = watch::channel(None);
         let (starts, starts_seen) = watch::channel(0);
@@ -100,7 +100,11 @@ impl Child {
     /// # Errors
     ///
     /// If it keeps dying or is not ready within `timeout`, with the last line of its log.
-    pub async fn ready(&self, timeout: Duration, is_up: impl AsyncFn(u32) -> bool) -> anyhow::Result<()> {
+    pub(crate) async fn ready(
+        &self,
+        timeout: Duration,
+        is_up: impl AsyncFn(u32) -> bool,
+    ) -> anyhow::Result<()> {
         let deadline = Instant::now() + timeout;
         loop {
             let pid = *self.pid.borrow();

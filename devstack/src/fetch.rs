@@ -22,7 +22,7 @@ const LOG_INTERVAL_SECONDS: u64 = 30;
 /// # Errors
 ///
 /// If there is no such directory and none can be created.
-pub fn tool_dir() -> anyhow::Result<PathBuf> {
+pub(crate) fn tool_dir() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("FANFARE_TOOLS")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("fanfare")))

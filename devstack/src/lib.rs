@@ -13,8 +13,7 @@ mod postgres;
 mod temporal;
 mod user;
 
-pub use child::{Child, Spec};
-pub use fetch::tool_dir;
+pub use child::Child;
 pub use guard::Guarded;
 pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};
@@ -28,7 +27,7 @@ use std::{
 };
 
 /// Prints a progress message to stderr; stdout is left to output that programs read.
-pub fn progress(what: &str) {
+pub(crate) fn progress(what: &str) {
     eprintln!("fanfare: {what}");
 }
 

@@ -35,8 +35,6 @@ pub struct TemporalOptions {
     pub ui_port: Option<u16>,
     /// Name and type of each custom search attribute.
     pub search_attributes: Vec<(&'static str, &'static str)>,
-    /// True to fire short timers on time: by default the server rounds them up to a second.
-    pub exact_timers: bool,
 }
 
 /// A running server. Stopped on drop.
@@ -90,9 +88,8 @@ impl Temporal {
         for queue in ["transfer", "timer", "visibility"] {
             add("--dynamic-config-value", format!("history.{queue}ProcessorMaxPollRPS=1000"));
         }
-        if options.exact_timers {
-            add("--dynamic-config-value", "history.timerProcessorMaxTimeShift=\"50ms\"".to_owned());
-        }
+        // Fires short timers on time: by default the server rounds them up to a second.
+        add("--dynamic-config-value", "history.timerProcessorMaxTimeShift=\"50ms\"".to_owned());
         for (name, kind) in &options.search_attributes {
             add("--search-attribute", format!("{name}={kind}"));
         }

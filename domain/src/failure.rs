@@ -181,8 +181,8 @@ impl Failure {
         Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
     }
 
-    /// Creates the failure of content that was refused: by the platform with a 4xx status, or by Fanfare itself,
-    /// which counts as 400.
+    /// Creates the failure of rejected content: by the platform with a 4xx status, or by Fanfare, which counts
+    /// as 400.
     pub fn rejected(status: u16, message: impl Into<String>) -> Self {
         let status = if (400..500).contains(&status) { status } else { 400 };
         Self::new(ErrorCode::Rejected(status), message)
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_read_back_as_written() {
+    fn error_codes_are_parsed_back() {
         for (code, word) in [
             (ErrorCode::RateLimited, "rate_limited"),
             (ErrorCode::TokenExpired, "token_expired"),

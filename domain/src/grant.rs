@@ -31,6 +31,13 @@ pub struct Grant {
     pub extra: Value,
 }
 
+impl Grant {
+    /// Returns the refresh token; `None` for an empty one, which some platforms send instead of none.
+    pub fn refresh_token(&self) -> Option<&str> {
+        self.refresh_token.as_deref().filter(|token| !token.is_empty())
+    }
+}
+
 impl std::fmt::Debug for Grant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Grant").field("expires_at", &self.expires_at).finish_non_exhaustive()
@@ -60,7 +67,7 @@ pub struct Identity {
     /// Profile on the platform.
     #[serde(flatten)]
     pub profile: AccountProfile,
-    /// Grant of its own, where it differs from the one that listed it: a page's token.
+    /// Separate grant, if it differs from the one that listed it: a page's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
 }

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod grant;
 pub mod id;
 pub mod ip_ranges;
+pub mod json;
 pub mod login;
 pub mod media;
 pub mod metrics;

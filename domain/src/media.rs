@@ -1,5 +1,6 @@
 //! Media assets: kinds and states.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -38,6 +39,20 @@ impl MediaStatus {
     pub fn is_usable(self) -> bool {
         matches!(self, Self::Uploaded | Self::Ready)
     }
+}
+
+/// Properties that a client declared for a file before its upload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredFile {
+    /// Content type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// SHA-256, in lower-case hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// A media asset of a container, without its bytes.

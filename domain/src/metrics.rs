@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_over_the_first_count_of_views_that_is_reported() {
+    fn the_engagement_rate_divides_by_the_first_reported_view_count() {
         let done = Metrics { likes: 1, comments: 2, shares: 3, saves: 4, clicks: 5, ..Metrics::default() };
         for (metrics, rate) in [
             (Metrics { impressions: 30, reach: 15, video_views: 5, ..done }, 0.5),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_add_up_and_never_wrap() {
+    fn totals_add_up_and_saturate() {
         let one = Metrics { impressions: 1, likes: 2, ..Metrics::default() };
         let other = Metrics { impressions: 10, saves: 3, likes: u64::MAX, ..Metrics::default() };
         let total = Metrics { impressions: 11, likes: u64::MAX, saves: 3, ..Metrics::default() };

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn words_read_back_as_written() {
+    fn enum_strings_are_parsed_back() {
         for status in PostStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(*status));
         }

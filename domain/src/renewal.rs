@@ -6,8 +6,10 @@
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// Earliest and latest renewal, as a share of the grant's lifetime.
-const SHARE: (f64, f64) = (0.7, 0.8);
+/// Earliest renewal, as a share of the grant's lifetime.
+const EARLIEST: f64 = 0.7;
+/// Latest renewal, as a share of the grant's lifetime.
+pub const LATEST: f64 = 0.8;
 /// Minimum time between two renewals of a grant: a platform may return the grant that it was given.
 pub const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -20,7 +22,7 @@ pub fn due(
     jitter: f64,
 ) -> DateTime<Utc> {
     let lifetime = (expires_at - granted_at).to_std().unwrap_or_default();
-    let age = lifetime.mul_f64(SHARE.0 + (SHARE.1 - SHARE.0) * jitter);
+    let age = lifetime.mul_f64(EARLIEST + (LATEST - EARLIEST) * jitter);
     granted_at + age.max(min_age)
 }
 
@@ -38,13 +40,13 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_is_renewed_when_a_good_part_of_its_life_is_left() {
+    fn a_grant_is_renewed_after_70_to_80_percent_of_its_lifetime() {
         assert_eq!([0.0, 0.5, 1.0].map(|jitter| age(120, Duration::ZERO, jitter)), [84, 90, 96]);
         assert_eq!(age(60 * 24 * 60, DAY, 0.0), 42 * 24 * 60);
     }
 
     #[test]
-    fn none_is_renewed_before_its_platform_would() {
+    fn a_grant_is_not_renewed_before_the_platforms_minimum_age() {
         assert_eq!(age(26 * 60, DAY, 0.0), 24 * 60);
         assert_eq!(age(-5, Duration::ZERO, 0.5), 0);
     }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_to_the_cap_and_end_with_the_budget() {
+    fn backoff_grows_to_the_cap_and_ends_with_the_budget() {
         let failure = Failure::upstream(502, "bad gateway");
         let waits: Vec<_> =
             (1..=10).map(|n| next(&failure, spent(n), 1.0).map(|wait| wait.as_secs())).collect();
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn a_platforms_own_wait_overrides_the_computed_one() {
+    fn the_wait_from_a_platform_overrides_the_computed_one() {
         let asked = Duration::from_secs(7200);
         assert_eq!(next(&Failure::rate_limited("", Some(asked)), spent(1), 0.5), Some(asked));
     }
 
     #[test]
-    fn what_can_not_succeed_is_not_repeated() {
+    fn permanent_failures_are_not_retried() {
         assert_eq!(next(&Failure::rejected(400, ""), spent(1), 0.5), None);
         assert_eq!(next(&Failure::new(ErrorCode::PollTimeout, ""), spent(1), 0.5), None);
         assert_eq!(next(&Failure::revoked(""), spent(1), 0.5), None);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_double_from_a_minute_to_an_hour() {
+    fn delivery_and_permit_waits_grow_up_to_their_limits() {
         let turns: Vec<_> = [0, 1, 4, 5, 60].map(|n| permit_wait(n, 1.0).as_secs()).to_vec();
         assert_eq!(turns, [2, 4, 32, 60, 60]);
         assert_eq!(permit_wait(0, 0.0), Duration::from_secs(1));

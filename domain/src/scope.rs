@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_star_allows_everything_and_a_scope_only_itself() {
+    fn the_wildcard_allows_everything_and_a_scope_only_itself() {
         assert!(allows(&[Scope::All], Scope::KeysWrite));
         assert!(allows(&[Scope::PostsRead], Scope::PostsRead));
         assert!(!allows(&[Scope::PostsRead], Scope::PostsWrite));

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_an_independent_implementation() {
+    fn the_signature_matches_openssl() {
         // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_test
         assert_eq!(
             sign("whsec_test", 1_700_000_000, br#"{"a":1}"#),

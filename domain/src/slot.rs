@@ -170,17 +170,17 @@ mod tests {
         Slot { weekday: Weekday::of(local.date()), time: Time(local.time()) }
     }
 
-    /// What the zone's clocks show, which is all that the oracles ask `chrono_tz` for.
+    /// Returns the local time in a zone: the only conversion that the reference implementations use.
     fn wall(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
         at.with_timezone(&zone).naive_local()
     }
 
-    /// Twenty years, with the day that Samoa left out in 2011.
+    /// Returns the bounds of twenty years that include the day that Samoa skipped in 2011.
     fn years() -> (DateTime<Utc>, DateTime<Utc>) {
         (at("2011-01-01T00:00:00Z"), at("2031-01-01T00:00:00Z"))
     }
 
-    /// The first minutes after the zone's clocks were moved, in the twenty years.
+    /// Returns the first minute after each clock change of a zone in the twenty years.
     fn changes(zone: Tz) -> Vec<DateTime<Utc>> {
         let (mut day, end) = years();
         let offset = |at: DateTime<Utc>| wall(zone, at) - at.naive_utc();
@@ -239,13 +239,13 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
 
         #[test]
-        fn slots_are_where_a_walk_along_the_wall_finds_them(
+        fn slots_match_the_reference_implementation(
             zone in sample::select(&TZ_VARIANTS[..]),
             change in any::<sample::Index>(),
             minutes in -5_000_i64..5_000,
             slots in slots(),
         ) {
-            // Close to a change of the clock, where there is one.
+            // Close to a clock change, if the zone has any.
             let changes = changes(zone);
             let near = if changes.is_empty() { years().0 } else { changes[change.index(changes.len())] };
             let after = near + TimeDelta::minutes(minutes) - TimeDelta::seconds(1);
@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn a_year_of_slots_is_in_order_and_leaves_no_week_out(
+        fn a_year_of_slots_is_ordered_and_includes_every_week(
             zone in sample::select(&TZ_VARIANTS[..]),
             days in 0_i64..7_300,
             seconds in 0_i64..86_400,
@@ -275,7 +275,7 @@ mod tests {
                 let ends = [(after, own[0]), (*own.last().unwrap(), after + HORIZON)];
                 prop_assert!(ends.iter().all(|(one, next)| *next - *one <= week + TimeDelta::days(1)));
                 for pair in own.windows(2) {
-                    // From one to the next is a week on the wall, but for what a gap moved.
+                    // One local week apart, unless a gap moved one of them.
                     let (one, next) = (wall(zone, pair[0]), wall(zone, pair[1]));
                     let are_kept = [one, next].into_iter().all(|local| of_date(local) == *slot);
                     prop_assert!(!are_kept || next - one == week, "{} {}", one, next);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_every_clock_in_twenty_years_moves_what_it_skips_and_nothing_else() {
+    fn every_clock_change_in_twenty_years_moves_only_skipped_times() {
         let (mut gaps, mut folds) = (0, 0);
         for zone in TZ_VARIANTS {
             for change in changes(zone) {
@@ -298,7 +298,7 @@ mod tests {
                     let found = schedule.after(from).next().unwrap();
                     (found, wall(zone, found))
                 };
-                // The edges of what is skipped or comes twice, its middle, and the minutes beside it.
+                // The bounds of the skipped or repeated time, its middle, and the adjacent minutes.
                 let middle = before + moved / 2;
                 let middle = middle - TimeDelta::seconds(i64::from(middle.second()));
                 for local in [before - MINUTE, before, middle, after - MINUTE, after, after + MINUTE] {
@@ -307,7 +307,7 @@ mod tests {
                     let expected = if is_skipped { local + moved } else { local };
                     assert_eq!(shown, expected, "{local} in {zone}");
                     let is_twice = after <= local && local < before;
-                    assert!(!is_twice || found < change, "{local} in {zone} is the first of two");
+                    assert!(!is_twice || found < change, "{local} in {zone} is not the first of two");
                     gaps += i32::from(is_skipped);
                     folds += i32::from(is_twice);
                 }
@@ -317,31 +317,31 @@ mod tests {
     }
 
     #[test]
-    fn slots_keep_to_the_wall_through_summer_and_winter() {
+    fn slots_keep_their_local_time_across_clock_changes() {
         use Weekday::{Friday, Monday, Saturday, Sunday};
         for (zone, slots, after, expected) in [
-            // The clocks go from 02:00 to 03:00 on 29 March 2026.
+            // Clocks change from 02:00 to 03:00 on 29 March 2026.
             (
                 "Europe/Berlin",
                 vec![slot(Sunday, "02:30"), slot(Sunday, "03:15"), slot(Sunday, "03:30")],
                 "2026-03-22T12:00:00Z",
                 vec!["2026-03-29T01:15:00Z", "2026-03-29T01:30:00Z", "2026-04-05T00:30:00Z"],
             ),
-            // They go from 03:00 back to 02:00 on 25 October 2026.
+            // Clocks change from 03:00 to 02:00 on 25 October 2026.
             (
                 "Europe/Berlin",
                 vec![slot(Sunday, "02:30"), slot(Monday, "09:00")],
                 "2026-10-24T12:00:00Z",
                 vec!["2026-10-25T00:30:00Z", "2026-10-26T08:00:00Z", "2026-11-01T01:30:00Z"],
             ),
-            // By half an hour.
+            // Clocks change by half an hour.
             (
                 "Australia/Lord_Howe",
                 vec![slot(Sunday, "02:10")],
                 "2026-10-03T00:00:00Z",
                 vec!["2026-10-03T15:40:00Z", "2026-10-10T15:10:00Z"],
             ),
-            // The whole of Friday, 30 December 2011 is left out: its slots are Saturday's.
+            // Friday, 30 December 2011 is skipped entirely: its slots move to Saturday.
             (
                 "Pacific/Apia",
                 vec![slot(Friday, "10:00"), slot(Saturday, "10:00")],
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_and_nothing_to_find_without_slots() {
+    fn slots_end_at_the_horizon_and_an_empty_schedule_has_none() {
         let after = at("2026-01-05T09:00:00Z");
         let count = |slots: Vec<Slot>, after| Schedule { slots, zone: Tz::UTC }.after(after).count();
         assert_eq!(count(vec![], after), 0);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_written_as_clocks_show_it() {
+    fn a_time_is_formatted_as_hours_and_minutes() {
         for text in ["00:00", "09:05", "23:59"] {
             assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
         }

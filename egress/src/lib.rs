@@ -182,7 +182,7 @@ mod tests {
         FilteredClients::new(AllowedRanges::parse(allowed).unwrap(), names).unwrap()
     }
 
-    /// Counts who connects, and tells each that all is well.
+    /// Starts a server that counts connections and responds with 204.
     async fn listen(address: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
         let listener = TcpListener::bind(address).await.unwrap();
         let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_changes_its_answer_reaches_nothing_more() {
+    async fn dns_rebinding_reaches_no_private_address() {
         let (open, reached) = listen("127.0.0.2:0".parse().unwrap()).await;
         let inner = SocketAddr::new("127.0.0.1".parse().unwrap(), open.port());
         let (_, spared) = listen(inner).await;
-        // First as when the endpoint was registered, then the inner network, then both, and at last a public
-        // address, which only what is encrypted may go to.
+        // An allowed address, as at registration; then an internal address; then both; then a public address,
+        // which `http` may not connect to.
         let public = SocketAddr::new("8.8.8.8".parse().unwrap(), 80);
         let answers = [vec![open], vec![inner], vec![inner, open], vec![public]];
         let asked = Arc::new(AtomicUsize::new(0));
@@ -222,11 +222,11 @@ mod tests {
             assert_eq!(answer.is_ok(), is_reached, "{answer:?}");
         }
         let counts = [asked, reached, spared].map(|count| count.load(Ordering::SeqCst));
-        assert_eq!(counts, [4, 2, 0], "resolved, reached, and reached within the walls");
+        assert_eq!(counts, [4, 2, 0], "resolved, connected, and connected to the internal address");
     }
 
     #[test]
-    fn addresses_written_out_are_judged_without_a_resolver() {
+    fn ip_addresses_in_urls_are_checked_without_a_resolver() {
         let gate = |allowed: &str| gate(allowed, Arc::new(look_up));
         let url = |text: &str| Url::parse(text).unwrap();
         let closed = gate("");

@@ -6,7 +6,7 @@
 
 use crate::{
     format,
-    inspect::{self, DeclaredFile, Fault, FileProperties},
+    inspect::{self, Fault, FileProperties},
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
     window::Window,
@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{MediaId, Owner};
+use domain::{MediaId, Owner, media::DeclaredFile};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::{
     ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
@@ -197,7 +197,7 @@ impl FileStore {
                 })
             }
             Location::Bucket { bucket, prefix } => {
-                // A copy within the bucket is answered when it is done, however large the file is.
+                // The response to a copy within the bucket is sent when it is complete, for a file of any size.
                 let patience = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
                 let bucket =
                     AmazonS3Builder::from_env().with_bucket_name(bucket).with_config(patience, "10m");
@@ -464,8 +464,8 @@ impl FileStore {
         Ok(())
     }
 
-    /// Removes files of interrupted uploads that are older than `before` from a directory, and returns their number.
-    /// Does nothing for a bucket, which has lifecycle rules for this.
+    /// Removes files of interrupted uploads that are older than `before` from a directory, and returns their
+    /// number. Does nothing for a bucket, which has lifecycle rules for this.
     ///
     /// # Errors
     ///
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_nowhere_and_keeps_its_end() {
+    fn a_name_has_no_path_and_keeps_its_extension() {
         for (filename, name) in [
             ("a b.png", "a_b.png"),
             ("../../etc/passwd", "_.._etc_passwd"),

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_is_the_declared_type_or_else_the_name() {
+    fn the_claimed_kind_is_the_declared_type_or_else_the_name() {
         for (content_type, filename, kind) in [
             (Some("image/JPG; q=1"), "a.mp4", Some(Image)),
             (Some("application/octet-stream"), "a.MP4", Some(Video)),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_tell_the_format() {
+    fn the_format_is_detected_from_the_first_bytes() {
         let ftyp = |brand: &str| [b"\0\0\0\x18ftyp", brand.as_bytes(), b"\0\0\0\0isommp42"].concat();
         for (bytes, mime) in [
             (b"\xff\xd8\xff\xe0\0\x10JFIF".to_vec(), Some("image/jpeg")),

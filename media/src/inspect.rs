@@ -9,22 +9,11 @@ use crate::{
     probe,
     size_limits::SizeLimits,
 };
-use domain::MediaKind;
+use domain::{MediaKind, media::DeclaredFile};
 use std::{
     io::{self, BufReader, Read, Seek, SeekFrom},
     time::Duration,
 };
-
-/// Properties that a client declared for a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeclaredFile {
-    /// Content type.
-    pub content_type: Option<String>,
-    /// Size in bytes.
-    pub size: Option<u64>,
-    /// SHA-256 in lower-case hex.
-    pub sha256: Option<String>,
-}
 
 /// Properties of a file, as detected from its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,6 @@ pub use file_store::{
     BUFFER_BYTES, Digest, FileStore, Location, MinRate, Name, Piece, StoredFile, UploadError,
 };
 pub use format::{Format, claimed, format};
-pub use inspect::{DeclaredFile, Fault, FileProperties, Refusal};
+pub use inspect::{Fault, FileProperties, Refusal};
 pub use signed_token::{Key, Permission, SignedToken};
 pub use size_limits::SizeLimits;

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pass_is_good_for_one_thing_one_file_and_a_while() {
+    fn a_token_allows_one_operation_on_one_file_until_it_expires() {
         let key = Key::derive(&[7; 32]);
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         let media = MediaId(Uuid::from_u128(1));

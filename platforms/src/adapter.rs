@@ -3,7 +3,7 @@
 //! Everything that can be written down as data is data in [`Adapter`]: limits, login, settings, and which
 //! abilities the platform has. The calls are [`Publisher`]. An adapter never retries, waits or
 //! writes to a database: `prepare` may be repeated, `commit` is the one call that publishes, `locate`
-//! answers whether it happened, and the engine arranges them so that a post goes out at most once.
+//! reports whether it happened, and the engine orders them so that a post is published at most once.
 
 use crate::{
     auth::{Auth, Code},
@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The answer of a platform: a value, or a failure named by what to do next.
+/// The result of a platform call: a value, or a failure whose code determines the next step.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// One platform. What it lacks is `None`.
+/// One platform. A missing ability is `None`.
 pub struct Adapter {
     /// The contract's identifier, for example `google_business`.
     pub id: &'static str,
@@ -35,7 +35,7 @@ pub struct Adapter {
     pub auth: Auth,
     /// The JSON Schema of the platform's `config` block: generated from its settings type.
     pub settings: fn() -> Value,
-    /// Publishes, and everything around it.
+    /// Publishing and the related calls.
     pub publisher: &'static dyn Publisher,
     /// Engagement of a post.
     pub analytics: Option<&'static dyn Analytics>,
@@ -50,13 +50,13 @@ pub struct Adapter {
 /// Talks to a platform. Implementations are stateless unit structs.
 #[async_trait]
 pub trait Publisher: Send + Sync {
-    /// Checks what no table can express, because it depends on settings and media together. Called when
-    /// the tables have no objection to the media.
+    /// Checks rules that depend on settings and media together, which no table can express. Called when the
+    /// media are within the tables' limits.
     fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
     }
 
-    /// Reads a failure from a reply, or `None` where the status alone decides
+    /// Reads a failure from a reply; `None` if the status alone decides
     /// ([`crate::classify::by_status`]). Also called for a 2xx, because some platforms put errors there.
     fn classify(&self, _reply: &Reply) -> Option<Failure> {
         None
@@ -76,36 +76,36 @@ pub trait Publisher: Send + Sync {
         self.identities(cx).await.map(drop)
     }
 
-    /// Exchanges the grant for a fresh one. [`Failure::is_revoked`] distinguishes a dead grant from a
+    /// Exchanges the grant for a new one. [`Failure::is_revoked`] distinguishes a revoked grant from a
     /// transient error.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         oauth::refresh(cx).await
     }
 
-    /// Revokes the grant, where the platform offers that. A grant that is already gone is a success.
+    /// Revokes the grant, if the platform supports it. Succeeds if the grant is already revoked.
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         oauth::revoke(cx).await
     }
 
-    /// Does everything up to the publishing call; may be repeated and resumes at `at`.
+    /// Makes all calls before the publishing call. May be repeated; resumes at `at`.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
 
-    /// Makes the one call that publishes. An ambiguous failure leads to `locate` before anything else.
+    /// Makes the one call that publishes. After an ambiguous failure, `locate` is called first.
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
 
-    /// Time limit of `commit`; the engine ends it then. Longer than [`crate::TIMEOUT`] only where the
-    /// publishing call itself carries files.
+    /// Returns the time limit of `commit`, at which the engine cancels it. Longer than [`crate::TIMEOUT`] only
+    /// if the publishing call itself contains files.
     fn commit_limit(&self, _post: &Publication) -> Duration {
         crate::TIMEOUT
     }
 
-    /// Finds out whether a commit that was begun has happened. Publishes nothing; a live post may get here
-    /// what it could not have earlier, such as a thumbnail, as long as that may be repeated.
+    /// Looks up the result of a commit that was begun. Publishes nothing. May complete a live post with parts
+    /// that need its id, such as a thumbnail, if the call can be repeated.
     ///
-    /// A search by content goes through [`crate::listing`].
+    /// Use [`crate::listing`] to search by content.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
 
-    /// Returns the public address of a published post, as [`crate::Transport::rewrite_url`] gives it: in
+    /// Returns the public URL of a published post, as [`crate::Transport::rewrite_url`] returns it: in
     /// test mode it is the post's page in the sandbox.
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String>;
 }
@@ -117,7 +117,7 @@ pub trait Analytics: Send + Sync {
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
 }
 
-/// Lists what an account published, newest first.
+/// Lists the posts that an account published, newest first.
 #[async_trait]
 pub trait History: Send + Sync {
     /// Reads one page of posts.
@@ -127,45 +127,44 @@ pub trait History: Send + Sync {
 /// Removes a published post.
 #[async_trait]
 pub trait Deletion: Send + Sync {
-    /// Removes the post; one that is already gone is a success.
+    /// Removes the post. Succeeds if it no longer exists.
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
 }
 
 /// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations.
 #[async_trait]
 pub trait Options: Send + Sync {
-    /// The lists that the platform has, by the contract's names, for example `boards`.
+    /// Returns the lists that the platform has, by the contract's names, for example `boards`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Returns one of those lists in full. `parent` is what it belongs to where one account has several:
-    /// for `flairs` the subreddit.
+    /// Returns a whole list. `parent` selects one if an account has several: for `flairs`, the subreddit.
     ///
     /// # Errors
     ///
-    /// `rejected_422` when a parent is needed and missing or unknown; else the platform's failure.
+    /// `rejected_422` when a required parent is missing or unknown; otherwise the platform's failure.
     async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>>;
 }
 
 /// The state after `prepare`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
-    /// The platform is processing what it received; `prepare` again from `at` after the pause.
+    /// The platform is processing the uploaded content. Call `prepare` again from `at` after the pause.
     Processing {
         /// Where to resume.
         at: Checkpoint,
         /// Time until the next poll.
         poll_after: Duration,
     },
-    /// All is in place; `commit` may be called.
+    /// Preparation is complete; `commit` may be called.
     Ready(Checkpoint),
 }
 
-/// The answer of the publishing call.
+/// The result of the publishing call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Committed {
     /// Live, under this id.
     Live(String),
-    /// Accepted; the id comes later: `locate` from `at` after the pause.
+    /// Accepted, without an id yet. Call `locate` from `at` after the pause.
     Accepted {
         /// Where to resume.
         at: Checkpoint,
@@ -177,16 +176,16 @@ pub enum Committed {
 /// The result of a look-up after a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Located {
-    /// It happened, and this is the post's id.
+    /// The post is live, under this id.
     Live(String),
-    /// The platform is still processing it; look again after the pause.
+    /// The platform is still processing it. Repeat the look-up after the pause.
     Processing {
         /// Time until the next look-up.
         poll_after: Duration,
     },
-    /// It did not happen.
+    /// The commit published nothing.
     Absent,
-    /// Undecidable: the platform offers no look-up, or its lists are longer than what is read of them.
+    /// Unknown: the platform has no look-up, or its lists are longer than the pages that are read.
     Unknown,
 }
 
@@ -201,7 +200,7 @@ impl Checkpoint {
         Self(serde_json::to_value(step).expect("a step is plain data"))
     }
 
-    /// Reads the step; the default at the very beginning.
+    /// Reads the step; the default before the first one.
     ///
     /// # Errors
     ///
@@ -227,7 +226,7 @@ pub struct Publication {
     pub text: String,
     /// Media, in order.
     pub media: Vec<Media>,
-    /// The platform's own `config` block; an empty object where none was given.
+    /// The platform's own `config` block; an empty object if none was given.
     pub settings: Value,
     /// The post that it replies to; set for every container after the first.
     pub reply_to: Option<ReplyTo>,
@@ -235,23 +234,23 @@ pub struct Publication {
     pub created_at: DateTime<Utc>,
     /// When its last commit was begun; set when `locate` is called.
     pub commit_begun_at: Option<DateTime<Utc>>,
-    /// Ids of the account's recent posts that other targets have captured: a search passes over them, since
-    /// two posts may have the same text.
+    /// Ids of the account's recent posts that other targets have captured. A search ignores them, because two
+    /// posts may have the same text.
     pub taken: Vec<String>,
 }
 
 impl Publication {
-    /// True when another target has captured the post with this id.
+    /// Returns true if another target has captured the post with this id.
     pub fn is_taken(&self, id: &str) -> bool {
         self.taken.iter().any(|taken| taken == id)
     }
 
-    /// The earliest moment at which a commit can have published it.
+    /// Returns the earliest time at which a commit can have published it.
     pub(crate) fn begun(&self) -> DateTime<Utc> {
         self.commit_begun_at.unwrap_or(self.created_at)
     }
 
-    /// The settings as the platform's type.
+    /// Returns the settings as the platform's type.
     ///
     /// # Errors
     ///
@@ -260,7 +259,7 @@ impl Publication {
         schema::read(&self.settings)
     }
 
-    /// A publication without content, for tests.
+    /// Returns a publication without content, for tests.
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         Self {
@@ -302,7 +301,7 @@ impl<T> Default for Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The same page with each entry converted.
+    /// Converts each entry of the page.
     pub(crate) fn map<U>(self, convert: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(convert).collect(), next: self.next }
     }
@@ -329,7 +328,7 @@ where
     }
 }
 
-/// A post on the platform, however it was published.
+/// A post on the platform, published by Fanfare or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemotePost {
     /// The platform's id.
@@ -342,6 +341,6 @@ pub struct RemotePost {
     pub media: Vec<String>,
     /// When it was published.
     pub published_at: DateTime<Utc>,
-    /// Engagement, where the list includes it.
+    /// Engagement, if the list includes it.
     pub metrics: Metrics,
 }

@@ -17,7 +17,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// OAuth, where accounts are connected by it.
+    /// Returns the platform's OAuth; `None` if accounts are connected with an app password.
     pub fn oauth(&self) -> Option<&OAuth2> {
         match self {
             Self::OAuth2(oauth) => Some(oauth),
@@ -25,7 +25,7 @@ impl Auth {
         }
     }
 
-    /// When a grant can be refreshed.
+    /// Returns when a grant can be refreshed.
     pub fn refresh(&self) -> Refresh {
         self.oauth().map_or(Refresh::Anytime, |oauth| oauth.refresh)
     }
@@ -34,14 +34,14 @@ impl Auth {
 /// Request parameters by name.
 pub type Parameters = &'static [(&'static str, &'static str)];
 
-/// A platform's OAuth 2.0: its endpoints, and where it deviates from [`OAuth2::STANDARD`].
+/// A platform's OAuth 2.0: its endpoints, and its deviations from [`OAuth2::STANDARD`].
 #[derive(Debug)]
 pub struct OAuth2 {
     /// Authorization endpoint.
     pub authorize: &'static str,
     /// Token endpoint.
     pub token: &'static str,
-    /// Revocation endpoint (RFC 7009), where the platform follows the standard.
+    /// Revocation endpoint (RFC 7009), if the platform follows the standard.
     pub revoke: Option<&'static str>,
     /// Scopes that publishing needs.
     pub scopes: &'static [&'static str],
@@ -54,7 +54,7 @@ pub struct OAuth2 {
     /// Additional parameters of the authorization request.
     pub authorize_parameters: Parameters,
     /// Parameters that force a new login, although the platform knows the user; they replace those of the
-    /// same name. Empty where that is not possible.
+    /// same name. Empty if that is not possible.
     pub force_login: Parameters,
     /// Additional parameters of the code exchange.
     pub exchange_parameters: Parameters,
@@ -62,12 +62,12 @@ pub struct OAuth2 {
     pub pkce: bool,
     /// When a grant can be refreshed.
     pub refresh: Refresh,
-    /// Errors of the token endpoint that mean that the grant is gone.
+    /// Errors of the token endpoint that mean that the grant was revoked.
     pub revoked_errors: ErrorNames,
 }
 
 impl OAuth2 {
-    /// OAuth 2.0 as the RFC has it.
+    /// OAuth 2.0 as the RFC specifies it.
     pub const STANDARD: Self = Self {
         authorize: "",
         token: "",
@@ -85,17 +85,17 @@ impl OAuth2 {
     };
 }
 
-/// A set of a token endpoint's error names; an error without a name goes by its number.
+/// A set of a token endpoint's error codes; an error without a code is identified by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorNames {
-    /// These.
+    /// Only these.
     OneOf(&'static [&'static str]),
-    /// All but these.
+    /// All except these.
     AllBut(&'static [&'static str]),
 }
 
 impl ErrorNames {
-    /// True when the error is one of the set.
+    /// Returns true if the error is one of the set.
     pub(crate) fn contains(self, name: &str) -> bool {
         match self {
             Self::OneOf(names) => names.contains(&name),
@@ -104,7 +104,7 @@ impl ErrorNames {
     }
 }
 
-/// When a grant can be exchanged for a fresh one.
+/// When a grant can be exchanged for a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
     /// At any time: a refresh token outlives the access token.
@@ -121,7 +121,7 @@ pub enum Refresh {
 /// Authentication of an app at the token endpoint (RFC 6749, section 2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// In the `Authorization` header, where it has a secret.
+    /// In the `Authorization` header, if the app has a secret.
     Header,
     /// In the body: its id under [`OAuth2::client_id`], and `client_secret`.
     Body,
@@ -134,7 +134,7 @@ pub struct Code {
     pub code: String,
     /// The redirect URI, exactly as in the authorization request.
     pub redirect_uri: String,
-    /// The PKCE verifier, where one was sent.
+    /// The PKCE verifier, if one was sent.
     pub verifier: Option<String>,
 }
 
@@ -145,13 +145,14 @@ pub struct AppPassword {
     pub identifier: String,
     /// The password.
     pub app_password: String,
-    /// The service, when it is not the usual one.
+    /// The service, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
 }
 
 impl AppPassword {
-    /// The grant from which [`crate::Publisher::refresh`] creates the first session: nothing but the login.
+    /// Returns the grant from which [`crate::Publisher::refresh`] creates the first session: only the
+    /// login.
     pub fn grant(&self) -> Grant {
         Grant {
             access_token: String::new(),

@@ -1,7 +1,7 @@
-//! The address where a platform asks a user to authorize an app.
+//! Authorization URLs.
 //!
-//! OAuth 2.0 section 4.1.1 with PKCE; what a platform writes differently stands in its
-//! [`crate::OAuth2`]. Pure: building the address makes no call.
+//! OAuth 2.0 section 4.1.1 with PKCE; [`crate::OAuth2`] has each platform's deviations. Building the URL
+//! makes no request.
 //! <https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1>, <https://www.rfc-editor.org/rfc/rfc7636>
 
 use crate::{Adapter, Auth};
@@ -20,13 +20,13 @@ pub struct Authorization<'a> {
     pub scopes: &'a [String],
     /// Opaque value that the platform returns unchanged.
     pub state: &'a str,
-    /// The PKCE verifier, sent where the platform takes one and only as its digest.
+    /// The PKCE verifier. Only its digest is sent, and only to platforms that use PKCE.
     pub verifier: &'a str,
-    /// True to force a new login although the platform knows the user.
+    /// True to force a new login even if the user has a session with the platform.
     pub is_forced: bool,
 }
 
-/// The scopes to request: those given, or those that publishing needs.
+/// Returns the scopes to request: those given, or those that publishing needs.
 pub fn scopes(auth: &Auth, given: &[String]) -> Vec<String> {
     match auth.oauth() {
         Some(oauth) if given.is_empty() => oauth.scopes.iter().map(|scope| (*scope).to_owned()).collect(),
@@ -34,7 +34,7 @@ pub fn scopes(auth: &Auth, given: &[String]) -> Vec<String> {
     }
 }
 
-/// The address to send the user to, or `None` where accounts are not connected by OAuth.
+/// Returns the URL to redirect the user to; `None` if the platform has no OAuth.
 pub fn address(platform: &Adapter, asked: &Authorization<'_>) -> Option<String> {
     let oauth = platform.auth.oauth()?;
     let scope = scopes(&platform.auth, asked.scopes).join(oauth.separator);
@@ -54,7 +54,7 @@ pub fn address(platform: &Adapter, asked: &Authorization<'_>) -> Option<String> 
     query.extend(oauth.authorize_parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(forced));
     let mut url = Url::parse(oauth.authorize).expect("a platform's address is a URL");
     url.query_pairs_mut().extend_pairs(query);
-    // A plus sign of the values is written as %2B by now. Not every platform reads one as a space.
+    // Plus signs in values are already encoded as %2B. Not every platform decodes a plus as a space.
     let query = url.query().unwrap_or_default().replace('+', "%20");
     url.set_query(Some(&query));
     Some(url.into())
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_arrives_as_it_was_given() {
+    fn every_parameter_is_in_the_url() {
         let found = query("x", &ASKED);
         for (name, value) in [
             ("response_type", "code"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_platform_that_has_oauth_has_an_address() {
+    fn every_oauth_platform_has_an_authorization_url() {
         for platform in crate::all() {
             let address = address(platform, &ASKED);
             match platform.auth.oauth() {

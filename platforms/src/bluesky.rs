@@ -1,8 +1,8 @@
 //! Bluesky, over the AT Protocol: <https://docs.bsky.app/docs/advanced-guides/posts>.
 //!
-//! A post is a record whose key its author chooses. Deriving the key from the target makes `commit`
-//! repeatable and lets `locate` answer with certainty: the account's own server reads what it wrote.
-//! The record is put only where there is none, so that a key that is taken is never overwritten.
+//! The author chooses the key of a post's record. Deriving it from the target makes `commit` idempotent and
+//! `locate` definite, because the account's own server has no read lag. A record is only created, never
+//! overwritten.
 
 use crate::{
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -23,18 +23,18 @@ use uuid::Uuid;
 /// Bluesky. <https://docs.bsky.app>
 struct Bluesky;
 
-/// The service of an account that names no other.
+/// The default service of an account.
 const SERVICE: &str = "https://bsky.social";
-/// The view of the whole network that anyone may read.
+/// The public view of the whole network.
 const PUBLIC: &str = "https://public.api.bsky.app";
-/// The directory of identifiers of the kind `did:plc`: <https://web.plc.directory>.
+/// The directory of `did:plc` identifiers: <https://web.plc.directory>.
 const DIRECTORY: &str = "https://plc.directory";
 const VIDEO: &str = "https://video.bsky.app";
-/// The name that the video service goes by in service tokens.
+/// The video service's name in service tokens.
 const VIDEO_DID: &str = "did:web:video.bsky.app";
 const POST: &str = "app.bsky.feed.post";
 
-/// A blob that no record refers to is dropped after a while; from then on it is uploaded again.
+/// Age from which an unused blob is uploaded again, because the server may have deleted it.
 const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
 /// Lifetime of the token that the video service gets.
 const SERVICE_TOKEN_TTL: TimeDelta = TimeDelta::minutes(30);
@@ -129,7 +129,7 @@ impl Publisher for Bluesky {
             _ => classify::message(reply),
         };
         match (status, name) {
-            // The account itself is shut; no token helps.
+            // The account itself is disabled; a new token does not help.
             (
                 400..=499,
                 "AccountTakedown" | "AccountDeactivated" | "AccountSuspended" | "RepoTakendown"
@@ -147,8 +147,8 @@ impl Publisher for Bluesky {
         }
     }
 
-    /// Accepts the identity that the session's server claims only when the identity itself names that server
-    /// and its handle leads back to it: a server may claim any identity.
+    /// Lists the identity that the session's server claims, if its document names that server and its handle
+    /// resolves to it: a server may claim any identity.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let home = home(cx)?;
         let me = me(cx, &home).await?;
@@ -181,29 +181,28 @@ impl Publisher for Bluesky {
         }])
     }
 
-    /// One call: the identity was proven when the account was connected.
+    /// Makes one call only: the identity was verified when the account was connected.
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         let me = me(cx, &home(cx)?).await?;
         is_account(cx, &me.did)
     }
 
-    /// Also creates the first session, from a grant that holds nothing but the login:
-    /// `extra` with `identifier`, `app_password` and, where it is not the usual one, `service`.
+    /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if it
+    /// is not the default, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         let service = service(cx.grant)?;
-        if let Some(token) = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) {
+        if let Some(token) = cx.grant.refresh_token() {
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
             let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
                 200..=299 => {
                     let tokens: Tokens = reply.read()?;
-                    // The entryway knows to which of its servers an account has moved; another server
-                    // must not decide where the account is.
+                    // Only the entryway may move an account, to another of its servers.
                     let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
                     let pds = moved.map(public).transpose()?;
                     return granted(cx, tokens, pds);
                 }
-                // Refused: the password may still open a new session.
+                // Rejected: the password may still create a new session.
                 400..=407 | 409..=424 | 426..=428 | 430..=499 => {}
                 _ => return Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
             }
@@ -236,7 +235,7 @@ impl Publisher for Bluesky {
         let Some(token) = cx.grant.refresh_token.as_deref() else { return Ok(()) };
         let address = format!("{}/xrpc/com.atproto.server.deleteSession", service(cx.grant)?);
         match cx.post(address).bearer(token).send_ok().await {
-            // It has ended by itself.
+            // The session has expired already.
             Err(failure) if failure.code == ErrorCode::TokenExpired => Ok(()),
             answer => answer,
         }
@@ -245,7 +244,7 @@ impl Publisher for Bluesky {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let home = home(cx)?;
         let mut step: Step = at.read()?;
-        // Feeds sort by it, so it is the time of publishing, and fixed from here on.
+        // Feeds sort by this time, so it is the publishing time. Fixed, so that a repeated call is identical.
         step.created_at.get_or_insert((cx.now)());
         if let (Some(reply), None) = (&post.reply_to, &step.reply) {
             let root = strong_ref(cx, &home, &reply.root).await?;
@@ -271,7 +270,7 @@ impl Publisher for Bluesky {
                 cx.save(&step).await?;
             }
         }
-        // Last, since blobs that nothing refers to don't live long.
+        // Last, because blobs without a record are deleted soon.
         let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.blobs).await?;
         Ok(upload::prepared(&step, pause))
     }
@@ -287,7 +286,7 @@ impl Publisher for Bluesky {
                 "collection": POST,
                 "rkey": key(post),
                 "record": record,
-                // Only where there is none yet.
+                // Only if the record does not exist yet.
                 "swapRecord": null,
             }))
             .send_raw()
@@ -372,12 +371,12 @@ impl Deletion for Bluesky {
     }
 }
 
-/// The service that creates the account's sessions.
+/// Returns the service that creates the account's sessions.
 fn service(grant: &Grant) -> Result<String> {
     public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
 }
 
-/// The server that holds the account's records, as its session named it; until then the service,
+/// Returns the server that holds the account's records, as its session named it; until then the service,
 /// which passes calls on.
 fn home(cx: &Session<'_>) -> Result<String> {
     match cx.grant.extra["pds"].as_str() {
@@ -386,7 +385,7 @@ fn home(cx: &Session<'_>) -> Result<String> {
     }
 }
 
-/// The origin of an address that a user or their server gave: `https`, and a name to be resolved, so
+/// Returns the origin of an address that a user or their server gave: `https`, and a name to be resolved, so
 /// that the resolver judges where it leads.
 fn public(address: &str) -> Result<String> {
     let no = |why: &str| Failure::rejected(400, format!("{address} is no service of Bluesky: {why}"));
@@ -404,9 +403,9 @@ fn public(address: &str) -> Result<String> {
 /// <https://atproto.com/specs/did>
 struct Document {
     did: String,
-    /// The origin of the server that holds its records.
+    /// Origin of the server that stores its records.
     pds: String,
-    /// The handle that it claims.
+    /// Handle that it claims.
     handle: Option<String>,
 }
 
@@ -415,7 +414,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// `rejected_422` when there is no such identity, or none that names a public server.
+    /// `rejected_422` when the identity does not exist or names no public server.
     async fn of(cx: &Session<'_>, did: &str) -> Result<Self> {
         let no = |why: &str| unproven(did, why);
         let address = match (did.strip_prefix("did:plc:"), did.strip_prefix("did:web:")) {
@@ -436,12 +435,12 @@ impl Document {
         let pds = endpoint(&body).ok_or_else(|| no("its document names no server"))?;
         let pds = public(pds).map_err(|failure| no(&failure.message))?;
         let names = body["alsoKnownAs"].as_array().into_iter().flatten();
-        // Only the first counts: anyone may list another account's handle further down.
+        // Only the first counts: any account may list another account's handle after it.
         let handle = names.filter_map(Value::as_str).find_map(|name| name.strip_prefix("at://"));
         Ok(Self { did: did.to_owned(), pds, handle: handle.map(str::to_lowercase) })
     }
 
-    /// Checks that a server may speak for the identity: its own, or the entryway, which forwards calls.
+    /// Checks that a server may act for the identity: its own server, or the entryway, which forwards calls.
     ///
     /// # Errors
     ///
@@ -453,12 +452,12 @@ impl Document {
         Err(unproven(&self.did, &format!("its server is {}, not {server}", self.pds)))
     }
 
-    /// Its handle, once that leads back here: as Bluesky's own view resolved it, by DNS or HTTPS, or as the
-    /// handle's host says. <https://atproto.com/specs/handle#handle-resolution>
+    /// Returns the handle, if it resolves to this identity: in Bluesky's own view (by DNS or HTTPS), or at the
+    /// handle's host. <https://atproto.com/specs/handle#handle-resolution>
     ///
     /// # Errors
     ///
-    /// `rejected_422` when neither leads back; the view's failure when it could not be asked.
+    /// `rejected_422` when it resolves to another identity; the view's failure when the view is unavailable.
     async fn handle(self, cx: &Session<'_>) -> Result<String> {
         let no = |why: &str| unproven(&self.did, why);
         let Some(handle) = self.handle.as_deref().filter(|handle| is_name(handle)) else {
@@ -484,25 +483,25 @@ impl Document {
     }
 }
 
-/// The refusal of an identity.
+/// Returns the failure of an identity that could not be verified.
 fn unproven(did: &str, why: &str) -> Failure {
     Failure::rejected(422, format!("{did} can't be connected: {why}"))
 }
 
-/// True for a bare host name, which may be put into an address.
+/// Returns true for a bare host name, which may be put into an address.
 fn is_name(text: &str) -> bool {
     let url = Url::parse(&format!("https://{text}"));
     url.is_ok_and(|url| url.host_str() == Some(text) && public(url.as_str()).is_ok())
 }
 
-/// The server that a document of an identity names.
+/// Returns the server that a document of an identity names.
 fn endpoint(document: &Value) -> Option<&str> {
     let mut services = document["service"].as_array().into_iter().flatten();
     let pds = services.find(|service| service["id"].as_str().is_some_and(|id| id.ends_with("#atproto_pds")));
     pds?["serviceEndpoint"].as_str()
 }
 
-/// The account of a session, as its server claims.
+/// Returns the account of a session, as its server claims.
 async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
     cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
 }
@@ -516,7 +515,7 @@ fn is_account(cx: &Session<'_>, did: &str) -> Result<()> {
     Err(Failure::revoked(format!("its server speaks for {did}, which is another account")))
 }
 
-/// The grant that a session stands for, with the account's server `pds` where it was just resolved.
+/// Returns the grant of a session, with the account's server `pds` if it was just resolved.
 fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Grant> {
     is_account(cx, &tokens.did)?;
     let mut extra = if cx.grant.extra.is_object() { cx.grant.extra.clone() } else { json!({}) };
@@ -532,14 +531,14 @@ fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Gran
     })
 }
 
-/// The expiry that a token claims. Its signature is not ours to verify.
+/// Returns the expiry that a token claims. Its signature is not ours to verify.
 fn expiry(token: &str) -> Option<DateTime<Utc>> {
     let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
     DateTime::from_timestamp(claims["exp"].as_i64()?, 0)
 }
 
-/// The record that a post becomes. The same post and step always make the same record.
+/// Returns the record of a post. Deterministic for a post and a step.
 fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let created_at = step.created_at.unwrap_or(post.created_at);
     let mut record = json!({
@@ -586,7 +585,7 @@ fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     record
 }
 
-/// The embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
+/// Returns the embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
 fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
     let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
@@ -613,7 +612,7 @@ fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> 
     }
 }
 
-/// Up to four images side by side; more are a gallery.
+/// Returns the embed of the images: up to four side by side, more as a gallery.
 fn images(media: &[Media], step: &Step) -> Value {
     let is_gallery = media.len() > 4;
     let items = media.iter().zip(&step.blobs).map(|(media, blob)| {
@@ -622,7 +621,7 @@ fn images(media: &[Media], step: &Step) -> Value {
         if is_gallery {
             item["$type"] = json!("app.bsky.embed.gallery#image");
         }
-        // A gallery requires one.
+        // A gallery requires an aspect ratio.
         let ratio = aspect_ratio(media).or_else(|| is_gallery.then(|| json!({ "width": 1, "height": 1 })));
         if let Some(ratio) = ratio {
             item["aspectRatio"] = ratio;
@@ -654,30 +653,30 @@ fn aspect_ratio(media: &Media) -> Option<Value> {
     Some(json!({ "width": width, "height": height }))
 }
 
-/// True when the record under our key is the one we put there. The server may have added to it.
+/// Returns true if the record under our key is ours. The server may have added members to it.
 fn is_same(found: &Value, ours: &Value) -> bool {
     ["text", "reply"].iter().all(|key| found[*key] == ours[*key])
 }
 
-/// The record key: a timestamp identifier, as the lexicon of posts demands, made from the target
+/// Returns the record key: a timestamp identifier, as the lexicon of posts demands, made from the target
 /// alone. Its microseconds are the target's millisecond and, below it, the position; its clock
 /// identifier is from the target's random bits. <https://atproto.com/specs/tid>
 fn key(post: &Publication) -> String {
     const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
     let TargetId(target) = post.target;
     let random = target.as_u128() as u64;
-    // 11 positions at most: 90 targets of one millisecond find room beside one another.
+    // 11 positions at most, so the keys of 90 targets of one millisecond do not overlap.
     let below = (random >> 10) % 90 * 11 + u64::from(post.position) % 11;
     let tid = ((millis(target) * 1000 + below) << 10 | (random & 0x3ff)) & (u64::MAX >> 1);
     (0..13).rev().map(|digit| ALPHABET[(tid >> (digit * 5)) as usize & 31] as char).collect()
 }
 
-/// The timestamp of a UUID of version 7.
+/// Returns the timestamp of a UUID of version 7.
 fn millis(id: Uuid) -> u64 {
     (id.as_u128() >> 80) as u64
 }
 
-/// The repository and the record key of an `at://` address.
+/// Returns the repository and the record key of an `at://` address.
 fn parts(uri: &str) -> Result<(&str, &str)> {
     let mut parts = uri.strip_prefix("at://").unwrap_or_default().split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -691,7 +690,7 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     cx.transport.rewrite_url(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
 }
 
-/// One of the account's own posts, read where it was written.
+/// Returns one of the account's own posts, read from the account's server.
 async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>> {
     let reply = cx
         .get(format!("{home}/xrpc/com.atproto.repo.getRecord"))
@@ -704,7 +703,7 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
     reply.into_result(cx.platform)?.read().map(Some)
 }
 
-/// A reply's reference to its parent: address and hash of the content.
+/// Returns a reply's reference to its parent: address and hash of the content.
 async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef> {
     match find(cx, home, parts(uri)?.1).await? {
         Some(Found { uri, cid: Some(cid), .. }) => Ok(StrongRef { uri, cid }),
@@ -712,7 +711,7 @@ async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef
     }
 }
 
-/// The same for a quoted post, which may be any account's.
+/// Returns the reference to a quoted post, which may belong to any account.
 async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<StrongRef> {
     let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
@@ -740,7 +739,7 @@ async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     Ok(answer.posts.into_iter().next())
 }
 
-/// The identity behind a handle, or `None` when it can't be resolved.
+/// Returns the identity behind a handle, or `None` when it can't be resolved.
 async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
     let found: Result<Did> = cx
         .get(format!("{home}/xrpc/com.atproto.identity.resolveHandle"))
@@ -825,7 +824,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
         .upload(&media.mime, media.size_bytes, cx.stream(media))
         .send_raw()
         .await?;
-    // The same bytes once more: the first job's result serves as well.
+    // The same bytes were uploaded before: the result of the first job is used.
     let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
     let reply = if exists { reply } else { reply.into_result(cx.platform)? };
     let job = job(&reply)?;
@@ -835,7 +834,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
     }
 }
 
-/// The job of an answer. The lexicon wraps it; the service in production does not.
+/// Returns the job in a response. The lexicon wraps it; the production service does not.
 fn job(reply: &Reply) -> Result<JobStatus> {
     let status = match &reply.body["jobStatus"] {
         Value::Null => &reply.body,
@@ -864,13 +863,13 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let reason = status.message.or(status.error).unwrap_or_else(|| code.clone());
     let message = format!("Bluesky could not process the video: {reason}");
     Ok(Job::Failed(match code.as_str() {
-        // An error of the service may be gone next time; one of the video stays.
+        // An internal error of the service is transient; an error of the video is permanent.
         "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
         _ => Failure::rejected(400, message),
     }))
 }
 
-/// A token with which another service may make one kind of call in the account's name.
+/// Returns a token with which another service may make one kind of call in the account's name.
 async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
     let until = ((cx.now)() + SERVICE_TOKEN_TTL).timestamp().to_string();
     let granted: ServiceToken = cx
@@ -881,7 +880,7 @@ async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Re
     Ok(granted.token)
 }
 
-/// The account's own server, asked for where the grant does not say: the service may only pass on.
+/// Returns the account's own server; requests it if the grant does not contain it.
 async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
     if cx.grant.extra["pds"].is_string() {
         return Ok(home.to_owned());
@@ -893,7 +892,7 @@ async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
     }
 }
 
-/// The addresses of a shown post's pictures and videos.
+/// Returns the addresses of a shown post's pictures and videos.
 fn pictures(embed: &Value) -> Vec<String> {
     let embed = if embed["media"].is_object() { &embed["media"] } else { embed };
     let items = ["images", "items"].iter().filter_map(|key| embed[*key].as_array()).flatten();
@@ -1042,7 +1041,7 @@ struct Item {
     reason: Option<Value>,
 }
 
-/// A post as it is shown.
+/// A post in the public view.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
@@ -1076,7 +1075,7 @@ impl View {
         }
     }
 
-    /// The publishing time that the author claims, or when it was first seen.
+    /// Returns the publishing time that the author claims, else the time of indexing.
     fn time(&self) -> DateTime<Utc> {
         let said = self.record["createdAt"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         said.map(|at| at.to_utc()).or(self.indexed_at).unwrap_or_default()
@@ -1128,7 +1127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_marks_links_tags_and_known_handles_by_bytes() {
+    fn facets_mark_links_tags_and_known_handles_by_byte_offset() {
         let mentions = [("a.test".into(), Some("did:plc:a".into())), ("b.test".into(), None)];
         let step = Step { mentions: mentions.into(), ..Step::default() };
         let record = record_of(&post("ä @a.test @b.test #t https://e.org."), &step);
@@ -1157,7 +1156,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_shape_the_post_that_begins_the_thread() {
+    fn settings_apply_to_the_first_post_of_a_thread() {
         let settings = json!({
             "languages": ["en"], "labels": ["nudity"], "tags": ["t"],
             "link": { "url": "https://e.org", "title": "E" }, "unknown": true,
@@ -1198,7 +1197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         for (status, name, code, doubt) in [
             (400, "ExpiredToken", "token_expired", false),
             (400, "InvalidToken", "token_expired", false),
@@ -1229,7 +1228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_public_host_and_nothing_else() {
+    fn only_a_public_host_name_is_a_name() {
         for name in ["ada.bsky.social", "example.com", "xn--bcher-kva.example"] {
             assert!(is_name(name), "{name}");
         }

@@ -1,8 +1,7 @@
 //! Validation of a post against a platform's limits, before it is sent there.
 //!
-//! Only what its table of capabilities says for certain is an error; a fact about a medium that is not
-//! known yet is not held against it. Creating a post and validating one ask here, so that they can't
-//! disagree.
+//! Only a definite violation of the capabilities table is an error; an unknown property of a medium is not.
+//! Creating a post and validating one both use this module, so they can't disagree.
 
 use crate::{
     Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit,
@@ -32,16 +31,16 @@ pub struct Draft<'a> {
 pub struct Issue {
     /// Severity.
     pub severity: Severity,
-    /// Its stable name, for example `text_too_long`.
+    /// Stable code, for example `text_too_long`.
     pub code: String,
-    /// For people: names the limit and the value.
+    /// Human-readable message with the limit and the value.
     pub message: String,
     /// Location: keys and 0-based indices from the top of a create body.
     pub path: Vec<Value>,
 }
 
 impl Issue {
-    /// An issue with a member of the post's first container.
+    /// Returns an issue with a member of the post's first container.
     pub(crate) fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
         let path = vec![json!("containers"), json!(0), json!(member)];
         Self { severity, code: code.to_owned(), message, path }
@@ -53,7 +52,7 @@ domain::string_enum! {
     Severity, "severity" {
         /// The platform would refuse the post.
         Error = "error",
-        /// The post goes out, but not all of it is shown.
+        /// The platform accepts the post, but does not show all of it.
         Warning = "warning",
     }
 }
@@ -62,7 +61,7 @@ domain::string_enum! {
 pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
     let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
-    // Containers that the platform takes no more of are not published there: no further issues about them.
+    // Containers beyond the platform's maximum are not published there, so they are not checked further.
     let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
     if !left_out.is_empty() {
         let message = can.replies.left_out(left_out.len());
@@ -98,7 +97,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
     found.issues.extend(mismatches);
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, containers, &at);
-    // The adapter would only say the same in other words.
+    // The adapter would report the same issue again.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
         let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
@@ -120,7 +119,7 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
     found.issues
 }
 
-/// The settings without the members that have issues, so that the adapter can read the others.
+/// Returns the settings without the members that have issues, so that the adapter can read the others.
 fn without(settings: &Value, issues: &[Issue]) -> Value {
     let Value::Object(members) = settings else { return json!({}) };
     let is_valid = |key: &str| !issues.iter().any(|issue| issue.path.get(2).is_none_or(|at| at == key));
@@ -128,8 +127,8 @@ fn without(settings: &Value, issues: &[Issue]) -> Value {
     Value::Object(valid.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// The JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text and list
-/// that it leaves unbounded.
+/// Returns the JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text
+/// and list that it leaves unbounded.
 pub fn schema(platform: &Adapter) -> Value {
     Schema::of(platform).document().clone()
 }
@@ -306,7 +305,7 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
     }
 }
 
-/// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
+/// Reports settings that exclude each other or media, by our schema annotation `excludes`.
 fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
     let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
     let is_set = |key: &str| settings.get(key).is_some_and(|value| !value.is_null());
@@ -380,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_named() {
+    fn each_exceeded_limit_is_reported() {
         let long = x(&"a".repeat(281), &[], json!({}));
         assert_eq!(long, [("text_too_long".into(), "containers.0.content".into())]);
         assert_eq!(codes(&x(" ", &[], json!({}))), ["content_required"]);
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_setting_does_not_hide_what_the_others_conflict_with() {
+    fn an_invalid_setting_does_not_hide_conflicts_of_other_settings() {
         let reels = json!({ "media_type": "REELS", "thumb_offset": -1 });
         let instagram = crate::get("instagram").unwrap();
         let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
@@ -416,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_held_against_their_schema() {
+    fn settings_are_validated_against_their_schema() {
         assert_eq!(
             x(
                 "a",
@@ -438,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platforms_issues_are_few_and_short_whatever_is_sent() {
+    fn the_number_and_length_of_issues_are_bounded() {
         let long = "-".repeat(1_000_000);
         let many = vec![json!(7); 300_000];
         for platform in crate::all() {
@@ -476,11 +475,11 @@ mod tests {
         assert_eq!(issues.len(), MAX_ISSUES);
         let tags = json!({ "tags": vec!["<"; 501] });
         let issues = settings(crate::get("youtube").unwrap(), &tags);
-        assert_eq!(issues.len(), 1, "the items of a list that is too long are not looked at: {issues:?}");
+        assert_eq!(issues.len(), 1, "the items of an over-long list were validated: {issues:?}");
     }
 
     #[test]
-    fn every_text_and_list_of_the_settings_has_a_ceiling() {
+    fn every_text_and_list_in_settings_has_a_maximum_length() {
         fn walk(schema: &Value, path: &str) {
             match schema["type"].as_str() {
                 Some("string") => {
@@ -502,9 +501,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_too_long_before_it_is_counted() {
+    fn a_text_with_too_many_bytes_is_not_counted() {
         fn count(_: &str) -> usize {
-            panic!("it was counted")
+            panic!("the text was counted")
         }
         let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
         let mut found = IssueList { platform: "x", issues: Vec::new() };

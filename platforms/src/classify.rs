@@ -1,4 +1,4 @@
-//! Failures by HTTP status, for replies whose body says no more.
+//! Failures by HTTP status, for replies whose body is no more specific.
 
 use crate::session::Reply;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use domain::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// The failure that a reply's status stands for.
+/// Returns the failure for a reply's status.
 pub fn by_status(reply: &Reply) -> Failure {
     let message = message(reply);
     let status = reply.status.as_u16();
@@ -24,7 +24,7 @@ pub fn by_status(reply: &Reply) -> Failure {
     }
 }
 
-/// The platform's error message, from the members that most platforms use.
+/// Returns the platform's error message, from the members that most platforms use.
 pub fn message(reply: &Reply) -> String {
     let body = &reply.body;
     let message = [
@@ -45,7 +45,8 @@ pub fn message(reply: &Reply) -> String {
     }
 }
 
-/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date; at most [`MAX_RETRY_AFTER`].
+/// Returns the wait in `Retry-After`, seconds or a date (RFC 9110, section 10.2.3), at most
+/// [`MAX_RETRY_AFTER`].
 pub fn retry_after(reply: &Reply) -> Option<Duration> {
     let value = reply.header("retry-after")?;
     if let Ok(seconds) = value.parse() {
@@ -55,8 +56,8 @@ pub fn retry_after(reply: &Reply) -> Option<Duration> {
     until(at.to_utc(), reply)
 }
 
-/// The wait, at most [`MAX_RETRY_AFTER`], until a header's Unix time in seconds, measured by the platform's own clock where it
-/// tells it, since a skewed clock of ours would turn a minute into nothing.
+/// Returns the wait until a header's Unix time in seconds, at most [`MAX_RETRY_AFTER`]. Measured by the
+/// platform's clock if the reply has a date, because a skewed local clock could reduce a minute to nothing.
 pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
     let at = DateTime::from_timestamp(reply.header(header)?.parse().ok()?, 0)?;
     until(at, reply)
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_a_day_at_most_whatever_a_header_says() {
+    fn a_wait_from_a_header_is_at_most_a_day() {
         for (value, expected) in [
             ("290", Some(290)),
             ("99999999999999", Some(86_400)),

@@ -1,9 +1,9 @@
 //! Facebook Pages, over the Graph API: <https://developers.facebook.com/docs/pages-api>.
 //!
-//! Photos go up unpublished and videos in pieces, so that one last call publishes: of the feed, of a
-//! reel, of a story. A video's status settles a lost call; a feed post is looked for among the Page's
-//! latest, best by the ids of its photos. A Page's token has no end and can't be refreshed. It is not
-//! revoked either, because that would revoke the person's whole grant, with all their Pages.
+//! Photos are uploaded unpublished and videos in parts, so that one last call publishes the feed post, reel
+//! or story. After a lost response, a video's status shows the result; a feed post is searched for among the
+//! Page's latest posts, preferably by its photo ids. A Page's token does not expire and can't be refreshed.
+//! It is not revoked, because that would revoke the person's whole grant, with all their Pages.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -35,7 +35,7 @@ const UPLOADS: &str = "https://rupload.facebook.com/video-upload/v26.0";
 const TOKEN: &str = "https://graph.facebook.com/v26.0/oauth/access_token";
 const SITE: &str = "https://www.facebook.com";
 
-/// Maximum number of photos; Meta documents none, and this many are known to work.
+/// Maximum number of photos. Meta documents none; this number is known to work.
 const MAX_PHOTOS: usize = 10;
 /// Play time of a reel, and of a story.
 const REEL_DURATION: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(90));
@@ -149,7 +149,7 @@ impl Publisher for Facebook {
         let short: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
         let own = [("grant_type", "fb_exchange_token"), ("fb_exchange_token", &short.access_token)];
         let long: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
-        // A person may allow less than was asked for.
+        // A person may grant fewer scopes than requested.
         let allowed: Listed<Permission> = cx
             .get(format!("{API}/me/permissions"))
             .bearer(&long.access_token)
@@ -166,7 +166,8 @@ impl Publisher for Facebook {
         })
     }
 
-    /// The Pages that a person's grant covers, each with a token of its own; with a Page's token itself.
+    /// Returns the Pages that a person's grant covers, each with its own token; for a Page's token
+    /// itself.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let read = pages(|cursor: Option<String>| async move {
             let call = get(cx, "me/accounts").query(&[
@@ -241,7 +242,7 @@ impl Publisher for Facebook {
                         let story = done.post_id.filter(|_| kind == PostKind::VideoStory);
                         Ok(accepted(&Step { story, ..step }))
                     }
-                    // An earlier call, whose answer was lost, may have published it.
+                    // An earlier call with a lost response may have published it.
                     Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
                         match state(cx, &video.id).await {
                             Ok(State::Published | State::Processing) => Ok(accepted(&step)),
@@ -290,7 +291,7 @@ impl Publisher for Facebook {
         match post {
             Ok(Post { permalink_url: Some(url), .. }) => Ok(address(cx, &url)),
             Ok(_) => Ok(cx.transport.rewrite_url(&format!("{SITE}/{id}"))),
-            // Only the list of stories has a story's address.
+            // Only the list of stories contains a story's URL.
             Err(failure) if failure.code.is_permanent() => {
                 let all = stories(cx).await.unwrap_or_default();
                 let url = all.into_iter().find(|story| story.post_id == id).and_then(|story| story.url);
@@ -313,7 +314,7 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// The kind by the setting, else by the media; or an issue code and a message.
+    /// Returns the kind from the setting, else from the media; or an issue code and a message.
     fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let count = media.len();
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
@@ -362,7 +363,7 @@ impl PostKind {
         chosen.map_err(|(_, message)| Failure::rejected(400, message))
     }
 
-    /// The edge of a Page that a video goes to.
+    /// Returns the Page's edge that receives a video.
     fn edge(self) -> &'static str {
         match self {
             Self::Reel => "video_reels",
@@ -377,7 +378,7 @@ impl PostKind {
 struct Step {
     #[serde(default)]
     uploads: Vec<Uploaded<Ticket>>,
-    /// The story's id, from the answer of the publishing call.
+    /// The story's id, from the response of the publishing call.
     #[serde(default)]
     story: Option<String>,
 }
@@ -386,7 +387,7 @@ struct Step {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Ticket {
     id: String,
-    /// The upload's session, where a video goes up in parts.
+    /// The upload session of a video that is uploaded in parts.
     session: Option<String>,
 }
 
@@ -396,8 +397,9 @@ impl Step {
     }
 }
 
-/// A call for an object of the API. A proof that the caller is the app goes with it, which Meta demands
-/// where the app is set up so: <https://developers.facebook.com/docs/graph-api/guides/secure-requests>.
+/// Returns a call for an object of the API, with the app secret proof that Meta requires if the app is
+/// configured so:
+/// <https://developers.facebook.com/docs/graph-api/guides/secure-requests>.
 fn get(cx: &Session<'_>, path: &str) -> Call {
     cx.get(format!("{API}/{path}")).query(&proof(cx))
 }
@@ -432,7 +434,7 @@ fn unprepared() -> Failure {
     Failure::rejected(409, "nothing was prepared that could be published")
 }
 
-/// The fields of a feed post's publishing call.
+/// Returns the fields of a feed post's publishing call.
 fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     let mut fields = Fields::new();
     if !post.text.is_empty() {
@@ -448,7 +450,7 @@ fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     fields
 }
 
-/// The fields of a video's publishing call.
+/// Returns the fields of a video's publishing call.
 fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video: &Ticket) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
@@ -503,7 +505,7 @@ impl Upload for Uploads {
         Ok(Begun { ticket, expires_at: Some((cx.now)() + UPLOAD_TTL), sent })
     }
 
-    /// A part is known by its offset.
+    /// Sends a part, which is identified by its offset.
     async fn send(
         &self,
         cx: &Session<'_>,
@@ -536,7 +538,7 @@ async fn photo(cx: &Session<'_>, media: &Media) -> Result<String> {
     Ok(made.id)
 }
 
-/// Sends a reel or a story from `offset` to its end, in one request.
+/// Sends a reel or story from `offset` to the end of the file, in one request.
 async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<()> {
     if offset >= media.size_bytes {
         return Ok(());
@@ -555,14 +557,14 @@ async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64)
         .await
 }
 
-/// Number of bytes of a video that Facebook has received.
+/// Returns the number of bytes of a video that Facebook has received.
 async fn received(cx: &Session<'_>, id: &str) -> Result<u64> {
     let video: VideoNode = node(cx, id, "status").await?;
     Ok(video.status.uploading_phase.received())
 }
 
-/// Sends one part of a video. The answer says which is next, and so does a refusal of a part that was
-/// received already.
+/// Sends one part of a video. The response contains the next offset, and so does
+/// the rejection of a part that was already received.
 async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<u64> {
     let end = (offset + CHUNK_BYTES).min(media.size_bytes);
     let part = Part::stream(cx.read(media, offset..end).await?).file_name(media.filename.clone());
@@ -577,21 +579,21 @@ async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64)
     let next = places.iter().find_map(|place| number(reply.body.pointer(place)?));
     let refused = reply.into_result(cx.platform).err();
     match (next, refused) {
-        // Never the same part twice: that would not terminate.
+        // Never the same part twice, which could loop without end.
         (Some(next), _) if next != offset && next <= media.size_bytes => Ok(next),
         (_, Some(failure)) => Err(failure),
         _ => Err(Failure::upstream(502, "Facebook does not say which part is next")),
     }
 }
 
-/// A number, or a text that is one.
+/// Parses a number, or a string that contains one.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// Processing state of a video.
 enum State {
-    /// Uploaded, and not published.
+    /// Uploaded, not published.
     Waiting,
     Processing,
     Published,
@@ -664,7 +666,7 @@ impl Listing for Comments<'_> {
     }
 }
 
-/// The story that a photo or a video became.
+/// Returns the story of a photo or video.
 async fn story(cx: &Session<'_>, media: &str) -> Result<Option<String>> {
     let all = stories(cx).await?;
     Ok(all.into_iter().find(|story| story.media_id.as_deref() == Some(media)).map(|story| story.post_id))
@@ -679,7 +681,7 @@ async fn stories(cx: &Session<'_>) -> Result<Vec<Story>> {
     Ok(listed.data)
 }
 
-/// One page of what the Page published, newest first.
+/// Returns one page of the Page's posts, newest first.
 async fn list(
     cx: &Session<'_>,
     since: Option<DateTime<Utc>>,
@@ -721,7 +723,7 @@ impl Analytics for Facebook {
     }
 }
 
-/// The figures of a video or a reel; of a story, which has an id of the same form, where it is none.
+/// Returns the metrics of a video or reel, else of a story, whose id has the same form.
 async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
     let video: Result<Value> = node(cx, id, "id,length").await;
     match video {
@@ -763,8 +765,8 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
     })
 }
 
-/// Figures by their names. One name that Meta has given up fails the whole call, so then each is asked
-/// for alone.
+/// Returns metrics by name. A name that Meta has removed fails the whole call, so each is then requested
+/// separately.
 async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insights> {
     let ask = |metric: String| get(cx, path).query(&[("metric", metric)]).send::<Insights>();
     match ask(names.join(",")).await {
@@ -786,7 +788,7 @@ async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insigh
 impl History for Facebook {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<crate::Page> {
         Ok(list(cx, None, cursor).await?.map(|post| RemotePost {
-            // A video goes by its own id, as when it is published here.
+            // A video is identified by its own id, as when it is published here.
             id: post.video().unwrap_or_else(|| post.id.clone()),
             url: post.permalink_url.as_deref().map(|url| address(cx, url)).unwrap_or_default(),
             media: post.full_picture.iter().cloned().collect(),
@@ -807,7 +809,7 @@ impl Deletion for Facebook {
     }
 }
 
-/// A public address; Meta omits the host of some.
+/// Returns an absolute URL; Meta omits the host of some.
 fn address(cx: &Session<'_>, url: &str) -> String {
     match url.strip_prefix('/') {
         Some(rest) => cx.transport.rewrite_url(&format!("{SITE}/{rest}")),
@@ -839,7 +841,7 @@ struct Page {
 }
 
 impl Page {
-    /// True when the person may publish to it.
+    /// Returns true if the person may publish to it.
     fn is_usable(&self) -> bool {
         self.access_token.is_some()
             && self
@@ -861,7 +863,7 @@ impl Page {
                 network_unique_id: self.id,
                 username,
             },
-            // Derived from a long-lived token, a Page's own has no end.
+            // A Page's token that is derived from a long-lived token does not expire.
             grant: self.access_token.map(|access_token| Grant {
                 access_token,
                 refresh_token: None,
@@ -1000,14 +1002,14 @@ impl Attachment {
 }
 
 impl Post {
-    /// The id of the video that it is about.
+    /// Returns the id of the post's video.
     fn video(&self) -> Option<String> {
         let attachment = self.attachments.as_ref()?.data.first()?;
         let is_video = attachment.media_type.as_deref() == Some("video");
         attachment.target.as_ref().filter(|_| is_video)?.id.clone()
     }
 
-    /// True when it has the content of `post`: the same photos where it has any, else the same text.
+    /// Returns true if it has the content of `post`: the same photos if there are any, else the same text.
     fn is(&self, post: &Publication, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
@@ -1045,7 +1047,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn a_video_is_read_by_its_phases() {
+    fn the_state_of_a_video_follows_from_its_phases() {
         let state = |status: Value| match serde_json::from_value::<Progress>(status).unwrap().state() {
             State::Waiting => "waiting",
             State::Processing => "processing",
@@ -1078,7 +1080,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_post_is_known_by_its_photos() {
+    fn a_lost_post_is_recognized_by_its_photos() {
         let post: Post = serde_json::from_value(json!({
             "id": "1_2", "message": "a  b", "created_time": "2026-09-28T17:05:11+0000",
             "attachments": { "data": [{
@@ -1102,13 +1104,13 @@ mod tests {
         let photo = |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None });
         let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), story: None };
         assert!(post.is(&ours, &step(&["9"])));
-        assert!(!post.is(&ours, &step(&["10"])), "other photos with the same words");
+        assert!(!post.is(&ours, &step(&["10"])), "other photos with the same text");
         assert!(post.is(&ours, &step(&[])));
         assert!(!post.is(&Publication { media: vec![], ..ours.clone() }, &step(&[])));
     }
 
     #[test]
-    fn what_goes_where_is_told_before_anything_is_sent() {
+    fn unsupported_media_for_a_post_type_fail_the_check() {
         let medium = |kind, seconds| Media {
             id: Uuid::nil(),
             kind,
@@ -1141,7 +1143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_app_proves_itself_as_documented() {
+    fn the_app_secret_proof_is_computed_as_documented() {
         let proof = proof_of("secret", "token");
         assert_eq!(proof[0].1, "e941110e3d2bfe82621f0e3e1434730d7305d106c5f68c87165d0b27a4611a4a");
         assert!(proof_of("", "token").is_empty());

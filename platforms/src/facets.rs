@@ -1,7 +1,7 @@
-//! The links, mentions and tags of a text, as AT Protocol's rich text wants them.
+//! Links, mentions and tags of a text, as AT Protocol's rich text requires them.
 //!
-//! Bluesky detects nothing: a link that the author's client does not mark stays dead text. Positions
-//! are bytes of UTF-8, and marks do not overlap. <https://docs.bsky.app/docs/advanced-guides/post-richtext>
+//! Bluesky detects nothing: a link that the client does not mark stays plain text. Positions are offsets
+//! into UTF-8, and facets do not overlap. <https://docs.bsky.app/docs/advanced-guides/post-richtext>
 
 use crate::text;
 use regex::Regex;
@@ -23,7 +23,7 @@ pub(crate) struct Span {
 pub(crate) enum Meaning {
     /// A link to this address.
     Link(String),
-    /// A mention of this handle, which is still to be resolved.
+    /// A mention of this handle, not yet resolved.
     Mention(String),
     /// A tag, without its `#`.
     Tag(String),
@@ -47,8 +47,8 @@ static HASHTAG: LazyLock<Regex> = LazyLock::new(|| {
 static PUNCTUATION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\p{P}+$").expect("the pattern is well-formed"));
 
-/// Everything of meaning in a text, in order and without overlaps. Takes time in proportion to the
-/// text's length, but for the order.
+/// Returns the links, mentions and tags of a text, in order and without overlaps. Runs in linear time,
+/// except for sorting.
 pub(crate) fn spans(text: &str) -> Vec<Span> {
     let mut found = BTreeMap::new();
     for hit in ADDRESS.find_iter(text) {
@@ -79,16 +79,16 @@ pub(crate) fn spans(text: &str) -> Vec<Span> {
     found.into_values().collect()
 }
 
-/// Adds a span by its start, unless another one stands there.
+/// Adds a span, unless it overlaps another one.
 fn add(found: &mut BTreeMap<usize, Span>, range: Range<usize>, meaning: Meaning) {
-    // None overlaps another, so that the last to begin before this one's end is the last to end as well.
+    // Spans do not overlap, so only the last one that begins before this one's end can overlap it.
     let before = found.range(..range.end).next_back();
     if before.is_none_or(|(_, span)| span.range.end <= range.start) {
         found.insert(range.start, Span { range, meaning });
     }
 }
 
-/// An address without the punctuation of the sentence around it.
+/// Returns an address without the punctuation of the sentence around it.
 fn trimmed(mut address: &str) -> &str {
     let [opened, mut closed, opened_square, mut closed_square] =
         ['(', ')', '[', ']'].map(|sign| address.matches(sign).count());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn links_end_where_the_sentence_goes_on() {
+    fn links_end_before_trailing_punctuation() {
         assert_eq!(
             read("日本 https://example.com/a(b), (https://example.com/c) and example.org."),
             [
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_and_tags_are_found_by_their_signs() {
+    fn mentions_and_tags_are_found_by_their_prefix() {
         assert_eq!(
             read("@alice.bsky.social, see (@Bob.test) #tag! ＃日本 #1 #a.b. a#b"),
             [
@@ -150,15 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_the_brackets_that_it_opens() {
+    fn a_url_keeps_closing_brackets_that_it_opens() {
         assert_eq!(trimmed("https://a.b/(c)).]"), "https://a.b/(c)");
         assert_eq!(trimmed("https://a.b/[c]!])"), "https://a.b/[c]");
         assert_eq!(trimmed("https://a.b/c(d"), "https://a.b/c(d");
     }
 
-    /// A scan in quadratic time would not finish here.
+    /// A scan in quadratic time would not finish.
     #[test]
-    fn a_long_text_of_any_shape_is_read() {
+    fn a_long_text_is_scanned_in_linear_time() {
         for (begin, piece, count) in [
             ("https://a.bb/", ")", 1),
             ("https://a.bb/", "(", 1),

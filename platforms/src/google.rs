@@ -1,8 +1,9 @@
 //! OAuth 2.0 and errors of Google's platforms.
 //!
-//! A refresh token does not rotate, and an answer names a reason that is more exact than its status; the
-//! list of reasons is open, so that the status decides where none is known.
-//! <https://developers.google.com/identity/protocols/oauth2/web-server>, <https://cloud.google.com/apis/design/errors>
+//! Refresh tokens do not rotate. The reason in an error is more specific than its status; for unknown reasons
+//! the status decides.
+//! <https://developers.google.com/identity/protocols/oauth2/web-server>,
+//! <https://cloud.google.com/apis/design/errors>
 
 use crate::*;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,14 +20,14 @@ pub(crate) const PARAMETERS: &[(&str, &str)] = &[("access_type", "offline"), ("p
 /// Lets the user choose another Google account.
 pub(crate) const FORCE_LOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
 
-/// Wait after a rate limit, which counts by the minute.
+/// Wait after a rate limit, whose window is a minute.
 const RATE_BACKOFF: Duration = Duration::from_secs(60);
 /// Wait after a channel's upload limit, whose size and reset Google does not document.
 const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
-/// Revokes the whole grant. One that is revoked already is refused, which counts as success.
+/// Revokes the whole grant. The rejection of one that is already revoked counts as success.
 pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
-    let token = oauth::refresh_token(cx).unwrap_or(&cx.grant.access_token);
+    let token = cx.grant.refresh_token().unwrap_or(&cx.grant.access_token);
     let reply = cx
         .post("https://oauth2.googleapis.com/revoke")
         .anonymous()
@@ -39,7 +40,7 @@ pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
     }
 }
 
-/// A call for a page of a list.
+/// Adds the page parameters to the call of a list.
 pub(crate) fn paged(call: Call, page: Option<&str>) -> Call {
     match page {
         Some(page) => call.query(&[("pageToken", page)]),
@@ -47,12 +48,12 @@ pub(crate) fn paged(call: Call, page: Option<&str>) -> Call {
     }
 }
 
-/// The cursor of the next page; some lists end with an empty one.
+/// Returns the cursor of the next page; `None` for an empty one, with which some lists end.
 pub(crate) fn next(token: Option<String>) -> Option<String> {
     token.filter(|token| !token.is_empty())
 }
 
-/// The failure that a refusal of any Google API stands for, or `None` where the status decides.
+/// Returns the failure for an error of any Google API; `None` if the status decides.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     let status = reply.status.as_u16();
     if status < 400 {
@@ -72,16 +73,16 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             | "servingLimitExceeded"
             | "uploadRateLimitExceeded",
         ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF))),
-        // The login has no channel: a fresh token would not help.
+        // The login has no channel: a new token does not help.
         (401, "youtubeSignupRequired") => Failure::rejected(401, message),
         (401, _) => Failure::token_expired(message),
-        // Seen with this status, and yet it passes.
+        // Observed with this status although it is transient.
         (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") => {
             Failure::upstream(503, message).after(classify::retry_after(reply))
         }
-        // A scope, a role or a permission that a fresh token lacks as well.
+        // A missing scope, role or permission, which a new token would lack as well.
         (403, _) => Failure::rejected(403, message),
-        // Two writes met; the one that lost may be tried again.
+        // A conflict of concurrent writes; the call may be repeated.
         (409, _) if reply.body.pointer("/error/status").and_then(Value::as_str) == Some("ABORTED") => {
             Failure::upstream(503, message).certain()
         }
@@ -90,7 +91,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     })
 }
 
-/// The reason that an answer names: of the first error, or of the details that newer APIs give.
+/// Returns the reason in an error response: of the first error, or in the details of newer APIs.
 pub(crate) fn reason(reply: &Reply) -> &str {
     let error = &reply.body["error"];
     let first = error.pointer("/errors/0/reason").and_then(Value::as_str);
@@ -98,7 +99,7 @@ pub(crate) fn reason(reply: &Reply) -> &str {
     first.or_else(detail).unwrap_or_default()
 }
 
-/// Google's error message with its details.
+/// Returns Google's error message with its details.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let mut more: Vec<&str> = Vec::new();
@@ -117,7 +118,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// The wait until a day's quota is there again: midnight in California, in its winter time so that it
+/// Returns the wait until a day's quota is there again: midnight in California, in its winter time so that it
 /// is never too early.
 fn until_midnight(now: DateTime<Utc>) -> Duration {
     const WINTER: TimeDelta = TimeDelta::hours(8);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_decides_before_the_status() {
+    fn the_reason_takes_precedence_over_the_status() {
         for (status, reason, code) in [
             (401, "authError", ErrorCode::TokenExpired),
             (401, "youtubeSignupRequired", ErrorCode::Rejected(401)),
@@ -160,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_days_quota_is_back_at_midnight_in_california() {
+    fn the_daily_quota_resets_at_midnight_in_california() {
         let failure = of(403, "quotaExceeded").unwrap();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(30 * 60)));
         assert_eq!(failure.message, "No. (quotaExceeded)");
     }
 
     #[test]
-    fn details_are_told() {
+    fn error_details_are_in_the_message() {
         let error = json!({ "error": {
             "code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT",
             "details": [{ "errorDetails": [{ "code": 1000, "message": "Fetching image failed." }] }],

@@ -1,10 +1,10 @@
-//! Google Business Profile: posts by My Business v4, locations by the APIs that followed it.
+//! Google Business Profile: posts with My Business v4, locations with its successor APIs.
 //! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts>
 //!
-//! A location is an account here, and its id is the whole path that posts are made at. Nothing makes a
-//! repeated post harmless, so a lost answer is settled by the location's list. What is created is then
-//! moderated, which is waited for a while: a rejection is worth more than a quick success. Google has
-//! returned no figures of single posts since 2023, so there are none.
+//! A location is an account, and its id is the whole path for creating posts. There is no idempotency key, so
+//! after a lost response the location's list is searched. The adapter waits for moderation up to a limit,
+//! so that a rejection is reported as a failure. There are no metrics: Google has returned none for single
+//! posts since 2023.
 
 use crate::{
     listing::{Found, Listing},
@@ -25,7 +25,7 @@ const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
 
-/// Time limit of moderation; a post that is in it for longer counts as published.
+/// Time limit of moderation; a post that is still in moderation then counts as published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -187,7 +187,7 @@ impl Publisher for GoogleBusiness {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        // Refused before anything is fetched or created.
+        // Rejected before anything is fetched or created.
         resource(post, &post.settings()?)?;
         if !step.is_eligible {
             location(cx).await?.eligible(cx)?;
@@ -298,12 +298,12 @@ impl Options for GoogleBusiness {
     }
 }
 
-/// The path that the account's posts are made at: `accounts/1/locations/2`.
+/// Returns the parent path of the account's posts: `accounts/1/locations/2`.
 fn parent<'a>(cx: &'a Session<'_>) -> &'a str {
     &cx.account.network_unique_id
 }
 
-/// The names of all accounts that the login manages; the personal one is the first.
+/// Returns the names of all accounts that the login manages; the personal one is the first.
 async fn accounts(cx: &Session<'_>) -> Result<Vec<String>> {
     let read = pages(|page: Option<String>| async move {
         let call = cx.get(format!("{ACCOUNTS}/accounts")).query(&[("pageSize", "20")]);
@@ -324,13 +324,13 @@ async fn locations(cx: &Session<'_>, account: &str) -> Result<Vec<Location>> {
     .await
 }
 
-/// The account's own location. The newer API knows it without the account that manages it.
+/// Returns the account's location. Its path in the newer API does not contain the managing account.
 async fn location(cx: &Session<'_>) -> Result<Location> {
     let name = parent(cx).find("locations/").map_or(parent(cx), |at| &parent(cx)[at..]);
     cx.get(format!("{LOCATIONS}/{name}")).query(&[("readMask", "name,title,metadata")]).send().await
 }
 
-/// The location's public address: a post gets its own only some time after it was published.
+/// Returns the location's public URL, because a post gets its own URL only later.
 async fn place(cx: &Session<'_>) -> Result<String> {
     let place = location(cx).await?.metadata.maps_uri;
     Ok(place.unwrap_or_else(|| "https://www.google.com/maps".to_owned()))
@@ -342,7 +342,7 @@ async fn list(cx: &Session<'_>, page: Option<&str>) -> Result<Page<LocalPost>> {
     Ok(Page { items: list.local_posts, next: google::next(list.next_page_token) })
 }
 
-/// The location's posts of one topic; the list need not be in any order.
+/// The location's posts of one topic, in no documented order.
 struct LocalPosts<'a> {
     cx: &'a Session<'a>,
     topic: Value,
@@ -371,7 +371,7 @@ impl Listing for LocalPosts<'_> {
     }
 }
 
-/// Topic of the post: as it was set, else as the other settings imply.
+/// Returns the topic of the post: the setting, else the one that other settings imply.
 fn topic(settings: &Settings) -> TopicType {
     match settings.topic_type {
         Some(topic) => topic,
@@ -382,7 +382,7 @@ fn topic(settings: &Settings) -> TopicType {
     }
 }
 
-/// The post's resource without its photo.
+/// Returns the post's resource without its photo.
 fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
     let topic = topic(settings);
@@ -423,7 +423,7 @@ fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
     Ok(body)
 }
 
-/// An event with its schedule, of which Google requires every part.
+/// Returns the event with its schedule; Google requires every part of it.
 fn event_of(event: &Event) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
     if event.title.trim().is_empty() {
@@ -454,7 +454,7 @@ fn event_of(event: &Event) -> Result<Value> {
     Ok(made)
 }
 
-/// A day and a time; of a day alone the time is `usual`.
+/// Parses a date with an optional time, which defaults to `usual`.
 fn moment(text: &str, usual: NaiveTime) -> Option<NaiveDateTime> {
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(usual));
     NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S")
@@ -466,7 +466,7 @@ fn moment(text: &str, usual: NaiveTime) -> Option<NaiveDateTime> {
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// True when the location is known to be allowed to post.
+    /// True when the location was checked and may post.
     #[serde(default)]
     is_eligible: bool,
     /// The created post, which is in moderation.
@@ -555,7 +555,7 @@ struct Item {
 }
 
 impl LocalPost {
-    /// True when moderation is over; fails when the post was rejected, for which Google gives no reason.
+    /// Returns true if moderation is over; fails if the post was rejected. Google returns no reason.
     fn is_settled(&self) -> Result<bool> {
         match self.state.as_str() {
             "REJECTED" => Err(Failure::rejected(

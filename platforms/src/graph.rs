@@ -1,9 +1,9 @@
-//! Errors, tokens and publishing in two steps, as Meta's three platforms share them.
+//! Errors, tokens and two-step publishing, shared by Meta's three platforms.
 //!
-//! The code and subcode of a Graph API error decide and not its HTTP status, which is 400
-//! for nearly all of them: <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
-//! Threads and Instagram publish by containers. One is filled, watched until it is finished, and then
-//! published once and never again, so its status settles whether a lost call went through.
+//! Errors are classified by code and subcode instead of the HTTP status, which is 400 for nearly all of them:
+//! <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
+//! Threads and Instagram publish by containers. A container is created, polled until it is finished, and can
+//! be published once, so its status shows the result of a lost call.
 
 use crate::*;
 use async_trait::async_trait;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Wait after a rate limit without a header that says how long.
+/// Wait after a rate limit without a header that contains one.
 const DEFAULT_BACKOFF: Duration = Duration::from_secs(60);
 /// Wait after the publishing cap, which counts the last 24 hours.
 const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3600);
 /// Wait after a container was refused as not ready.
 const NOT_READY_BACKOFF: Duration = Duration::from_secs(30);
-/// Lifetime of a long-lived token whose answer does not say.
+/// Default lifetime of a long-lived token.
 const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
 /// Minimum age of a long-lived token that can be refreshed.
 pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -31,7 +31,7 @@ const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
 /// Time until a published container's post appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 
-/// The failure that a reply of the Graph API stands for.
+/// Returns the failure for a reply of the Graph API.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     if let Some(debug) = reply.body.get("debug_info") {
         let message = debug["message"].as_str().unwrap_or("the upload was refused").to_owned();
@@ -42,7 +42,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     }
     if reply.body.get("error_type").is_some() {
         let message = reply.body["error_message"].as_str().unwrap_or("the code was refused");
-        // The token endpoints' own form.
+        // The token endpoints' error format.
         return Some(match reply.status.as_u16() {
             429 | 500.. => classify::by_status(reply),
             _ => Failure::token_expired(message),
@@ -58,7 +58,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     let unready = || Failure::upstream(503, &*message).certain().after(Some(NOT_READY_BACKOFF));
     let subcode = error["error_subcode"].as_u64().unwrap_or(0);
     let Some(code) = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()) else {
-        // A feature's own word, such as THREADS_API__LINK_LIMIT_EXCEEDED.
+        // An error code of a feature, such as THREADS_API__LINK_LIMIT_EXCEEDED.
         return Some(Failure::rejected(refused, message));
     };
     Some(match (code, subcode) {
@@ -89,7 +89,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     })
 }
 
-/// Meta's messages for developers and users, with the numbers that its support asks for.
+/// Returns Meta's messages for developers and users, with the numbers that its support needs.
 fn error_message(error: &Value) -> String {
     let mut message = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
     for more in ["error_user_title", "error_user_msg"] {
@@ -106,7 +106,7 @@ fn error_message(error: &Value) -> String {
     if numbers.is_empty() { message } else { format!("{message} ({})", numbers.join(", ")) }
 }
 
-/// The wait in the header on business use cases: minutes, by the throttled object.
+/// Returns the wait in the header of business use cases, which has minutes per throttled object.
 fn usage_retry_after(reply: &Reply) -> Option<Duration> {
     let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
     let minutes = usage
@@ -120,15 +120,13 @@ fn usage_retry_after(reply: &Reply) -> Option<Duration> {
         .or_else(|| classify::retry_after(reply))
 }
 
-/// The app, which is the operator's to set up.
+/// Returns the app's client id and secret; fails if the operator has configured no app.
 pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<(&'a str, &'a str)> {
-    let app = cx
-        .app
-        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false))?;
+    let app = oauth::app(cx)?;
     Ok((&app.client_id, app.client_secret.as_deref().unwrap_or_default()))
 }
 
-/// A token endpoint's answer; where it holds a list, the first of it.
+/// A token endpoint's response; of a list, the first item.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: String,
@@ -204,7 +202,7 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
     }
 }
 
-/// An answer that names what was made.
+/// A response with the id of the created object.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Made {
     pub(crate) id: String,
@@ -231,8 +229,8 @@ struct Cursors {
 }
 
 impl<T> Listed<T> {
-    /// The page. Only an empty one is the last: what an account may not see is left out of a page after it
-    /// was cut.
+    /// Returns the page. Only an empty one is the last: what an account may not see is left out of a page
+    /// after it was cut.
     fn page(self) -> Page<T> {
         let next = self.paging.cursors.after.filter(|after| !after.is_empty() && !self.data.is_empty());
         Page { items: self.data, next }
@@ -248,7 +246,7 @@ pub(crate) async fn page<T: DeserializeOwned>(call: Call, cursor: Option<&str>) 
     Ok(call.send::<Listed<T>>().await?.page())
 }
 
-/// A time as the Graph API writes it: `2026-09-28T17:05:11+0000`.
+/// Parses a time in the Graph API's format: `2026-09-28T17:05:11+0000`.
 pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
     Ok(text.as_deref().and_then(moment))
@@ -259,7 +257,7 @@ fn moment(text: &str) -> Option<DateTime<Utc>> {
     parsed.or_else(|_| DateTime::parse_from_rfc3339(text)).ok().map(|at| at.to_utc())
 }
 
-/// The figures of an insights answer by name; a figure given in parts is their sum.
+/// The metrics of an insights response by name; a metric with a breakdown is the sum of its parts.
 #[derive(Default, Deserialize)]
 pub(crate) struct Insights {
     #[serde(default)]
@@ -281,17 +279,17 @@ struct Reading {
 }
 
 impl Insights {
-    /// A figure, 0 where it is missing.
+    /// Returns a metric, or 0 if it is missing.
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.part(name, None)
     }
 
-    /// Adds the figures of another answer.
+    /// Adds the metrics of another response.
     pub(crate) fn join(&mut self, other: Self) {
         self.data.extend(other.data);
     }
 
-    /// One part of a figure that is given in parts.
+    /// Returns one part of a metric with a breakdown.
     pub(crate) fn part(&self, name: &str, part: Option<&str>) -> u64 {
         let Some(insight) = self.data.iter().find(|insight| insight.name == name) else { return 0 };
         match insight.total_value.as_ref().or(insight.values.last()).map(|reading| &reading.value) {
@@ -305,7 +303,7 @@ impl Insights {
     }
 }
 
-/// The pause before the next poll of something that Meta has been processing since `since`; it grows
+/// Returns the pause before the next poll of something that Meta has been processing since `since`; it grows
 /// with the time that has passed.
 pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -> Duration {
     let least = Duration::from_secs(if is_moving { 5 } else { 2 });
@@ -316,7 +314,7 @@ pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -
 /// The fields of a container.
 pub(crate) type Fields = Vec<(&'static str, String)>;
 
-/// Setting for the part of the site that a post goes to.
+/// Setting for the part of the site that shows the post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum MediaType {
@@ -333,7 +331,7 @@ pub(crate) enum Status {
     Published,
     /// Processing failed.
     Failed(Failure),
-    /// It expired, or does not exist any more.
+    /// It expired or no longer exists.
     Gone,
 }
 
@@ -349,16 +347,16 @@ pub(crate) trait Containers: Publisher {
     /// The fields with a container's state.
     const STATUS: &'static str;
 
-    /// The fields of one item of a carousel.
+    /// Returns the fields of one item of a carousel.
     async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
 
-    /// The fields of the container that is published; `items` is empty where it is no carousel.
+    /// Returns the fields of the container that is published; `items` is empty unless it is a carousel.
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
 
     /// Reads a container's state.
     fn status(&self, body: &Value) -> Status;
 
-    /// Finds the post that a published container became, among the account's latest.
+    /// Finds the post of a published container among the account's latest posts.
     async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
 
     /// Creates a container.
@@ -479,12 +477,11 @@ async fn status<P: Containers>(platform: &P, cx: &Session<'_>, id: &str) -> Resu
     }
 }
 
-/// Publishes the container. A refusal of a container that is published means that
-/// an earlier call with a lost answer published it, or that this one did, as Meta is known to do.
+/// Publishes the container. A rejection because it is already published means that an earlier call with a
+/// lost response published it, or that this call did although it failed, which is known to happen.
 pub(crate) async fn commit<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
-    _post: &Publication,
     at: &Checkpoint,
 ) -> Result<Committed> {
     let step: Step = at.read()?;
@@ -523,7 +520,7 @@ pub(crate) async fn locate<P: Containers>(
         Status::Processing => {
             Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
         }
-        // No call leads from a container to its post.
+        // No call returns the post of a container.
         Status::Published | Status::Gone => Ok(match platform.find(cx, post).await? {
             Located::Live(id) => Located::Live(id),
             _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
@@ -532,7 +529,7 @@ pub(crate) async fn locate<P: Containers>(
     }
 }
 
-/// Adds a setting as a field: a text as it is, all else as JSON. One that is absent or empty is left out.
+/// Adds a setting as a field: a string unchanged, anything else as JSON. Omits an absent or empty one.
 pub(crate) fn set(fields: &mut Fields, name: &'static str, setting: &Option<impl Serialize>) {
     let value = json!(setting);
     if !value.is_null() && value != json!("") && value != json!([]) {
@@ -540,7 +537,7 @@ pub(crate) fn set(fields: &mut Fields, name: &'static str, setting: &Option<impl
     }
 }
 
-/// A node's fields.
+/// Reads the fields of a node.
 pub(crate) async fn read<T: DeserializeOwned>(cx: &Session<'_>, address: &str, fields: &str) -> Result<T> {
     cx.get(address).query(&[("fields", fields)]).send().await
 }
@@ -550,7 +547,7 @@ pub(crate) mod tests {
     use super::*;
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         for (status, code, subcode, expected, doubt, revoked) in [
             (400, json!(190), 463, "token_expired", false, false),
             (401, json!(190), 0, "token_expired", false, false),

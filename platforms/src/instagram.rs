@@ -1,9 +1,9 @@
 //! Instagram, over its API with Instagram Login: <https://developers.facebook.com/docs/instagram-platform>.
 //!
-//! This login, and not the one through Facebook, since it needs no Page and its tokens can be renewed;
-//! what it lacks is removal and upload. Posts go out in two steps by containers (see [`crate::graph`]),
-//! and Meta fetches media from an address of ours. A first comment is a call of its own that could
-//! double, and is looked for among the post's comments when its answer is lost.
+//! This login is used instead of Facebook's because it needs no Page and its tokens can be refreshed; it has
+//! no deletion and no uploads. Posts are published in two steps by containers (see [`crate::graph`]), and Meta
+//! fetches media from our URLs. A first comment is a separate call that is not idempotent: after a lost
+//! response it is searched for among the post's comments.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -49,7 +49,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 count: 0..=MAX_ITEMS,
                 mimes: &["image/jpeg"],
                 max_bytes: 8_000_000,
-                // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
+                // Stories may be taller, so Meta itself enforces 4:5 for feed posts.
                 aspect_ratio: Some(0.1..=1.91),
                 ..MediaLimit::ANY
             },
@@ -67,7 +67,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-        // A container is published once; a repeated comment doubles.
+        // A container is published once; a repeated comment is a duplicate.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
         ..Limits::DEFAULT
@@ -213,7 +213,7 @@ impl Publisher for Instagram {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         match &post.reply_to {
-            None => graph::commit(self, cx, post, at).await,
+            None => graph::commit(self, cx, at).await,
             Some(reply) => {
                 let made: Made = cx
                     .post(format!("{API}/{}/comments", reply.parent))
@@ -237,7 +237,7 @@ impl Publisher for Instagram {
         match asked {
             Ok(Post { permalink: Some(address), .. }) => Ok(cx.transport.rewrite_url(&address)),
             Ok(_) => Err(Failure::upstream(502, format!("post {id} has no address"))),
-            // A comment has none of its own, but it can be shown below its post.
+            // A comment has no URL, but the post's URL can show it.
             Err(failure) if failure.code == domain::ErrorCode::Rejected(400) => {
                 let comment: Comment = graph::read(cx, &format!("{API}/{id}"), "id,media{permalink}").await?;
                 let address = comment.media.and_then(|media| media.permalink).ok_or(failure)?;
@@ -257,14 +257,14 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// The kind by the setting, else by the media; or an issue code and a message.
+    /// Returns the kind from the setting, else from the media; or an issue code and a message.
     fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
         let place = match wanted {
             Some(MediaType::Stories) => Self::Story,
             Some(MediaType::Reels) => Self::Reel,
-            // A single video has been nothing else since November 2023.
+            // Since November 2023, every single video is a reel.
             _ if count == 1 && is_video => Self::Reel,
             _ => Self::Feed,
         };
@@ -325,7 +325,7 @@ impl PostKind {
         Self::choose(&post.media, settings.media_type).map_err(|(_, message)| Failure::rejected(400, message))
     }
 
-    /// The name in lists.
+    /// Returns the media product type in lists.
     fn product(self) -> &'static str {
         match self {
             Self::Feed => "FEED",
@@ -379,7 +379,7 @@ impl Containers for Instagram {
             graph::set(&mut fields, "collaborators", &settings.collaborators);
             graph::set(&mut fields, "location_id", &settings.location_id);
         }
-        // People are tagged in an item of a carousel and not in the whole.
+        // People are tagged in the items of a carousel, not in the carousel.
         if post.media.len() == 1 {
             graph::set(&mut fields, "user_tags", &settings.user_tags);
         }
@@ -398,7 +398,7 @@ impl Containers for Instagram {
                 let reason = body["status"].as_str().unwrap_or("it does not say why");
                 let message = format!("Instagram could not process the media: {reason}");
                 let says = |code: &str| reason.contains(code);
-                // A fault of Meta's own, or bytes that could not be fetched this time.
+                // An internal error of Meta, or media that could not be fetched this time.
                 Status::Failed(
                     if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"]
                         .iter()
@@ -419,7 +419,7 @@ impl Containers for Instagram {
     }
 }
 
-/// The account's posts or stories, of which the latter come in no documented order.
+/// The account's posts, or its stories in no documented order.
 struct Posts<'a> {
     cx: &'a Session<'a>,
     kind: PostKind,
@@ -490,14 +490,14 @@ impl Analytics for Instagram {
         let fields = "id,media_type,media_product_type,like_count,comments_count";
         let post: Post = graph::read(cx, &format!("{API}/{id}"), fields).await?;
         let is_story = post.media_product_type.as_deref() == Some("STORY");
-        // A name that a kind of post does not have fails the whole call.
+        // A metric that the kind of post does not have fails the whole call.
         let names =
             if is_story { "views,reach,shares,replies" } else { "views,reach,likes,comments,saved,shares" };
         let asked: Result<Insights> =
             cx.get(format!("{API}/{id}/insights")).query(&[("metric", names)]).send().await;
         let insights = match asked {
             Ok(insights) => insights,
-            // Too few people have seen it, or it is too old: only the post's own counters remain.
+            // Too few views, or the post is too old: only its counters are available.
             Err(failure) if failure.code.is_permanent() => {
                 return Ok(Metrics {
                     likes: post.like_count.unwrap_or(0),
@@ -543,7 +543,7 @@ impl History for Instagram {
     }
 }
 
-/// The fields of a container of one medium, without its kind.
+/// Returns the fields of a container of one medium, without its kind.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let place = match media.kind {
         MediaKind::Image => "image_url",
@@ -551,13 +551,13 @@ async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
         other => return Err(Failure::rejected(415, format!("Instagram takes no media of kind {other}"))),
     };
     let mut fields = vec![(place, cx.media.address(media).await?.into())];
-    // Only pictures have one.
+    // Only images have alt text.
     let alt = media.alt_text.as_ref().filter(|alt| media.kind == MediaKind::Image && !alt.is_empty());
     fields.extend(alt.map(|alt| ("alt_text", alt.clone())));
     Ok(fields)
 }
 
-/// One page of the account's posts or stories, newest first.
+/// Returns one page of the account's posts or stories, newest first.
 async fn list(
     cx: &Session<'_>,
     edge: &str,
@@ -609,7 +609,7 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// True when it has the content of `post`. A story has no caption to compare.
+    /// Returns true if it has the content of `post`. A story has no caption to compare.
     fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
         self.media_product_type.as_deref().is_none_or(|is| is == place.product())
@@ -635,7 +635,7 @@ struct Author {
 }
 
 impl Comment {
-    /// True when the account wrote it, or when the list names no author.
+    /// Returns true if the account wrote it, or when the list names no author.
     fn is_by(&self, account: &Account) -> bool {
         let from = self.from.as_ref();
         let name = self.username.as_deref().or(from.and_then(|from| from.username.as_deref()));
@@ -668,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn a_post_goes_where_its_media_can_go() {
+    fn the_post_type_follows_from_the_media() {
         use MediaKind::{Image, Video};
         let place = |kinds: &[MediaKind], wanted: Option<MediaType>| {
             let media: Vec<_> = kinds.iter().map(media).collect();
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn every_official_error_is_told_apart() {
+    fn every_documented_error_has_its_error_code() {
         // <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/error-codes>
         for (code, subcode, expected) in [
             (-2, 2_207_003, "upstream_502"),

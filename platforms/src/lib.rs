@@ -1,7 +1,7 @@
-//! The eleven platforms and nothing else about Fanfare.
+//! Adapters of the eleven platforms, independent of the rest of Fanfare.
 //!
-//! Each is one file, written from the platform's own documentation. The rest of the service reaches
-//! them through [`get`], as an [`Adapter`].
+//! Each is one file, written from the platform's documentation. The rest of the service uses them through
+//! [`get`], as an [`Adapter`].
 
 mod adapter;
 mod auth;
@@ -66,14 +66,19 @@ pub const IDS: [&str; ALL.len()] = {
     ids
 };
 
-/// Every platform, in the contract's order.
+/// Returns all platforms, in the contract's order.
 pub fn all() -> &'static [&'static Adapter] {
     ALL
 }
 
-/// The platform with this id.
+/// Returns the platform with this id.
 pub fn get(id: &str) -> Option<&'static Adapter> {
     ALL.iter().copied().find(|platform| platform.id == id)
+}
+
+/// Returns the display name of a platform; the id itself if there is no such platform.
+pub fn display_name(id: &str) -> &str {
+    get(id).map_or(id, |platform| platform.name)
 }
 
 #[cfg(test)]

@@ -17,17 +17,17 @@ pub struct Limits {
     pub mixed_media: bool,
     /// The kind of media that a post with media must include.
     pub required_media: Option<MediaKind>,
-    /// Alt text; `None` where the platform takes none.
+    /// Alt text; `None` if the platform has none.
     pub alt_text: Option<AltTextLimit>,
     /// Characters that no text may contain.
     pub forbidden: &'static [char],
     /// The containers that may follow the main one.
     pub replies: Replies,
-    /// Limits of a reply, where they differ from the post's.
+    /// Limits of a reply, if they differ from the post's.
     pub comment: Option<CommentLimits>,
-    /// When publishing is finished: with the call's answer, or later.
+    /// When publishing is complete: with the response of the call, or later.
     pub publishing: Publishing,
-    /// The effect of repeating a commit, and so when a look-up's `Absent` can be believed.
+    /// The effect of repeating a commit, which determines when the look-up result `Absent` is reliable.
     pub idempotency: Idempotency,
 }
 
@@ -47,7 +47,7 @@ impl Limits {
         idempotency: Idempotency::Idempotent,
     };
 
-    /// True when media of this kind are shown with their alt text.
+    /// Returns true if media of this kind are shown with their alt text.
     pub fn supports_alt_text(&self, kind: MediaKind) -> bool {
         self.alt_text.as_ref().is_some_and(|alt_text| alt_text.kinds.contains(&kind))
     }
@@ -62,7 +62,7 @@ pub struct TextLimit {
     pub unit: &'static str,
     /// Counts a text as the platform does.
     pub count: fn(&str) -> usize,
-    /// A second limit in UTF-8 bytes, where the platform has one.
+    /// A second limit in UTF-8 bytes, if the platform has one.
     pub max_bytes: Option<usize>,
 }
 
@@ -71,13 +71,13 @@ pub struct TextLimit {
 const MAX_BYTES_PER_UNIT: usize = 128;
 
 impl TextLimit {
-    /// The length of a text in units; `None` for one with so many bytes that it need not be counted to be
-    /// too long.
+    /// Returns the length of a text in units; `None` for one with so many bytes that it need not be counted
+    /// to be too long.
     pub fn measure(&self, text: &str) -> Option<usize> {
         (text.len() / MAX_BYTES_PER_UNIT <= self.max).then(|| (self.count)(text))
     }
 
-    /// A limit in characters, each Unicode scalar value being one.
+    /// Creates a limit in characters (Unicode scalar values).
     pub(crate) const fn characters(max: usize) -> Self {
         Self { max, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
     }
@@ -147,16 +147,16 @@ pub struct CommentLimits {
 /// The containers that may follow the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// Nothing: further containers are left out.
+    /// None; further containers are not published.
     None,
-    /// One comment below the post; further containers are left out.
+    /// One comment below the post; further containers are not published.
     FirstComment,
     /// A thread of any length.
     Thread,
 }
 
 impl Replies {
-    /// Number of containers of a post that are published, the main one included.
+    /// Returns the number of a post's containers that are published, including the main one.
     pub fn containers(self) -> usize {
         match self {
             Self::None => 1,
@@ -175,12 +175,12 @@ impl Replies {
     }
 }
 
-/// When publishing is finished: with the call's answer, or later.
+/// When publishing is complete: with the response of the call, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
-    /// The call's answer is the outcome.
+    /// The response of the call is the result.
     Immediate,
-    /// Processing continues after the answer.
+    /// Processing continues after the response.
     Asynchronous {
         /// Time after which the post is given up.
         window: Duration,
@@ -190,9 +190,9 @@ pub enum Publishing {
 /// The effect of repeating a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idempotency {
-    /// None: there is one post. `Absent` can be believed at once.
+    /// None: there is one post. `Absent` is reliable immediately.
     Idempotent,
-    /// Possibly a second post. `Absent` can be believed once the platform's reads have caught up.
+    /// Possibly a second post. `Absent` is reliable after the read lag.
     MayDuplicate {
         /// Time by which the platform's reads may lag behind its writes.
         read_lag: Duration,

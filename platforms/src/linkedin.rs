@@ -1,10 +1,11 @@
-//! LinkedIn, over its versioned REST API: <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>.
+//! LinkedIn, over its versioned REST API:
+//! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>.
 //!
-//! A login covers the member and the pages that the member may post for; a page is an account of its
-//! own under the same grant. A member's posts can be listed only by apps that LinkedIn permits to.
-//! Other apps rely on LinkedIn's refusal of duplicates, which names the existing post: after a lost
-//! answer the same call is repeated, and the post that the refusal names is ours if it is no older than
-//! the first call. Texts are "little text", in which reserved characters cut a post short unless escaped.
+//! A login covers the member and the pages that the member may post for; a page is a separate account with
+//! the same grant. Only apps approved by LinkedIn can list a member's posts. Other apps rely on LinkedIn's
+//! rejection of duplicates, which contains the existing post's id: after a lost response the call is
+//! repeated, and the existing post is ours if it is no older than the first call. Texts are "little text",
+//! in which unescaped reserved characters truncate a post.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -199,9 +200,9 @@ impl Publisher for LinkedIn {
             // Also where LinkedIn calls the token revoked, which it does for tokens that are seconds old. The
             // refresh that follows shows which it is.
             401 => Some(Failure::token_expired(message)),
-            // A scope or a role that is missing: a fresh token would not help.
+            // A missing scope or role: a new token does not help.
             403 => Some(Failure::rejected(403, message)),
-            // The post that is there may be that of an earlier call whose answer was lost.
+            // The existing post may belong to an earlier call with a lost response.
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
                 Some(Failure::rejected(422, message).ambiguous())
             }
@@ -216,7 +217,7 @@ impl Publisher for LinkedIn {
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me: Member = cx.get(format!("{V2}/userinfo")).send().await?;
         let name = me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.sub.clone());
-        // Only some apps may ask for it, and nothing depends on it.
+        // Only some apps may read it, and nothing depends on it.
         let vanity = match has(cx, &["r_basicprofile"]) {
             true => cx.get(format!("{V2}/me")).send::<Vanity>().await.ok().and_then(|me| me.vanity_name),
             false => None,
@@ -252,7 +253,7 @@ impl Publisher for LinkedIn {
         }
         let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
-            // A token that is revoked already is refused, which counts as success.
+            // The rejection of a token that is already revoked counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
@@ -283,7 +284,7 @@ impl Publisher for LinkedIn {
             .json(&body(&author, post, &settings, &step))
             .send_raw()
             .await?;
-        // The existing post is ours if it was created after a call of ours with a lost answer began.
+        // The existing post is ours if it was created after the start of our call with a lost response.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
             && made_at(&urn).is_some_and(|at| at >= begun - listing::CLOCK_SKEW)
@@ -311,7 +312,7 @@ impl Publisher for LinkedIn {
         };
         match found {
             Ok(located) => Ok(located),
-            // The list is closed to this app. A repeated post is refused, and the refusal names the first.
+            // This app can't read the list. A repeated post is rejected with the id of the first.
             Err(failure) if is_closed(&failure) && post.reply_to.is_none() => {
                 let mut step: Step = at.read()?;
                 step.doubt(Some(begun));
@@ -340,7 +341,7 @@ impl Analytics for LinkedIn {
                 metrics.comments = actions.comments.all.max(actions.comments.first_level);
                 None
             }
-            // A member's post may be closed to this app, and its figures not.
+            // This app may be able to read the metrics of a member's post but not the post.
             Err(failure) if is_closed(&failure) => Some(failure),
             Err(failure) => return Err(failure),
         };
@@ -351,7 +352,7 @@ impl Analytics for LinkedIn {
         };
         match (more, closed) {
             (Ok(()), _) => Ok(metrics),
-            // Figures that this app may not read stay as they are.
+            // Metrics that this app may not read keep their value.
             (Err(failure), None) if is_closed(&failure) => Ok(metrics),
             (Err(failure), Some(closed)) if is_closed(&failure) => Err(closed),
             (Err(failure), _) => Err(failure),
@@ -367,7 +368,7 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         encode(id)
     );
     let answer: Elements<Statistics> = finder(cx.get(address)).send().await?;
-    // A post without views is left out.
+    // The list omits a post without views.
     if let Some(Statistics { total }) = answer.elements.into_iter().next() {
         let count = |figure: i64| u64::try_from(figure).unwrap_or(0);
         *metrics = Metrics {
@@ -407,7 +408,7 @@ async fn member_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Re
     metrics.shares = one("RESHARE").await?;
     metrics.likes = one("REACTION").await?.max(metrics.likes);
     metrics.comments = one("COMMENT").await?.max(metrics.comments);
-    // Known to newer versions only.
+    // In newer versions only.
     for (query, figure) in [("POST_SAVE", &mut metrics.saves), ("LINK_CLICKS", &mut metrics.clicks)] {
         *figure = match one(query).await {
             Err(failure) if is_closed(&failure) => return Ok(()),
@@ -439,7 +440,7 @@ impl Deletion for LinkedIn {
         let address = match comment_parts(id) {
             Some((post, comment)) => {
                 let address = format!("{REST}/socialActions/{}/comments/{comment}", encode(post));
-                // Needed where the member commented for the page.
+                // Required if the member commented for the page.
                 let actor = match rest(cx.get(&address)).send::<Made>().await {
                     Ok(comment) => comment.actor,
                     Err(failure) if failure.code == ErrorCode::Rejected(404) => return Ok(()),
@@ -480,7 +481,7 @@ impl Options for LinkedIn {
     }
 }
 
-/// The headers that every versioned call carries.
+/// Adds the headers of every versioned call.
 fn rest(call: Call) -> Call {
     call.header("LinkedIn-Version", VERSION).header("X-Restli-Protocol-Version", "2.0.0")
 }
@@ -489,7 +490,7 @@ fn finder(call: Call) -> Call {
     rest(call).header("X-RestLi-Method", "FINDER")
 }
 
-/// A URN, encoded for a path or a query; the parentheses around it stay as they are.
+/// Encodes a URN for a path or query, without the parentheses around it.
 fn encode(urn: &str) -> String {
     url::form_urlencoded::byte_serialize(urn.as_bytes()).collect()
 }
@@ -502,18 +503,18 @@ fn is_page(cx: &Session<'_>) -> bool {
     cx.account.account_type == "organization"
 }
 
-/// True when a list is closed to this app, or to all.
+/// Returns true if the app, or any app, may not read a list.
 fn is_closed(failure: &Failure) -> bool {
     matches!(failure.code, ErrorCode::Rejected(400 | 403))
 }
 
-/// The account's own URN.
+/// Returns the account's own URN.
 fn own(cx: &Session<'_>) -> String {
     let kind = if is_page(cx) { "organization" } else { "person" };
     format!("urn:li:{kind}:{}", cx.account.network_unique_id)
 }
 
-/// The author of a post: the account, or the page that it posts for.
+/// Returns the author of a post: the account, or the page that it posts for.
 fn author(cx: &Session<'_>, settings: &Settings) -> String {
     match &settings.organization_id {
         Some(page) => format!("urn:li:organization:{page}"),
@@ -521,7 +522,7 @@ fn author(cx: &Session<'_>, settings: &Settings) -> String {
     }
 }
 
-/// The pages that the member may post for.
+/// Returns the pages that the member may post for.
 async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
     const ROLES: [&str; 5] = [
         "ADMINISTRATOR",
@@ -550,7 +551,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
         let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
-        // One that LinkedIn does not describe to this role can still be posted for.
+        // A page whose description this role can't read can still be posted for.
         all.extend(ids.iter().map(|id| pages.results.remove(id).unwrap_or_default().identity(id)));
     }
     Ok(all)
@@ -581,7 +582,7 @@ fn fits(media: &[Media], link: Option<&Link>) -> Result<(), (&'static str, Strin
     Ok(())
 }
 
-/// The body of the publishing call.
+/// Returns the body of the publishing call.
 fn body(author: &str, post: &Publication, settings: &Settings, step: &Step) -> Value {
     let is_by_page = author.contains(":organization:");
     let visibility = settings.visibility.filter(|_| !is_by_page).unwrap_or(Visibility::Public);
@@ -666,7 +667,7 @@ fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
     body
 }
 
-/// LinkedIn's collection of a kind of media, and its singular.
+/// Returns LinkedIn's collection for a kind of media, and its singular.
 fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     match kind {
         MediaKind::Image | MediaKind::Gif => Ok(("images", "image")),
@@ -676,7 +677,7 @@ fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     }
 }
 
-/// Uploads in the name of the author.
+/// Uploads as the author.
 struct Uploads {
     owner: String,
 }
@@ -686,7 +687,7 @@ impl Upload for Uploads {
     type Ticket = Ticket;
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
 
-    /// A video goes in parts, at addresses that LinkedIn names; all else in one call.
+    /// Begins the upload: of a video in parts, to URLs that LinkedIn returns; of other media in one call.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
         let (plural, name) = collection(media.kind)?;
         let mut request = json!({ "owner": self.owner });
@@ -718,7 +719,7 @@ impl Upload for Uploads {
         Ok(Begun { ticket, expires_at, sent })
     }
 
-    /// Each part is answered with a tag that names it when the upload is finished.
+    /// Sends one part. The response contains a tag, which finishing the upload requires.
     async fn send(
         &self,
         cx: &Session<'_>,
@@ -752,7 +753,7 @@ impl Upload for Uploads {
             } }))
             .send_ok()
             .await?;
-        // Only the addresses of the parts expire.
+        // Only the URLs of the parts expire.
         upload.expires_at = None;
         Ok(Processing::Unchecked)
     }
@@ -776,15 +777,15 @@ impl Upload for Uploads {
                 }
                 _ => Processing::Busy(POLL_INTERVAL),
             }),
-            // An app that may only write may not read the state; a post that comes too early is refused and
-            // repeated.
+            // An app with write access only can't read the state; a post that is too early is rejected and
+            // retried.
             Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Processing::Done),
             Err(failure) => Err(failure),
         }
     }
 }
 
-/// One page of an author's posts, newest first.
+/// Returns one page of an author's posts, newest first.
 async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Result<Elements<Post>> {
     let author = encode(author);
     let address = format!("{REST}/posts?author={author}&q=author&count={count}&start={start}&sortBy=CREATED");
@@ -795,7 +796,7 @@ async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Res
 struct Posts<'a> {
     cx: &'a Session<'a>,
     author: &'a str,
-    /// True when the wanted post has a link's card.
+    /// True when the post to find has a link card.
     has_link: bool,
 }
 
@@ -857,7 +858,7 @@ impl Listing for Comments<'_> {
     }
 }
 
-/// The offset that a cursor stands for.
+/// Parses a cursor, which is an offset.
 fn offset(cursor: Option<&str>) -> usize {
     cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0)
 }
@@ -871,25 +872,25 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     })
 }
 
-/// The post and the number of a comment's URN: `urn:li:comment:(urn:li:activity:1,2)`.
+/// Returns the post and the number in a comment's URN: `urn:li:comment:(urn:li:activity:1,2)`.
 fn comment_parts(id: &str) -> Option<(&str, &str)> {
     id.strip_prefix("urn:li:comment:(")?.strip_suffix(')')?.split_once(',')
 }
 
-/// The post that a refusal as a duplicate names.
+/// Returns the URN of the original in a rejection as a duplicate.
 fn duplicate(reply: &Reply) -> Option<String> {
     static NAMED: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"duplicate of (urn:li:(?:share|ugcPost):[0-9]+)").expect("a pattern"));
     (reply.status == 422).then(|| Some(NAMED.captures(&reply.text)?[1].to_owned())).flatten()
 }
 
-/// When a post was created: its number begins with the milliseconds.
+/// Returns the creation time of a post, with which its number begins.
 fn made_at(urn: &str) -> Option<DateTime<Utc>> {
     let number: i64 = urn.rsplit(':').next()?.parse().ok()?;
     DateTime::from_timestamp_millis(number >> 22)
 }
 
-/// LinkedIn's error message with its details.
+/// Returns LinkedIn's error message with its details.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errorDetails/inputErrors/0/description").and_then(Value::as_str);
@@ -899,7 +900,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// Daily limits end at midnight UTC.
+/// Returns the wait until midnight UTC, when daily limits reset.
 fn until_midnight(now: DateTime<Utc>) -> Duration {
     let midnight = (now.date_naive() + TimeDelta::days(1)).and_time(chrono::NaiveTime::MIN).and_utc();
     (midnight - now).to_std().unwrap_or_default()
@@ -911,14 +912,14 @@ static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
 });
 
-/// A text as little text.
+/// Converts a text to little text.
 /// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
 fn little(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut at = 0;
     for found in ELEMENTS.captures_iter(text) {
         let whole = found.get(0).expect("a match is whole");
-        // In the middle of a word it is no hashtag.
+        // In the middle of a word it is not a hashtag.
         let before = text[..whole.start()].chars().next_back();
         if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&')
         {
@@ -944,7 +945,7 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// A text that came as little text.
+/// Converts little text to plain text.
 fn plain(text: &str) -> String {
     static HASHTAG: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\{hashtag\|\\?#\|([^}]*)\}").expect("a pattern"));
@@ -965,19 +966,19 @@ fn plain(text: &str) -> String {
 struct Step {
     #[serde(default)]
     uploads: Vec<Uploaded<Ticket>>,
-    /// When the first call with a lost answer was begun.
+    /// Start of the first call with a lost response.
     #[serde(default)]
     doubted: Option<DateTime<Utc>>,
 }
 
 impl Step {
-    /// Records an ambiguous call. An earlier one stays: the post may be that one's.
+    /// Records an ambiguous call, unless there is an earlier one, which may have created the post.
     fn doubt(&mut self, begun: Option<DateTime<Utc>>) {
         self.doubted = self.doubted.into_iter().chain(begun).min();
     }
 }
 
-/// A medium's URN, and of a video the parts and the tags of those that were sent.
+/// A medium's URN and, for a video, its parts and the tags of those that were sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Ticket {
@@ -987,7 +988,7 @@ struct Ticket {
     token: String,
 }
 
-/// A piece of a video, and where it goes.
+/// A part of a video, and the URL to send it to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Part {
     #[serde(rename = "uploadUrl")]
@@ -1037,7 +1038,7 @@ struct Organization {
 }
 
 impl Organization {
-    /// The account that it is, under this id.
+    /// Returns the identity with this id.
     fn identity(self, id: &str) -> Identity {
         let username = self.vanity_name.filter(|name| !name.is_empty()).unwrap_or_else(|| id.to_owned());
         Identity {
@@ -1054,13 +1055,13 @@ impl Organization {
     }
 }
 
-/// The entities that were found, by id.
+/// The entities found, by id.
 #[derive(Deserialize)]
 struct Batch<T> {
     results: HashMap<String, T>,
 }
 
-/// A list; where more follows, it links to it.
+/// A list, with a link to the next page if there is one.
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Elements<T> {
@@ -1084,7 +1085,7 @@ struct PageLink {
 }
 
 impl<T> Elements<T> {
-    /// The page that began at this offset.
+    /// Returns the page, which began at this offset.
     fn page(self, start: usize) -> Page<T> {
         let next = start + self.elements.len();
         let is_more = self.paging.links.iter().any(|link| link.rel == "next")
@@ -1116,7 +1117,7 @@ impl Post {
     }
 }
 
-/// A comment, as it was made or is listed.
+/// A comment, as created or listed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Made {
@@ -1185,7 +1186,7 @@ struct Totals {
     share_count: i64,
 }
 
-/// A figure, under either of the names that it goes by.
+/// A metric, under either of its two names.
 #[derive(Deserialize)]
 struct Count {
     count: Option<u64>,
@@ -1205,7 +1206,7 @@ mod tests {
     const DUPLICATE: &str = r#"{"errorDetailType":"com.linkedin.common.error.BadRequest","message":"com.linkedin.content.common.exception.BadRequestResponseException: Content is a duplicate of urn:li:share:7141138937766391808","errorDetails":{"inputErrors":[{"description":"Duplicate post is detected","input":{},"code":"DUPLICATE_POST"}]},"status":422}"#;
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         for (status, body, code, doubt) in [
             (401, r#"{"serviceErrorCode":65602,"message":"expired","status":401}"#, "token_expired", false),
             (401, r#"{"serviceErrorCode":65601,"code":"REVOKED_ACCESS_TOKEN"}"#, "token_expired", false),
@@ -1238,7 +1239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_names_its_original_and_that_its_age() {
+    fn a_duplicate_error_identifies_the_original_and_its_age() {
         let urn = duplicate(&Reply::of(422, &[], DUPLICATE)).unwrap();
         assert_eq!(urn, "urn:li:share:7141138937766391808");
         assert_eq!(made_at(&urn).unwrap().date_naive().to_string(), "2023-12-14");
@@ -1246,7 +1247,7 @@ mod tests {
     }
 
     #[test]
-    fn little_text_escapes_what_is_reserved_and_keeps_hashtags_and_mentions() {
+    fn little_text_escapes_reserved_characters_and_keeps_hashtags_and_mentions() {
         for (text, expected) in [
             ("plain. text, & more!", "plain. text, & more!"),
             (r"a (b) [c] {d} <e> |*_~\", r"a \(b\) \[c\] \{d\} \<e\> \|\*\_\~\\"),
@@ -1262,7 +1263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_post_carries_what_its_settings_say() {
+    fn settings_are_in_the_body_of_a_post() {
         let post = Publication {
             text: "hello".into(),
             settings: json!({

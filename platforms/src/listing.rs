@@ -1,10 +1,9 @@
-//! Finding a lost post in a list: the search that decides between a lost and a doubled post.
+//! Searches a list for a lost post. A wrong result loses or duplicates a post.
 //!
-//! Most platforms have no idempotency key. After a call whose answer was lost, the only evidence is a
-//! list of what the account published. Every such look-up is the same: read pages, keep what was
-//! published since the call, compare, take the nearest in time, and say [`Located::Absent`] only when
-//! everything since the call was read. It is written and tested here once; an adapter says how a page is
-//! read and how its own post is recognized.
+//! Most platforms have no idempotency key. After a lost response, the only evidence is the list of the
+//! account's posts. Every such look-up is the same: read pages, select the posts published since the call,
+//! compare, take the nearest in time, and return [`Located::Absent`] only when everything since the call was
+//! read. It is written and tested here once; an adapter reads a page and recognizes its post.
 
 use crate::{Located, Page, Publication, Result};
 use async_trait::async_trait;
@@ -13,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Time by which the platform's clock may be behind ours when it dates a post.
 pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(5);
 
-/// A list of what an account published: its posts, or the comments below a post.
+/// A list of an account's posts, or of the comments below a post.
 #[async_trait]
 pub(crate) trait Listing: Sync {
     /// An entry of the list.
@@ -28,13 +27,13 @@ pub(crate) trait Listing: Sync {
     /// Reads one page. `since` is the earliest time of interest, for platforms that can filter by it.
     async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Self::Item>>;
 
-    /// The id that `commit` would have returned.
+    /// Returns the id that `commit` would have returned.
     fn id(item: &Self::Item) -> &str;
 
-    /// When the entry was published, where the list includes it.
+    /// Returns when the entry was published, if the list includes it.
     fn at(item: &Self::Item) -> Option<DateTime<Utc>>;
 
-    /// True when the entry has the content of `post`; its time is compared by [`locate`].
+    /// Returns true if the entry has the content of `post`; its time is compared by [`locate`].
     fn is(&self, item: &Self::Item, post: &Publication) -> bool;
 }
 
@@ -43,9 +42,9 @@ pub(crate) trait Listing: Sync {
 pub(crate) enum Found<T> {
     /// The post.
     Post(T),
-    /// Everything since the commit was read, and it is not there.
+    /// Everything since the commit was read, without a match.
     Absent,
-    /// The list is longer than what is read of it.
+    /// The list is longer than the pages that are read.
     Unknown,
 }
 
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Seconds relative to the commit, where the list includes them; the id; the text.
+    /// Seconds relative to the commit, if the list includes them; the id; the text.
     type Entry = (Option<i64>, &'static str, &'static str);
 
     struct Scripted<const NEWEST_FIRST: bool> {
@@ -133,7 +132,7 @@ mod tests {
     }
 
     fn begun() -> DateTime<Utc> {
-        DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test")
+        DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time")
     }
 
     async fn search<const NEWEST_FIRST: bool>(pages: &'static [&'static [Entry]]) -> (Located, usize) {
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_older_than_the_call_or_another_targets_is_not_ours() {
+    async fn posts_from_before_the_call_or_of_other_targets_are_ignored() {
         assert_eq!(search::<true>(&[&[(Some(-300), "skewed", "ours")]]).await, (live("skewed"), 1));
         assert_eq!(search::<true>(&[&[(Some(-301), "older", "ours")]]).await, (Located::Absent, 1));
         assert_eq!(search::<true>(&[&[(Some(1), "taken", "ours")]]).await, (Located::Absent, 1));

@@ -1,11 +1,12 @@
-//! OAuth 2.0 as most platforms speak it: getting, refreshing and revoking a grant.
+//! OAuth 2.0 as most platforms implement it: obtaining, refreshing and revoking a grant.
 //!
-//! Platforms differ only in how the app authenticates and how a dead grant is told from a transient
-//! error; [`OAuth2`] says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
+//! Platforms differ only in the authentication of the app and in the errors that mean a revoked grant; both
+//! are in [`OAuth2`]. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009.
+//! <https://www.rfc-editor.org/rfc/rfc6749>
 
 use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::Failure;
+use domain::{App, Failure};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,7 +14,8 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// `token_expired` when the code is refused, which is final: it is valid once. Else what went wrong.
+/// `token_expired` when the code is rejected, which is permanent: a code is valid once. Otherwise the failure
+/// of the call.
 pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     let oauth = standard(cx)?;
     let mut form = vec![
@@ -30,15 +32,15 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     Ok(reply.read::<Tokens>()?.grant(cx))
 }
 
-/// Exchanges the session's grant for a fresh one at the platform's token endpoint.
+/// Exchanges the session's grant for a new one at the platform's token endpoint.
 ///
 /// # Errors
 ///
-/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `token_expired` when the platform refuses
-/// for a reason that another try won't change, such as an app it does not know; else what went wrong.
+/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `token_expired` for another permanent
+/// rejection, such as an unknown app; otherwise the failure of the call.
 pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let oauth = standard(cx)?;
-    let Some(token) = refresh_token(cx) else {
+    let Some(token) = cx.grant.refresh_token() else {
         return Err(Failure::token_expired("the account was connected without a refresh token"));
     };
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
@@ -49,14 +51,14 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     Ok(reply.read::<Tokens>()?.grant(cx))
 }
 
-/// Revokes the grant at the platform's revocation endpoint, where it has one.
+/// Revokes the grant at the platform's revocation endpoint, if it has one.
 ///
 /// # Errors
 ///
-/// When the platform could not be asked. A grant that is already gone is a success.
+/// When the call fails. A grant that is already revoked is a success.
 pub async fn revoke(cx: &Session<'_>) -> Result<()> {
     let Some(address) = cx.platform.auth.oauth().and_then(|oauth| oauth.revoke) else { return Ok(()) };
-    let (token, kind) = match refresh_token(cx) {
+    let (token, kind) = match cx.grant.refresh_token() {
         Some(refresh) => (refresh, "refresh_token"),
         None => (cx.grant.access_token.as_str(), "access_token"),
     };
@@ -67,24 +69,21 @@ pub async fn revoke(cx: &Session<'_>) -> Result<()> {
     }
 }
 
-/// The grant's refresh token, where it has one.
-pub(crate) fn refresh_token<'a>(cx: &'a Session<'_>) -> Option<&'a str> {
-    cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty())
-}
-
-/// The platform's OAuth.
+/// Returns the platform's OAuth.
 fn standard(cx: &Session<'_>) -> Result<&'static OAuth2> {
     let none = || Failure::rejected(400, format!("{} accounts are not connected by OAuth", cx.platform.name));
     cx.platform.auth.oauth().ok_or_else(none)
 }
 
-/// A form in the app's name: a secret goes where the platform wants it, a public client names itself
-/// in the body.
+/// Returns the app; fails if the operator has configured none, which is retried: nothing is lost meanwhile.
+pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<&'a App> {
+    cx.app.ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false))
+}
+
+/// Creates a form request authenticated as the app: with its secret where the platform expects it, or with
+/// the client id in the body for a public client.
 pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) -> Result<Call> {
-    let Some(app) = cx.app else {
-        // The operator's to mend, and nothing is lost meanwhile.
-        return Err(Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false));
-    };
+    let app = app(cx)?;
     let oauth = standard(cx)?;
     let secret = app.client_secret.as_deref().filter(|secret| !secret.is_empty());
     Ok(match (secret, oauth.client_auth) {
@@ -102,7 +101,7 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
     })
 }
 
-/// True when a token endpoint refused. Some do so with a status of success.
+/// Returns true if a token endpoint returned an error, which some do with a status of success.
 fn is_refused(reply: &Reply) -> bool {
     let word = reply.body.get("error").and_then(Value::as_str);
     !reply.status.is_success() || word.is_some_and(|word| !word.is_empty())
@@ -121,13 +120,13 @@ fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
     }
 }
 
-/// When a token expires that is valid for so many seconds; `None` without a number, or for one that no date
+/// Returns the expiry of a token that is valid for `seconds`; `None` without a number, or for one that no date
 /// can represent.
 pub(crate) fn end(now: DateTime<Utc>, seconds: Option<i64>) -> Option<DateTime<Utc>> {
     now.checked_add_signed(TimeDelta::try_seconds(seconds?)?)
 }
 
-/// A successful answer of a token endpoint.
+/// A successful response of a token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: String,
@@ -137,7 +136,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// The grant, with what the platform left out as it was before.
+    /// Returns the grant; members that the response omits keep their value.
     fn grant(self, cx: &Session<'_>) -> Grant {
         let scopes = self.scope.map_or_else(
             || cx.grant.scopes.clone(),
@@ -158,8 +157,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_that_no_date_can_hold_has_no_end() {
-        let now = DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test");
+    fn an_unrepresentable_token_lifetime_has_no_expiry() {
+        let now = DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time");
         assert_eq!(end(now, Some(3600)), Some(now + TimeDelta::hours(1)));
         for seconds in [None, Some(i64::MAX), Some(i64::MIN), Some(i64::MAX / 1000), Some(9_000_000_000_000)]
         {

@@ -1,9 +1,9 @@
 //! Pinterest, over its API v5: <https://developers.pinterest.com/docs/api/v5>.
 //!
-//! A pin is a picture, up to five of them, or a video, and always belongs to a board. Pictures travel
-//! inside the publishing call, so that no address of ours has to be public; they are encoded as they
-//! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
-//! through the account's latest pins. Comments can't be written over the API.
+//! A pin is a picture, up to five of them, or a video, and always belongs to a board. Images are sent in
+//! the publishing call, so that our URLs need not be public; they are encoded while they are read. There is
+//! no idempotency key: after a lost response, the account's latest pins are searched. The API can't create
+//! comments.
 
 use crate::{
     listing::Listing,
@@ -28,7 +28,7 @@ struct Pinterest;
 
 const API: &str = "https://api.pinterest.com/v5";
 
-/// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
+/// Bytes that are encoded at once; a multiple of three, so that there is no padding between chunks.
 const BASE64_BLOCK_BYTES: u64 = 3 << 18;
 /// Time between two polls of a video.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -68,9 +68,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         token: "https://api.pinterest.com/v5/oauth/token",
         scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
         separator: ",",
-        // Only apps from before September 2025 have to ask for it; the others accept it.
+        // Only apps from before September 2025 need this; the others ignore it.
         exchange_parameters: &[("continuous_refresh", "true")],
-        // Pinterest has no name for a dead refresh token: it refuses every one that it refused before.
+        // No error code for a revoked refresh token, but a rejected one stays rejected: every error counts.
         revoked_errors: ErrorNames::AllBut(&[]),
         ..OAuth2::STANDARD
     }),
@@ -116,11 +116,11 @@ impl Publisher for Pinterest {
         let message = classify::message(reply);
         match (reply.status.as_u16(), code) {
             (400, 1104) => Some(Failure::token_expired(message)),
-            // It may be within reach the next time; nothing was published.
+            // Transient: the file may be reachable later. Nothing was published.
             (400, _) if message.contains("Unable to reach") => {
                 Some(Failure::upstream(502, message).certain())
             }
-            // A scope that is missing, or a board that is another's: a fresh token would not help.
+            // A missing scope, or another account's board: a new token does not help.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
             (403, _) => Some(Failure::rejected(403, message)),
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
@@ -154,7 +154,7 @@ impl Publisher for Pinterest {
             step.board = Some(board(cx, &post.settings()?).await?);
             cx.save(&step).await?;
         }
-        // Pictures travel in the publishing call.
+        // Images are sent in the publishing call.
         let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
         let media = if is_video { post.media.as_slice() } else { &[] };
         let pause = upload::advance(self, cx, media, &mut step, |step| &mut step.uploads).await?;
@@ -169,7 +169,7 @@ impl Publisher for Pinterest {
         Ok(Committed::Live(pin.id))
     }
 
-    /// Pictures travel in the body of the call, in base64.
+    /// Returns the time limit, which allows for images in base64 in the body.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let pictures = post.media.iter().filter(|media| media.kind == MediaKind::Image);
         timeout_for(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
@@ -197,7 +197,7 @@ impl Analytics for Pinterest {
     }
 }
 
-/// Views of a video, as far back as Pinterest keeps them; only business accounts get any.
+/// Returns the views of a video, as far back as Pinterest stores them; only business accounts have any.
 async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
     let today = (cx.now)().date_naive();
     let start = today - TimeDelta::days(89);
@@ -265,12 +265,12 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The account's boards.
+/// Returns the account's boards.
 async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{API}/boards")).await
 }
 
-/// A list of named things in full, without those for advertisements only.
+/// Returns a whole list of named objects, except those for ads only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let all = pages(|bookmark: Option<String>| async move {
         page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
@@ -279,7 +279,7 @@ async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     Ok(open.map(|one| SelectOption { id: one.id, name: one.name }).collect())
 }
 
-/// The board that was named, or the only one there is.
+/// Returns the selected board, or the only one.
 async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
     if let Some(board) = &settings.board_id {
         return Ok(board.clone());
@@ -300,7 +300,7 @@ impl Upload for Pinterest {
     /// The medium's id.
     type Ticket = String;
 
-    /// Registers a video and sends its bytes; an upload that no pin uses disappears by itself.
+    /// Registers a video and sends its bytes; an upload that no pin uses expires.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
         let begun: Registered =
             cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
@@ -332,13 +332,13 @@ impl Upload for Pinterest {
     }
 }
 
-/// A piece of a body that is sent as it is read.
+/// A chunk of a streamed body.
 enum Piece {
     Text(String),
     Picture(Media),
 }
 
-/// The body of the publishing call and its length. Pictures are read and encoded on the way.
+/// Returns the body of the publishing call and its length. Images are read and encoded while it is sent.
 fn body(
     cx: &Session<'_>,
     post: &Publication,
@@ -433,7 +433,7 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
     Ok(())
 }
 
-/// A pin has one alt text: what its pictures show, in order, as far as it fits.
+/// Returns the alt text of a pin: those of its images, in order, up to the limit.
 fn alt(media: &[Media]) -> Option<String> {
     let mut texts: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
@@ -449,7 +449,7 @@ fn alt(media: &[Media]) -> Option<String> {
 struct Pins<'a> {
     cx: &'a Session<'a>,
     board: Option<String>,
-    /// The title of the wanted pin.
+    /// Title of the pin to find.
     title: Option<String>,
 }
 
@@ -475,7 +475,7 @@ impl Listing for Pins<'_> {
     }
 }
 
-/// One page of the account's pins, newest first.
+/// Returns one page of the account's pins, newest first.
 async fn pins(cx: &Session<'_>, bookmark: Option<&str>) -> Result<Page<Pin>> {
     let query = [("page_size", "100"), ("pin_filter", "exclude_repins"), ("pin_metrics", "true")];
     page(cx.get(format!("{API}/pins")).query(&query), bookmark).await
@@ -495,7 +495,7 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     cx.transport.rewrite_url(&format!("https://www.pinterest.com/pin/{id}/"))
 }
 
-/// The wait that the headers ask for: seconds, some answers list several windows behind the first number.
+/// Returns the wait in the headers, in seconds. Some responses list further windows after the first number.
 fn reset(reply: &Reply) -> Option<Duration> {
     let seconds = reply.header("x-ratelimit-reset").and_then(|value| {
         let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
@@ -605,7 +605,7 @@ impl Shown {
 }
 
 impl Pin {
-    /// True when it has the content of `post`.
+    /// Returns true if it has the content of `post`.
     fn is(&self, post: &Publication, board: Option<&str>, title: Option<&str>) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
@@ -638,7 +638,7 @@ impl Pin {
     }
 }
 
-/// A time with or without its zone, which is UTC.
+/// Parses a time with or without a time zone, which is UTC.
 fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<DateTime<Utc>>, D::Error> {
     let text: Option<String> = Deserialize::deserialize(from)?;
     Ok(text.and_then(|text| {
@@ -658,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         for (status, body, code, doubt) in [
             (
                 400,
@@ -714,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alt_text_stands_for_all_pictures_as_far_as_it_fits() {
+    fn the_alt_texts_of_all_images_are_joined_up_to_the_limit() {
         let media = |alt: &str| Media {
             id: uuid::Uuid::nil(),
             kind: MediaKind::Image,

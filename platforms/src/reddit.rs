@@ -1,10 +1,10 @@
 //! Reddit, over its Data API: <https://www.reddit.com/dev/api>.
 //!
-//! A post belongs to a subreddit, or to its author's own profile, and always has a title. Errors come
-//! with a status of success. Pictures and videos go to a storage first, and a post of one of them gets
-//! its id later, over a socket or by the list of the author's posts. That list also settles a
-//! lost answer: nothing makes the publishing call repeatable. A thread is a chain of comments.
-//! <https://github.com/reddit-archive/reddit> shows how the server reads a request.
+//! A post belongs to a subreddit or to its author's profile, and always has a title. Errors are returned with
+//! a status of success. Media are uploaded to a storage service first, and a post with an image or video gets
+//! its id later, over a socket or from the list of the author's posts. After a lost response that list is
+//! searched too, because there is no idempotency key. A thread is a chain of comments.
+//! <https://github.com/reddit-archive/reddit> shows how the server parses a request.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -35,11 +35,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
 /// Time limit of waiting on the socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time until a picture or a video appears in the lists.
+/// Time until an image or video appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
-/// The longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
-/// The most pictures of a gallery.
+/// Maximum number of images in a gallery.
 const MAX_GALLERY: usize = 20;
 /// Wait after a quota without a reset time.
 const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
@@ -67,7 +67,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 ..MediaLimit::ANY
             },
         ],
-        // An image beside a video is its poster, and a gallery takes GIFs.
+        // An image with a video is its poster, and a gallery accepts GIFs.
         mixed_media: true,
         replies: Replies::Thread,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
@@ -83,7 +83,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // Without it there is no refresh token.
         authorize_parameters: &[("duration", "permanent")],
         revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
-        // A dead token has no name of its own, but an unknown app has its number.
+        // There is no error code for a revoked token, but an unknown app has a number.
         revoked_errors: ErrorNames::AllBut(&["401"]),
         ..OAuth2::STANDARD
     }),
@@ -143,12 +143,12 @@ domain::string_enum! {
 }
 
 impl Settings {
-    /// The subreddit, or the account's own profile.
+    /// Returns the subreddit, or the account's own profile.
     fn subreddit(&self, cx: &Session<'_>) -> String {
         self.subreddit.as_deref().map_or_else(|| own(cx), place)
     }
 
-    /// The boolean settings with their defaults.
+    /// Returns the boolean settings with their defaults.
     fn flags(&self) -> [(&'static str, bool); 4] {
         [
             ("nsfw", self.nsfw.unwrap_or(false)),
@@ -159,7 +159,7 @@ impl Settings {
     }
 }
 
-/// A setting that is not blank.
+/// Returns a setting that is not blank.
 fn given(setting: &Option<String>) -> Option<&str> {
     setting.as_deref().filter(|text| !text.trim().is_empty())
 }
@@ -186,8 +186,8 @@ impl Publisher for Reddit {
                 let reason = reply.body["reason"].as_str().unwrap_or("BAD_REQUEST");
                 Some(Failure::rejected(400, format!("{message} ({reason})")))
             }
-            // A scope that is missing, or a place that is closed to the account: a fresh token
-            // would not help.
+            // A missing scope, or a subreddit that is closed to the account: a new token
+            // does not help.
             403 => {
                 let message = match reply.body["reason"].as_str() {
                     Some(reason) => format!("{} ({reason})", classify::message(reply)),
@@ -203,7 +203,7 @@ impl Publisher for Reddit {
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me = me(cx).await?;
         let title = me.subreddit.and_then(|own| own.title).filter(|title| !title.trim().is_empty());
-        // The picture's parameters are signed and run out.
+        // The image's parameters are signed and expire.
         let picture = me.icon_img.as_deref().and_then(|url| url.split('?').next());
         Ok(vec![Identity {
             profile: AccountProfile {
@@ -295,7 +295,7 @@ impl Publisher for Reddit {
                 && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
-        // The socket is this upload's own; a list may hold another post that looks the same.
+        // The socket belongs to this upload; a list may contain another post with the same content.
         if let Some(socket) = &step.socket
             && let Some(message) = socket::message(cx, socket, SOCKET_TIMEOUT).await
         {
@@ -394,7 +394,7 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// The kind of a post, or an error message.
+    /// Returns the kind of a post, or an error message.
     fn of(media: &[Media], text: &str, settings: &Settings) -> Result<Self, String> {
         let (wanted, url) = (settings.kind, settings.url.as_deref());
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
@@ -442,7 +442,7 @@ fn post_kind(post: &Publication, settings: &Settings) -> Result<PostKind> {
     PostKind::of(&post.media, &post.text, settings).map_err(|message| Failure::rejected(422, message))
 }
 
-/// The title, and the text below it.
+/// Returns the title, and the text below it.
 fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Cow<'a, str>) {
     if let Some(title) = given(&settings.title) {
         return (title.trim().to_owned(), Cow::Borrowed(&post.text));
@@ -465,7 +465,7 @@ fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Co
     }
 }
 
-/// The name under which Reddit knows a place, however it was written.
+/// Returns the canonical name of a subreddit.
 fn place(written: &str) -> String {
     let name = written.trim().trim_start_matches('/');
     match name.split_once('/') {
@@ -483,7 +483,7 @@ fn own(cx: &Session<'_>) -> String {
     format!("u_{}", cx.account.username)
 }
 
-/// A call in a name of its own: Reddit turns away clients that all share one.
+/// Adds a user agent of our own: Reddit rejects the default ones of HTTP libraries.
 fn named(cx: &Session<'_>, call: Call) -> Call {
     let (version, user) = (env!("CARGO_PKG_VERSION"), &cx.account.username);
     match is_name(user) {
@@ -492,7 +492,7 @@ fn named(cx: &Session<'_>, call: Call) -> Call {
     }
 }
 
-/// A read, whose texts come as they were written.
+/// Creates a read request whose response contains unescaped texts.
 fn read(cx: &Session<'_>, path: &str) -> Call {
     named(cx, cx.get(format!("{API}{path}"))).query(&[("raw_json", "1")])
 }
@@ -501,7 +501,7 @@ async fn me(cx: &Session<'_>) -> Result<Me> {
     read(cx, "/api/v1/me").send().await
 }
 
-/// One page of a list, newest first.
+/// Returns one page of a list, newest first.
 async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Page<Thing>> {
     let call = read(cx, path).query(&[("sort", "new"), ("limit", "100")]);
     let page: Envelope = match after {
@@ -512,7 +512,7 @@ async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Page<
     Ok(Page { items: things.collect(), next: page.data.after })
 }
 
-/// A list of what the account published, and what its entries are compared by.
+/// A list of the account's posts, and the values that its entries are compared with.
 struct Published<'a, F> {
     cx: &'a Session<'a>,
     list: &'a str,
@@ -541,7 +541,7 @@ impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
     }
 }
 
-/// One post or comment that is there.
+/// Returns a post or comment; fails if it does not exist.
 async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
     let page: Envelope = read(cx, "/api/info").query(&[("id", id)]).send().await?;
     let found = page.data.children.into_iter().map(|child| child.data);
@@ -551,7 +551,7 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
         .ok_or_else(|| Failure::rejected(404, format!("{id} is not there")))
 }
 
-/// Checks that a subreddit takes this kind of post before up to a gigabyte is uploaded.
+/// Checks that a subreddit accepts this kind of post, before up to a gigabyte is uploaded.
 async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     if name.eq_ignore_ascii_case(&own(cx)) {
         return Ok(());
@@ -569,7 +569,7 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     }
 }
 
-/// The subreddits that the account reads, behind its own profile.
+/// Returns the account's own profile and the subreddits that it subscribes to.
 async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     let own = SelectOption { id: own(cx), name: format!("u/{}", cx.account.username) };
     let read = pages(|after: Option<String>| async move {
@@ -581,18 +581,18 @@ async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     Ok(std::iter::once(own).chain(choices).collect())
 }
 
-/// The flairs of a subreddit that the account may use.
+/// Returns the flairs of a subreddit that the account may use.
 async fn flairs(cx: &Session<'_>, name: &str) -> Result<Vec<Flair>> {
     let answer: Result<Vec<Flair>> = read(cx, &format!("/r/{name}/api/link_flair_v2")).send().await;
     match answer {
         Ok(flairs) => Ok(flairs.into_iter().filter(|flair| !flair.mod_only).collect()),
-        // There are none for users.
+        // Profiles have no flairs.
         Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Vec::new()),
         Err(failure) => Err(failure),
     }
 }
 
-/// The id of a flair that was named by its id or its text.
+/// Returns the id of a flair, given by its id or text.
 async fn flair_id(cx: &Session<'_>, name: &str, flair: &str) -> Result<String> {
     if Uuid::try_parse(flair).is_ok() {
         return Ok(flair.to_owned());
@@ -621,7 +621,7 @@ impl Upload for Reddit {
     }
 }
 
-/// Sends a file to Reddit's storage. An asset that no post uses disappears by itself.
+/// Sends a file to Reddit's storage. An asset that no post uses expires.
 async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
     let lease: Lease = named(cx, cx.post(format!("{API}/api/media/asset.json")))
         .form(&[("filepath", file.name), ("mimetype", file.mime)])
@@ -636,7 +636,7 @@ async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
     Ok(Asset { id: lease.asset.asset_id, url: format!("{}/{key}", action.trim_end_matches('/')) })
 }
 
-/// The call that publishes a text, a link, a picture or a video.
+/// Returns the call that publishes a text, link, image or video.
 fn single(
     cx: &Session<'_>,
     post: &Publication,
@@ -677,7 +677,7 @@ fn single(
     Ok(named(cx, cx.post(format!("{API}/api/submit"))).form(&form))
 }
 
-/// The call that publishes several pictures.
+/// Returns the call that publishes several images.
 fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Call> {
     let (title, text) = title_and_text(post, settings);
     let items: Result<Vec<Value>> = post
@@ -713,7 +713,7 @@ fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Ste
     Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
 }
 
-/// The call that publishes a comment below a post or another comment.
+/// Publishes a comment below a post or another comment.
 async fn comment(cx: &Session<'_>, parent: &str, text: &str) -> Result<Committed> {
     let reply = named(cx, cx.post(format!("{API}/api/comment")))
         .form(&[("api_type", "json"), ("thing_id", parent), ("text", text)])
@@ -724,12 +724,12 @@ async fn comment(cx: &Session<'_>, parent: &str, text: &str) -> Result<Committed
     Ok(Committed::Live(fullname("t1", id)))
 }
 
-/// An id with its kind before it.
+/// Returns an id with the prefix of its kind.
 fn fullname(kind: &str, id: &str) -> String {
     if id.starts_with("t1_") || id.starts_with("t3_") { id.to_owned() } else { format!("{kind}_{id}") }
 }
 
-/// The post that an address of Reddit's leads to.
+/// Returns the id of the post in a URL of Reddit.
 fn linked(address: &str) -> Option<String> {
     let (_, rest) = address.split_once("/comments/")?;
     let id = rest.split(['/', '?', '#']).next().filter(|id| is_name(id))?;
@@ -744,12 +744,12 @@ fn unprepared() -> Failure {
     Failure::network("a medium was never uploaded", false)
 }
 
-/// True when two texts differ in white space only, which Reddit does not keep.
+/// Returns true if two texts differ in white space only, which Reddit does not keep.
 fn same(kept: &Option<String>, sent: &str) -> bool {
     kept.as_deref().unwrap_or_default().split_whitespace().eq(sent.split_whitespace())
 }
 
-/// The failure in an answer with a status of success.
+/// Returns the failure in a response with a status of success.
 fn refusal(body: &Value) -> Option<Failure> {
     let errors = body["json"]["errors"].as_array().filter(|errors| !errors.is_empty())?;
     let code = errors[0][0].as_str().unwrap_or_default();
@@ -765,7 +765,7 @@ fn refusal(body: &Value) -> Option<Failure> {
         "RATELIMIT" => {
             let exact =
                 body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-            // Rounded up: half a second too early is refused.
+            // Rounded up: half a second too early is rejected.
             let exact = exact.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
         }
@@ -773,7 +773,7 @@ fn refusal(body: &Value) -> Option<Failure> {
             Failure::rate_limited(message.clone(), pause(&message).or(Some(QUOTA_BACKOFF)))
         }
         "USER_REQUIRED" => Failure::token_expired(message),
-        // It may be ours, whose answer was lost.
+        // It may be ours, from a call with a lost response.
         "ALREADY_SUB" => Failure::rejected(409, message).ambiguous(),
         "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => {
             Failure::rejected(404, message)
@@ -792,7 +792,7 @@ fn refusal(body: &Value) -> Option<Failure> {
     })
 }
 
-/// The wait that a message asks for: "Take a break for 4 minutes".
+/// Returns the wait in a message: "Take a break for 4 minutes".
 fn pause(message: &str) -> Option<Duration> {
     static WAIT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(\d+) (millisecond|second|minute|hour)s?").expect("the pattern is well-formed")
@@ -807,7 +807,7 @@ fn pause(message: &str) -> Option<Duration> {
     })
 }
 
-/// The wait that the headers ask for: `x-ratelimit-reset` counts seconds until the window ends.
+/// Returns the wait in the headers: `x-ratelimit-reset` counts seconds until the window ends.
 fn wait(reply: &Reply) -> Option<Duration> {
     let reset = || reply.header("x-ratelimit-reset")?.parse().ok().map(Duration::from_secs);
     classify::retry_after(reply).or_else(reset)
@@ -938,7 +938,7 @@ impl Thing {
         cx.transport.rewrite_url(&format!("{SITE}{path}"))
     }
 
-    /// Title and text, without what the title only repeats.
+    /// Returns the title and the text, or only the text if the title repeats its beginning.
     fn text(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
         let text = self.selftext.as_deref().unwrap_or_default();
@@ -984,7 +984,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         let within = |code: &str| json!({ "json": { "errors": [[code, "in words", "field"]] } }).to_string();
         for (status, body, code, doubt) in [
             (200, within("ALREADY_SUB"), "rejected_409", true),
@@ -1024,7 +1024,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_waited_for_as_it_is_told() {
+    fn a_rate_limit_returns_the_wait_from_the_response() {
         let wait_of = |text: &str, more: Value| {
             let mut body = json!({ "json": { "errors": [["RATELIMIT", text, "ratelimit"]] } });
             body["json"]["ratelimit"] = more;
@@ -1067,7 +1067,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_what_is_named_or_the_first_line() {
+    fn the_title_is_the_setting_or_the_first_line() {
         let long = "l".repeat(MAX_TITLE + 1);
         let cut = format!("{}…", "l".repeat(MAX_TITLE - 1));
         for (text, settings, title, below) in [
@@ -1090,7 +1090,7 @@ mod tests {
     }
 
     #[test]
-    fn media_and_settings_make_the_kind_of_post() {
+    fn the_kind_of_a_post_follows_from_media_and_settings() {
         use MediaKind::{Gif, Image, Video};
         let kind = |media: &[Media], text: &str, settings: &Value| {
             PostKind::of(media, text, &schema::read(settings).expect("the settings of a test"))
@@ -1129,7 +1129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_known_however_it_is_written() {
+    fn a_subreddit_is_recognized_in_every_spelling() {
         for (written, name) in [
             ("rust", "rust"),
             ("r/rust", "rust"),
@@ -1145,7 +1145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_reads_as_it_was_written() {
+    fn a_published_post_has_its_original_text() {
         let thing = |title: &str, text: &str| Thing {
             title: Some(title.into()),
             selftext: Some(text.into()),

@@ -1,10 +1,10 @@
-//! The schemas of the platforms' settings, and the part of JSON Schema that they use.
+//! Schemas of the platforms' settings, with a validator for the part of JSON Schema that they use.
 //!
-//! A general validator would be larger than this and could not word its messages for a post's author.
+//! A general validator would be larger, and its messages are not written for a post's author.
 //! <https://json-schema.org/draft/2020-12/json-schema-validation>
 
 use crate::{Adapter, text::clip};
-use domain::Failure;
+use domain::{Failure, json::type_name};
 use regex::Regex;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
@@ -18,8 +18,8 @@ const DEFAULT_MAX_LENGTH: u64 = 10_000;
 /// Maximum length, in characters, of a value that a message repeats.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
-/// The schema of a settings type, in the part of JSON Schema that [`Schema`] reads: subschemas in place, and
-/// no null, which everywhere stands for an absent member.
+/// Returns the schema of a settings type, in the part of JSON Schema that [`Schema`] reads: with
+/// subschemas inline and without null, which always means an absent member.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut document = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -28,7 +28,7 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     document
 }
 
-/// Removes what Rust's types add to a schema and a post's author has no use for.
+/// Removes details of Rust types that are irrelevant to a post's author.
 fn simplify(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("title");
@@ -84,7 +84,7 @@ pub(crate) struct Mismatch {
 }
 
 impl Schema {
-    /// The schema of a platform's `config` block.
+    /// Returns the schema of a platform's `config` block.
     pub(crate) fn of(platform: &Adapter) -> &'static Self {
         static ALL: LazyLock<HashMap<&str, Schema>> = LazyLock::new(|| {
             let schemas =
@@ -101,7 +101,7 @@ impl Schema {
         Self { document, patterns }
     }
 
-    /// The schema as JSON.
+    /// Returns the schema as JSON.
     pub(crate) fn document(&self) -> &Value {
         &self.document
     }
@@ -124,7 +124,7 @@ impl Schema {
         if let Some(expected) = schema["type"].as_str()
             && !is_type(value, expected)
         {
-            return wrong(format!("takes {name} as {expected}, and it is {}", type_of(value)));
+            return wrong(format!("takes {name} as {expected}, and it is {}", type_name(value)));
         }
         if let Some(options) = schema["enum"].as_array()
             && !options.contains(value)
@@ -176,7 +176,7 @@ impl Schema {
         }
         let down = |step: Value| [path, &[step]].concat();
         for (key, part) in schema["properties"].as_object().into_iter().flatten() {
-            // Null is absent, as everywhere on create.
+            // As in every create body, null is an absent member.
             if let Some(inner) = value.get(key).filter(|inner| !inner.is_null()) {
                 self.compare(found, max, part, inner, &down(json!(key)));
             }
@@ -221,7 +221,7 @@ fn compile(schema: &Value, patterns: &mut HashMap<String, Regex>) {
     }
 }
 
-/// A value as a message repeats it.
+/// Formats a value for a message.
 fn quote(value: &Value) -> String {
     clip(&value.to_string(), MAX_QUOTED_CHARACTERS)
 }
@@ -229,18 +229,7 @@ fn quote(value: &Value) -> String {
 fn is_type(value: &Value, expected: &str) -> bool {
     match expected {
         "integer" => value.is_i64() || value.is_u64(),
-        other => type_of(value) == other,
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        other => type_name(value) == other,
     }
 }
 
@@ -276,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settings_type_makes_a_schema_without_references_and_nulls() {
+    fn the_schema_of_settings_has_no_references_and_no_nulls() {
         assert_eq!(
             of::<Settings>(),
             json!({
@@ -319,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_another_schema_are_a_final_failure() {
+    fn settings_that_do_not_match_the_schema_fail_permanently() {
         let failure = read::<Settings>(&json!({ "seenBy": "NOBODY" })).unwrap_err();
         assert_eq!(failure.code, domain::ErrorCode::Rejected(422));
         assert!(!failure.is_ambiguous());

@@ -1,7 +1,7 @@
 //! One account's calls to its platform: HTTP, credentials, classification.
 //!
-//! Adapters write the platform's real addresses. In test mode the origin is replaced here, and
-//! nowhere else: `https://api.x.com/2/tweets` becomes `{sandbox}/api.x.com/2/tweets`. Every reply is
+//! Adapters use the platform's real URLs. In test mode the origin is replaced here and nowhere
+//! else: `https://api.x.com/2/tweets` becomes `{sandbox}/api.x.com/2/tweets`. Every reply is
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
@@ -23,25 +23,25 @@ use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use url::Url;
 
-/// Time limit of a call, its answer included. Every activity's start-to-close time-out is
-/// longer, so that no forgotten call is still on its way when the next attempt looks for its effect.
+/// Time limit of a call, including the response. Every activity's start-to-close timeout is longer, so that
+/// no abandoned call is still in flight when the next attempt looks up its effect.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Minimum upload speed, in bytes a second: a large body gets more time than [`TIMEOUT`].
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// Time limit of a call with a body of `length` bytes.
+/// Returns the time limit of a call with a body of `length` bytes.
 pub(crate) fn timeout_for(length: u64) -> Duration {
     TIMEOUT + Duration::from_secs(length / MIN_UPLOAD_BYTES_PER_SECOND)
 }
 
-/// Maximum size of an answer: a server that a user named may send anything.
+/// Maximum size of a response: a server chosen by a user may send anything.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
-/// Size of the pieces in which an upload is streamed.
+/// Chunk size of a streamed upload.
 const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 
-/// HTTP to the platforms, or to a sandbox in their place.
+/// HTTP client for the platforms, or for a sandbox in their place.
 #[derive(Clone, Debug)]
 pub struct Transport {
     client: reqwest::Client,
@@ -49,7 +49,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// To the real platforms.
+    /// Creates a transport to the real platforms.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Transport {
         })
     }
 
-    /// To the sandbox at this address.
+    /// Creates a transport to the sandbox at this URL.
     ///
     /// # Errors
     ///
@@ -70,12 +70,13 @@ impl Transport {
         Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
     }
 
-    /// The same transport to another address of the sandbox; a transport to the real platforms is unchanged.
+    /// Returns the same transport to another address of the sandbox; a transport to the real platforms is
+    /// unchanged.
     pub fn toward(&self, at: Url) -> Self {
         Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
     }
 
-    /// A client for connections that are upgraded, which only HTTP/1.1 allows.
+    /// Returns a client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
             None => egress::filtered(AllowedRanges::default()).https_only(true).http1_only().build(),
@@ -83,24 +84,24 @@ impl Transport {
         }
     }
 
-    /// The address to call for a platform's `address`.
+    /// Returns the URL to call for a platform's URL.
     pub fn rewrite_url(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
-            // An address that the sandbox returned is its own already.
+            // A URL returned by the sandbox is left unchanged.
             Some(sandbox) if is_below(sandbox, address) => address.to_owned(),
             Some(sandbox) => in_sandbox(sandbox, address),
         }
     }
 }
 
-/// True when an address leads into a sandbox already.
+/// Returns true if a URL is already one of the sandbox.
 fn is_below(sandbox: &Url, address: &str) -> bool {
     let rest = address.strip_prefix(sandbox.as_str().trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A platform's address in a sandbox: its host becomes the beginning of the path.
+/// Returns the sandbox's URL for a platform's URL: the host becomes the first segment of the path.
 pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
     let rest = address.strip_prefix("https://").unwrap_or(address);
     format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
@@ -120,17 +121,18 @@ pub struct Account {
 /// Stores checkpoints, so that a crash costs one step.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// Persists the checkpoint before the adapter goes on.
+    /// Persists the checkpoint before the adapter continues.
     async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
 }
 
 /// Source of media bytes.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
-    /// The bytes of a range; never more than a few MiB are asked for at once.
+    /// Returns the bytes of a range of at most a few MiB.
     async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes>;
 
-    /// A signed, expiring address for platforms that fetch media themselves, ending with the file's name.
+    /// Returns a signed, expiring URL for platforms that fetch media themselves, ending with the file's
+    /// name.
     async fn address(&self, media: &Media) -> Result<Url>;
 }
 
@@ -143,7 +145,7 @@ pub struct Session<'a> {
     pub account: &'a Account,
     /// The account's grant.
     pub grant: &'a Grant,
-    /// The app that it was granted to, where the platform has apps.
+    /// The app that received the grant, if the platform has apps.
     pub app: Option<&'a App>,
     /// The clock.
     pub now: fn() -> DateTime<Utc>,
@@ -156,22 +158,22 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// A GET request.
+    /// Returns a GET request.
     pub fn get(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::GET, address.as_ref())
     }
 
-    /// A POST request.
+    /// Returns a POST request.
     pub fn post(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::POST, address.as_ref())
     }
 
-    /// A PUT request.
+    /// Returns a PUT request.
     pub fn put(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::PUT, address.as_ref())
     }
 
-    /// A DELETE request.
+    /// Returns a DELETE request.
     pub fn delete(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::DELETE, address.as_ref())
     }
@@ -185,21 +187,21 @@ impl Session<'_> {
         self.checkpoints.save(&Checkpoint::of(step)).await
     }
 
-    /// A range of a medium's bytes.
+    /// Returns a range of a medium's bytes.
     ///
     /// # Errors
     ///
-    /// When the store can't give them.
+    /// When they can't be read.
     pub async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes> {
         self.media.read(media, range).await
     }
 
-    /// All bytes of a medium, piece by piece, so that memory does not grow with a file.
+    /// Streams all bytes of a medium, so that memory does not grow with the file.
     pub fn stream(&self, media: &Media) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         self.slice(media, 0..media.size_bytes)
     }
 
-    /// A range of a medium's bytes, piece by piece.
+    /// Streams a range of a medium's bytes.
     pub fn slice(
         &self,
         media: &Media,
@@ -225,7 +227,7 @@ impl Session<'_> {
     }
 }
 
-/// One request, being put together.
+/// A request under construction.
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     http: RequestBuilder,
@@ -271,7 +273,7 @@ impl Call {
         self
     }
 
-    /// Streams `length` bytes, and allows the time that they take at the minimum upload speed.
+    /// Streams `length` bytes, and extends the time limit for the minimum upload speed.
     pub fn upload(
         mut self,
         mime: &str,
@@ -287,7 +289,7 @@ impl Call {
         self
     }
 
-    /// Allows the time that a body of this length takes at the minimum upload speed.
+    /// Extends the time limit for a body of this length at the minimum upload speed.
     pub fn timeout_for_body(mut self, length: u64) -> Self {
         self.http = self.http.timeout(timeout_for(length));
         self
@@ -312,12 +314,12 @@ impl Call {
         self
     }
 
-    /// Sends it and reads the answer.
+    /// Sends it and parses the response.
     ///
     /// # Errors
     ///
-    /// Any reply that is no success, classified. A 2xx that does not parse is ambiguous: the platform did
-    /// something, and only a look-up shows what.
+    /// Any reply that is not a success, classified. A 2xx with an invalid body is ambiguous: only a look-up
+    /// shows its effect.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
         self.reply().await?.read()
     }
@@ -331,7 +333,7 @@ impl Call {
         self.reply().await.map(drop)
     }
 
-    /// Sends a deletion; a thing that is already gone (404) is a success.
+    /// Sends a deletion; a missing object (404) is a success.
     ///
     /// # Errors
     ///
@@ -353,12 +355,11 @@ impl Call {
         self.send_raw().await?.into_result(platform)
     }
 
-    /// Sends it and returns the reply of any status: for calls whose refusals mean
-    /// something to the adapter.
+    /// Sends it and returns the reply with any status, for calls whose errors the adapter interprets.
     ///
     /// # Errors
     ///
-    /// Only when no reply came, or one that is too long.
+    /// Only when there is no reply, or it is too long.
     pub async fn send_raw(self) -> Result<Reply> {
         let http = match &self.authorization {
             Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
@@ -380,14 +381,14 @@ impl Call {
     }
 }
 
-/// A platform's answer.
+/// A platform's response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as JSON, `null` where it is none.
+    /// The body as JSON; `null` if it is not JSON.
     pub body: Value,
     /// The body as text.
     pub text: String,
@@ -396,7 +397,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply for tests, at a fixed time.
+    /// Returns a reply for tests, at a fixed time.
     #[cfg(test)]
     pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| {
@@ -424,11 +425,11 @@ impl Reply {
         }
     }
 
-    /// The body as `T`; an empty body reads as `null`.
+    /// Returns the body as `T`; an empty body reads as `null`.
     ///
     /// # Errors
     ///
-    /// With doubt, when it is something else.
+    /// An ambiguous failure when the body does not match `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_value(self.body.clone()).map_err(|error| {
             let status = self.status.as_u16();
@@ -436,7 +437,7 @@ impl Reply {
         })
     }
 
-    /// A header as text.
+    /// Returns a header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -446,11 +447,11 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// A request that got no reply. A connection that was never made carried nothing; any
+/// Returns a request that got no reply. Without a connection nothing was sent; any
 /// other error may have come after the platform had read the request.
 fn network_failure(error: reqwest::Error) -> Failure {
     let sent = !(error.is_connect() || error.is_builder());
-    // The address may carry a token in its query, so it stays out of the message.
+    // The URL may contain a token, so the message omits it.
     let error = error.without_url();
     let mut message = error.to_string();
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);

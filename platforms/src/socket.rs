@@ -1,4 +1,4 @@
-//! One message over a WebSocket, which is how Reddit reports the outcome of an upload.
+//! Receives one message over a WebSocket, with which Reddit reports the result of an upload.
 
 use crate::Session;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -18,8 +18,8 @@ use tokio_tungstenite::{
 /// Size limit of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// The first message within the time limit; `None` on any error, since what the socket
-/// reports is listed elsewhere, only later.
+/// Returns the first message within the time limit; `None` on any error, because lists contain the
+/// same result later.
 pub(crate) async fn message(cx: &Session<'_>, address: &str, patience: Duration) -> Option<Value> {
     tokio::time::timeout(patience, listen(cx, address)).await.ok().flatten()
 }

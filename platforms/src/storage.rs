@@ -1,4 +1,4 @@
-//! Storage that platforms let clients upload to by a signed form, as Amazon S3 has it.
+//! Uploads to a platform's storage by a signed form, as in Amazon S3.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTForms.html>
 
 use crate::{Result, Session, classify};
@@ -17,12 +17,12 @@ pub(crate) struct File<'a> {
     pub(crate) body: Body,
 }
 
-/// Sends a file with the fields of its form, which have to come first.
+/// Sends a file with the fields of its form, which must precede it.
 ///
 /// # Errors
 ///
-/// `rejected_413` when the file is too large; else a certain failure, since a form that has expired is
-/// signed again by the next attempt.
+/// `rejected_413` when the file is too large; otherwise a failure with a known effect, because the next attempt
+/// requests a new form.
 pub(crate) async fn send(
     cx: &Session<'_>,
     address: &str,
@@ -47,7 +47,7 @@ pub(crate) async fn send(
     }
 }
 
-/// A part of a form with its content type.
+/// Sets the content type of a part of a form.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! The table of what each platform can do, in `platforms/README.md`: drawn from the adapters, so that it
-//! can't say what they don't.
+//! Generates the table of capabilities in `platforms/README.md` from the adapters, so that both agree.
 
 use crate::{
     Adapter, Auth, Content, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh, Replies,
@@ -146,6 +145,6 @@ fn the_table_of_platforms_is_current() {
     if std::env::var_os("FANFARE_RECORD").is_some() {
         fs::write(&path, drawn).expect("the page can be written");
     } else {
-        assert!(page == drawn, "the adapters have changed: `just platforms` redraws the table");
+        assert!(page == drawn, "platforms/README.md is out of date: run `just platforms`");
     }
 }

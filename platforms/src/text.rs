@@ -1,8 +1,8 @@
 //! Length of a text and links in it, as platforms count them.
 //!
-//! X counts weighted code points and takes every link for 23 of them, with a scheme or without, so a
-//! link has to be recognized exactly as X does: by the rules of twitter-text, version 3, with its list
-//! of top-level domains (`tlds.txt`). <https://docs.x.com/fundamentals/counting-characters>
+//! X counts weighted code points and every link as 23 of them, with or without a scheme, so links must be
+//! recognized exactly as X does: by the rules of twitter-text, version 3, with its list of top-level
+//! domains (`tlds.txt`). <https://docs.x.com/fundamentals/counting-characters>
 
 use regex::Regex;
 use std::{collections::HashSet, ops::Range, sync::LazyLock};
@@ -13,14 +13,14 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Weight of a link of any length: X replaces it by a `t.co` address.
 const LINK_WEIGHT: usize = 23;
 
-/// The most characters that a top-level domain has.
+/// Length of the longest top-level domain, in characters.
 static LONGEST_TLD: LazyLock<usize> =
     LazyLock::new(|| TLDS.iter().map(|tld| tld.chars().count()).max().unwrap_or(0));
 
 static TLDS: LazyLock<HashSet<&str>> = LazyLock::new(|| include_str!("tlds.txt").lines().collect());
 
-/// The part of a link behind its domain: port, path and query. A path does not end in punctuation, and a
-/// parenthesis in it has to be closed.
+/// The part of a link after its domain: port, path and query. A path does not end with punctuation, and
+/// its parentheses are balanced.
 static REST: LazyLock<Regex> = LazyLock::new(|| {
     let latin = r"\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{253}\u{254}\u{256}\u{257}\u{259}\u{25B}\u{263}\u{268}\u{26F}\u{272}\u{289}\u{28B}\u{2BB}\u{300}-\u{36F}\u{1E00}-\u{1EFF}";
     let c = format!(r"[a-z\u{{400}}-\u{{4FF}}0-9!*';:=+,.$/%#\[\]\-\u{{2013}}_~@|\&{latin}]");
@@ -31,7 +31,7 @@ static REST: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)^(?::[0-9]+)?(?:/{path}*)?(?:{query})?")).expect("the pattern is well-formed")
 });
 
-/// A part of a text that reads as a link.
+/// A link in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Position in bytes.
@@ -40,7 +40,7 @@ pub struct Link {
     pub scheme: bool,
 }
 
-/// The length of a text as X counts it, in weighted characters.
+/// Returns the length of a text as X counts it, in weighted characters.
 pub fn weighted(text: &str) -> usize {
     let text: String = text.nfc().collect();
     let mut at = 0;
@@ -52,12 +52,12 @@ pub fn weighted(text: &str) -> usize {
     (sum + weigh(&text[at..])) / 100
 }
 
-/// The text with each run of white space as one space, for platforms that do not keep white space.
+/// Returns the text with each run of white space as one space, for platforms that do not keep white space.
 pub(crate) fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a text that may be long, in characters.
+/// Returns at most the first `max` characters of a text.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -65,12 +65,12 @@ pub(crate) fn clip(text: &str, max: usize) -> String {
     }
 }
 
-/// The length of a text in extended grapheme clusters (UAX 29): what a person would call characters.
+/// Returns the length of a text in extended grapheme clusters (UAX 29), which are user-perceived characters.
 pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()
 }
 
-/// The links of a text, in order. Takes time in proportion to the text's length, whatever it contains.
+/// Returns the links of a text, in order. Runs in linear time for any text.
 pub fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -81,7 +81,7 @@ pub fn links(text: &str) -> Vec<Link> {
         let here = if letter(next) { link(text, at, before, &mut hosts) } else { None };
         match here {
             Some((range, scheme)) => {
-                // Right behind these a bare domain is part of something else, and is passed over.
+                // A bare domain directly after these characters is part of something else.
                 if scheme.is_some() || !before.is_some_and(|c| "-_./".contains(c)) {
                     found.push(Link { range: range.clone(), scheme: scheme.is_some() });
                 }
@@ -97,8 +97,7 @@ pub fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// The link that begins at `at`, and the length of its scheme where it has one. `hosts` is what was read
-/// of the text before.
+/// Returns the link that begins at `at`, and the length of its scheme, if any. `hosts` caches earlier reads.
 fn link(
     text: &str,
     at: usize,
@@ -116,7 +115,7 @@ fn link(
     let start = at + scheme.unwrap_or(0);
     let host = match scheme {
         None => hosts.domain(text, start)?,
-        // No scheme stands within the host of another, so that nothing is read twice here.
+        // A host contains no other scheme, so nothing is read twice here.
         Some(_) => Hosts::read(text, start, false).domain_from(text, start)?,
     };
     let tail = REST.find(&text[host..]).map_or(0, |tail| tail.len());
@@ -131,9 +130,8 @@ fn link(
     Some((at..end, scheme))
 }
 
-/// A stretch of a text without a character that no host has, cut at its dots. It is read once for all
-/// places in it at which a domain may begin: read again from each of them, a long stretch would take the
-/// square of its length.
+/// A run of host characters, split at its dots. It is read once for all positions at which a domain may begin:
+/// a read per position would take quadratic time.
 #[derive(Default)]
 struct Hosts {
     /// Position in bytes.
@@ -157,7 +155,7 @@ struct Label {
 }
 
 impl Hosts {
-    /// Reads from `start` on. Without a scheme only Latin hosts are seen.
+    /// Reads the run that begins at `start`. Without a scheme only Latin hosts are recognized.
     fn read(text: &str, start: usize, latin_only: bool) -> Self {
         let mut labels: Vec<Label> = Vec::new();
         let (mut last, mut underscore, mut end) = (None, None, text.len());
@@ -187,7 +185,7 @@ impl Hosts {
         hosts
     }
 
-    /// End of the domain that begins at `at`; only Latin ones are recognized.
+    /// Returns the end of the domain that begins at `at`; only Latin ones are recognized.
     fn domain(&mut self, text: &str, at: usize) -> Option<usize> {
         if !self.range.contains(&at) {
             *self = Self::read(text, at, true);
@@ -195,7 +193,7 @@ impl Hosts {
         self.domain_from(text, at)
     }
 
-    /// End of the domain that begins at `at`, a position in the stretch.
+    /// Returns the end of the domain that begins at `at`, a position in the run.
     fn domain_from(&self, text: &str, at: usize) -> Option<usize> {
         let next = self.labels.partition_point(|label| label.dot < at);
         self.labels.get(next)?.domain(text, at)
@@ -203,7 +201,7 @@ impl Hosts {
 }
 
 impl Label {
-    /// End of the domain whose first label begins at `begin` and is the rest of this one.
+    /// Returns the end of the domain whose first label is the rest of this one, from `begin`.
     fn domain(&self, text: &str, begin: usize) -> Option<usize> {
         let is_whole = self.is_ended && text[begin..self.dot].starts_with(letter);
         let own = self.tld.filter(|_| self.underscore.is_none_or(|at| at < begin));
@@ -211,7 +209,7 @@ impl Label {
     }
 }
 
-/// The length of the longest top-level domain that `text` begins with and that ends there.
+/// Returns the length of the longest top-level domain that `text` begins with and that ends there.
 fn tld(text: &str) -> Option<usize> {
     if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("xn--")) {
         let length = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(text.len());
@@ -220,7 +218,7 @@ fn tld(text: &str) -> Option<usize> {
     let ends: Vec<_> = text
         .char_indices()
         .take(*LONGEST_TLD)
-        // None has a sign or a space in it.
+        // No top-level domain contains punctuation or a space.
         .take_while(|(_, c)| !c.is_ascii() || c.is_ascii_alphanumeric())
         .map(|(at, c)| at + c.len_utf8())
         .collect();
@@ -231,7 +229,7 @@ fn tld(text: &str) -> Option<usize> {
     })
 }
 
-/// True for a character of a domain's label, hyphen and underscore aside.
+/// Returns true for a character of a domain's label, except hyphen and underscore.
 fn letter(c: char) -> bool {
     let directional =
         matches!(c, '\u{202A}'..='\u{202E}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2066}'..='\u{2069}');
@@ -245,7 +243,7 @@ fn accented(c: char) -> bool {
         | '\u{2BB}' | '\u{300}'..='\u{36F}' | '\u{1E00}'..='\u{1EFF}')
 }
 
-/// Hundredths of weighted characters of a text without links.
+/// Returns the weighted length of a text without links, in hundredths.
 fn weigh(text: &str) -> usize {
     if text.is_ascii() {
         return text.len() * 100;
@@ -262,12 +260,12 @@ fn weight(c: char) -> usize {
     }
 }
 
-/// True when a cluster is shown as one picture, however many code points it has.
+/// Returns true if a cluster is shown as one emoji, regardless of its number of code points.
 fn is_emoji(cluster: &str) -> bool {
     let Some(first) = cluster.chars().next() else { return false };
     match first {
         '#' | '*' | '0'..='9' => cluster.ends_with('\u{20E3}'),
-        // Signs that are letters to most fonts become pictures when the text asks for it.
+        // Characters that most fonts show as text become emoji with a variation selector.
         '©' | '®' => cluster.contains('\u{FE0F}'),
         _ => first.is_emoji_char(),
     }
@@ -278,20 +276,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_weigh_what_twitter_text_says() {
+    fn weighted_length_matches_twitter_text() {
         let wrong: Vec<_> = VECTORS.iter().filter(|(text, expected)| weighted(text) != *expected).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
     #[test]
-    fn a_grapheme_is_what_a_person_calls_a_character() {
+    fn a_grapheme_is_a_user_perceived_character() {
         assert_eq!(graphemes("é👨‍👩‍👧🇩🇪"), 3);
         assert_eq!(graphemes("e\u{301}"), 1);
         assert_eq!(graphemes(""), 0);
     }
 
-    /// The definition: the domain that a text begins with, read again from each place. It takes the square
-    /// of a text's length.
+    /// Reference implementation: returns the domain at the beginning of a text. Quadratic when called for each
+    /// position.
     fn domain(text: &str, latin_only: bool) -> Option<usize> {
         let mut best = None;
         let mut label = String::new();
@@ -320,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_that_is_read_once_has_the_domains_of_its_definition() {
+    fn the_single_pass_finds_the_domains_of_the_reference_implementation() {
         const PIECES: [&str; 9] = [".", "a", "-", "_", "é", "日", " ", "com", "xn--a"];
         let count = PIECES.len();
         for number in 0..count.pow(6) {
@@ -341,9 +339,9 @@ mod tests {
         }
     }
 
-    /// A scan in quadratic time would not finish here.
+    /// A scan in quadratic time would not finish.
     #[test]
-    fn a_long_text_of_any_shape_is_measured() {
+    fn a_long_text_is_measured_in_linear_time() {
         for piece in [
             "-",
             "é",
@@ -376,7 +374,7 @@ mod tests {
         }
     }
 
-    /// The answer of the reference implementation (`twitter-text` 3.1.0, `parseTweet`).
+    /// Results of the reference implementation (`twitter-text` 3.1.0, `parseTweet`).
     const VECTORS: &[(&str, usize)] = &[
         ("", 0),
         ("hello", 5),

@@ -1,9 +1,9 @@
 //! Threads, over its own API: <https://developers.facebook.com/docs/threads>.
 //!
-//! Posts go out in two steps by containers (see [`crate::graph`]), and Meta fetches media from an
-//! address of ours: there is no upload. The first hashtag of a text becomes its topic and loses its
-//! mark, so the search for a lost post compares texts without marks. A grant lives for 60 days and is
-//! renewed only while it lives; there is no call that revokes it.
+//! Posts are published in two steps by containers (see [`crate::graph`]), and Meta fetches media from our
+//! URLs: there are no uploads. The first hashtag of a text becomes its topic and loses its hash sign, so the
+//! search for a lost post ignores hash signs. A grant is valid for 60 days, can be refreshed only before it
+//! expires, and can't be revoked by the API.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -186,12 +186,12 @@ struct TextAttachment {
     text_with_styling_info: Option<Vec<Map<String, Value>>>,
 }
 
-// As Threads documents it, and passed on unread.
+// In the format that Threads documents, passed on unchanged.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("required" = ["entity_type", "offset", "length"]))]
 struct TextEntity(Map<String, Value>);
 
-/// The length of a text as Threads counts it.
+/// Returns the length of a text as Threads counts it.
 fn length(text: &str) -> usize {
     text.chars()
         .map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 })
@@ -245,8 +245,8 @@ impl Publisher for Threads {
         graph::prepare(self, cx, post, at).await
     }
 
-    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        graph::commit(self, cx, post, at).await
+    async fn commit(&self, cx: &Session<'_>, _post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        graph::commit(self, cx, at).await
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
@@ -284,7 +284,7 @@ impl Containers for Threads {
         let settings: Settings = post.settings()?;
         match &post.reply_to {
             Some(reply) => fields.push(("reply_to_id", reply.parent.clone())),
-            // These are about the post that begins a thread.
+            // These settings apply to the first post of a thread.
             None => {
                 let gif = settings.gif_attachment.map(|gif| {
                     json!({ "gif_id": gif.gif_id, "provider": gif.provider.unwrap_or(Provider::Giphy) })
@@ -318,7 +318,7 @@ impl Containers for Threads {
                 let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
-                    // The file may be reachable the next time.
+                    // Transient: the file may be reachable later.
                     "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
@@ -332,7 +332,7 @@ impl Containers for Threads {
         listing::locate(&Posts { cx, edge }, post).await
     }
 
-    /// A topic that is not permitted is left out: the post matters more than its topic.
+    /// Creates a container, without a topic if the topic is not permitted.
     async fn create(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
         match graph::create::<Self>(cx, &fields).await {
             Err(failure)
@@ -399,7 +399,7 @@ impl Analytics for Threads {
 impl History for Threads {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         let mut page = list(cx, "threads", None, cursor).await?;
-        // A repost of what others wrote is no post of its own.
+        // A repost of another account's post is not a post of this account.
         page.items.retain(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
         Ok(page.map(|post| RemotePost {
             url: post.address(cx),
@@ -419,13 +419,13 @@ impl Deletion for Threads {
     }
 }
 
-/// Kinds may be mixed in a carousel, so that no limit of one kind says how many there may be in all.
+/// Checks the number of items of a carousel, which may have several kinds: limits per kind do not cover this.
 fn too_many(media: &[Media]) -> Option<String> {
     let count = media.len();
     (count > MAX_ITEMS).then(|| format!("threads takes {MAX_ITEMS} media in all, and there are {count}"))
 }
 
-/// The fields of a container of one medium.
+/// Returns the fields of a container of one medium.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let (kind, place) = match media.kind {
         MediaKind::Image => ("IMAGE", "image_url"),
@@ -440,7 +440,7 @@ async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     Ok(fields)
 }
 
-/// One page of the account's posts or replies, newest first.
+/// Returns one page of the account's posts or replies, newest first.
 async fn list(
     cx: &Session<'_>,
     edge: &str,
@@ -456,7 +456,7 @@ async fn list(
     graph::page(call, cursor).await
 }
 
-/// The text without hashtag marks and white space, which Threads changes.
+/// Returns the text without hash signs and white space, which Threads changes.
 fn canonical_text(text: &str) -> String {
     text::collapse_whitespace(&text.replace('#', ""))
 }
@@ -490,7 +490,7 @@ struct Child {
 }
 
 impl Post {
-    /// Its public address; left out of the answer for some media, and then put together.
+    /// Returns the public URL; built from the code if the response omits it.
     fn address(&self, cx: &Session<'_>) -> String {
         let name = self.username.as_deref().unwrap_or(&cx.account.username);
         let code = self.shortcode.as_deref().unwrap_or(&self.id);
@@ -504,7 +504,7 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// True when it has the content of `post`.
+    /// Returns true if it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",
@@ -514,7 +514,7 @@ impl Post {
         };
         let parent_matches = match (&post.reply_to, &self.replied_to) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
-            // The list of replies may not say to what.
+            // The list of replies may omit the parent.
             (Some(_), None) => true,
             (None, parent) => parent.is_none(),
         };
@@ -537,13 +537,13 @@ mod tests {
     }
 
     #[test]
-    fn a_post_is_recognized_without_the_mark_of_its_topic() {
+    fn a_post_is_recognized_without_the_hash_sign_of_its_topic() {
         assert_eq!(canonical_text("a #topic and  #more"), canonical_text("a topic and #more"));
         assert_ne!(canonical_text("a topic"), canonical_text("another topic"));
     }
 
     #[test]
-    fn a_containers_state_is_read() {
+    fn the_status_of_a_container_is_parsed() {
         let status = |word: &str, error: &str| {
             Threads.status(&json!({ "id": "1", "status": word, "error_message": error }))
         };

@@ -1,9 +1,10 @@
-//! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
+//! TikTok, over its Content Posting API v2:
+//! <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
 //!
-//! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
-//! publish id of the upload identifies its state. TikTok fetches photos itself: there the
-//! call that names them publishes, and when its answer is lost only the public list of videos
-//! can settle it. The creator's choices are read before each post, as TikTok demands.
+//! A video is published once its last part is uploaded, so that part is the publishing call; the publish id of
+//! the upload identifies its state. TikTok fetches photos itself: the call with their URLs publishes, and
+//! after a lost response only the public list of posts can show the result. The creator's options are read
+//! before each post, as TikTok requires.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
@@ -20,14 +21,14 @@ struct TikTok;
 
 const API: &str = "https://open.tiktokapis.com/v2";
 
-/// One piece of an upload, of which the last holds what is left over: so up to twice as much.
+/// Size of one part of an upload. The last part also contains the remainder, so it has up to twice this size.
 const CHUNK_BYTES: u64 = 5 << 20;
 /// An upload is valid for an hour; one that expires within the margin is not used any more.
 const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
-/// Wait after a rate limit, which counts by the minute.
+/// Wait after a rate limit, whose window is a minute.
 const RATE_BACKOFF: Duration = Duration::from_secs(60);
-/// Wait after a creator's daily cap, which is a moving window.
+/// Wait after a creator's daily cap, whose window is rolling.
 const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// Time limit of waiting for a complete post's id; moderation may take hours.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
@@ -62,7 +63,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             },
         ],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-        // Of an upload; a doubt about photos that nothing settles is never tried again.
+        // True for uploads. Photos with an unknown result are never published again.
         idempotency: Idempotency::Idempotent,
         ..Limits::DEFAULT
     },
@@ -72,7 +73,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
         separator: ",",
         client_id: "client_key",
-        // Of a web server's app it is not asked, and its challenge is no standard one.
+        // No PKCE: web apps don't need it, and TikTok's challenge is not the standard one.
         client_auth: ClientAuth::Body,
         force_login: &[("disable_auto_auth", "1")],
         ..OAuth2::STANDARD
@@ -127,7 +128,7 @@ domain::string_enum! {
 }
 
 impl PrivacyLevel {
-    /// The name in TikTok's app.
+    /// Returns the name in TikTok's app.
     fn name(self) -> &'static str {
         match self {
             Self::Public => "Everyone",
@@ -138,7 +139,7 @@ impl PrivacyLevel {
     }
 }
 
-/// TikTok counts what JavaScript counts.
+/// Returns the length in UTF-16 code units, as TikTok counts.
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -169,7 +170,7 @@ impl Publisher for TikTok {
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        // A field whose scope was not granted makes the whole request fail.
+        // A field without its scope fails the whole request.
         let is_profiled =
             cx.grant.scopes.is_empty() || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
         let fields = match is_profiled {
@@ -199,14 +200,14 @@ impl Publisher for TikTok {
         let form = [("token", cx.grant.access_token.as_str())];
         let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
-            // A token that is revoked already is refused, which counts as success.
+            // The rejection of a token that is already revoked counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
     }
 
-    // Not by `crate::upload`: a video's last piece publishes it, so that `prepare` and `commit` share one loop,
-    // and `locate` asks by the upload's own id.
+    // Not by `crate::upload`: a video's last part publishes it, so that `prepare` and `commit` share one loop,
+    // and `locate` queries the upload's publish id.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
@@ -260,7 +261,7 @@ impl Publisher for TikTok {
             step.publish = Some(post_photos(cx, post, &step.info).await?);
         } else {
             let count = Pieces::of(first.size_bytes).count;
-            // More than one is left where TikTok asked an earlier attempt to go back.
+            // More than one is left if TikTok told an earlier attempt to resume at an earlier part.
             while step.sent < count {
                 match send(cx, first, &step).await? {
                     Sent::Pieces(count) => step.sent = count,
@@ -272,7 +273,7 @@ impl Publisher for TikTok {
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(3) })
     }
 
-    /// The last piece of a video, which may be almost two, is what publishes it.
+    /// Returns the time limit for the last part of a video, which has up to twice the usual size.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
         video.map_or(TIMEOUT, |video| timeout_for(video.size_bytes.min(2 * CHUNK_BYTES)))
@@ -284,11 +285,11 @@ impl Publisher for TikTok {
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
         let Some(publish) = step.publish else {
             return match total {
-                // Not even an upload was begun.
+                // No upload was begun.
                 Some(_) => Ok(Located::Absent),
                 None => Ok(match listing::locate(&Posts(cx), post).await? {
                     Located::Live(id) => Located::Live(id),
-                    // They may be in moderation, or visible to few.
+                    // The post may be in moderation, or not public.
                     _ => Located::Unknown,
                 }),
             };
@@ -299,7 +300,7 @@ impl Publisher for TikTok {
         match status.status.as_str() {
             "PUBLISH_COMPLETE" => match status.post_id() {
                 Some(id) => Ok(Located::Live(id)),
-                // A post that is not public, or long in moderation, has no id of its own.
+                // A post that is not public, or is in moderation for long, has no id.
                 None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     Ok(Located::Live(publish))
                 }
@@ -322,7 +323,7 @@ impl Publisher for TikTok {
 #[async_trait]
 impl Analytics for TikTok {
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        // By now a post may have the id that it had not when it was published.
+        // A post may have received its id since it was published.
         let id = match is_publish(id) {
             true => status(cx, id).await?.post_id().ok_or_else(|| {
                 Failure::rejected(404, format!("TikTok has no figures of {id}, which is not public"))
@@ -379,12 +380,12 @@ impl Options for TikTok {
     }
 }
 
-/// Reads the creator's choices and limits.
+/// Reads the creator's options and limits.
 async fn creator(cx: &Session<'_>) -> Result<Creator> {
     ask(cx, "post/publish/creator_info/query/", &json!({})).await
 }
 
-/// The `post_info` of a post, within its creator's choices.
+/// Returns the `post_info` of a post, within its creator's options.
 async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
     let creator = creator(cx).await?;
     let settings: Settings = post.settings()?;
@@ -435,7 +436,7 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
     Ok(Value::Object(info))
 }
 
-/// Posts photos by their addresses and gives the publish id.
+/// Posts photos by their URLs and returns the publish id.
 async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Result<String> {
     let settings: Settings = post.settings()?;
     let mut photos = Vec::with_capacity(post.media.len());
@@ -481,11 +482,11 @@ enum Sent {
     Pieces(u64),
     /// All parts are stored.
     All,
-    /// The upload does not exist any more.
+    /// The upload no longer exists.
     Gone,
 }
 
-/// Sends the next piece of an upload.
+/// Sends the next part of an upload.
 async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
     let (Some(upload), Some(publish)) = (&step.upload, &step.publish) else { return Ok(Sent::Gone) };
     let (total, pieces) = (video.size_bytes, Pieces::of(video.size_bytes));
@@ -493,7 +494,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
     let end = if step.sent + 1 == pieces.count { total } else { start + pieces.size };
     let reply = cx
         .put(upload)
-        // The address itself is the credential.
+        // The URL itself is the credential.
         .anonymous()
         .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
         .upload(&video.mime, end - start, cx.slice(video, start..end))
@@ -503,7 +504,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         201 => Ok(Sent::All),
         200..=299 => Ok(Sent::Pieces(step.sent + 1)),
         403 | 404 => Ok(Sent::Gone),
-        // TikTok expects another part, as after a lost answer.
+        // TikTok expects another part, as after a lost response.
         416 => match status(cx, publish).await?.uploaded_bytes {
             Some(has) if has >= total => Ok(Sent::All),
             Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
@@ -569,7 +570,7 @@ async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
     Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
 }
 
-/// The failure of a post. TikTok never retries one by itself.
+/// Returns the failure of a post, which TikTok does not retry.
 fn failed(reason: &str) -> Failure {
     let message = format!("TikTok could not post it: {reason}");
     match reason {
@@ -582,13 +583,13 @@ fn failed(reason: &str) -> Failure {
 fn address(cx: &Session<'_>, id: &str) -> String {
     let username = &cx.account.username;
     cx.transport.rewrite_url(&match is_publish(id) {
-        // A post without an id of its own is shown on its creator's page only.
+        // A post without an id is only on its creator's page.
         true => format!("https://www.tiktok.com/@{username}"),
         false => format!("https://www.tiktok.com/@{username}/video/{id}"),
     })
 }
 
-/// True for a publish id; a post's id is a number.
+/// Returns true for a publish id; a post's id is a number.
 fn is_publish(id: &str) -> bool {
     !id.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -652,13 +653,13 @@ struct Status {
     status: String,
     fail_reason: Option<String>,
     uploaded_bytes: Option<u64>,
-    // Spelled like this.
+    // The API's own spelling.
     #[serde(default)]
     publicaly_available_post_id: Vec<Value>,
 }
 
 impl Status {
-    /// The id of the public post. It is larger than what a float holds, and some write it as text.
+    /// Returns the id of the public post: a number that a float can't represent, or a string.
     fn post_id(&self) -> Option<String> {
         let id = self.publicaly_available_post_id.first()?;
         id.as_u64().map(|id| id.to_string()).or_else(|| id.as_str().map(str::to_owned))
@@ -698,7 +699,7 @@ impl Video {
         if self.video_description.is_empty() { &self.title } else { &self.video_description }
     }
 
-    /// TikTok counts plays, and nothing else that would be an impression.
+    /// Returns the metrics. Plays count as impressions, because TikTok reports no other.
     fn metrics(&self) -> Metrics {
         Metrics {
             impressions: self.view_count,
@@ -716,7 +717,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_cut_as_tiktok_counts() {
+    fn a_file_is_split_into_the_parts_tiktok_documents() {
         for (total, size, count) in [
             (1, 1, 1),
             (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1),
@@ -731,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_beyond_what_a_float_holds_is_read_whole() {
+    fn an_id_larger_than_a_float_is_parsed_exactly() {
         let text =
             r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
         let status: Status = serde_json::from_str(text).unwrap();

@@ -1,8 +1,8 @@
-//! Uploading media ahead of a post: the loop that survives a crash, written once.
+//! Uploads media before a post is published, in a resumable loop shared by the adapters.
 //!
-//! Platforms differ in their calls and agree in the shape: begin, send parts, finish, wait for processing,
-//! describe. Each step is checkpointed before the next, so that an interrupted upload resumes; what
-//! expired, failed, or belongs to other media is uploaded again. The model is opendal's `MultipartWrite`:
+//! Platforms have different calls with the same sequence: begin, send parts, finish, wait for processing,
+//! describe. Each step is checkpointed before the next, so that an interrupted upload resumes. An upload that
+//! expired, failed or belongs to other media is repeated. The model is opendal's `MultipartWrite`:
 //! <https://docs.rs/opendal/latest/opendal/raw/oio/trait.MultipartWrite.html>.
 
 use crate::{Checkpoint, Media, Prepared, Result, Session};
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The calls by which a platform takes a medium.
+/// The upload calls of a platform.
 #[async_trait]
 pub(crate) trait Upload: Sync {
     /// The platform's handle of an upload; small plain data.
     type Ticket: Serialize + DeserializeOwned + Send + Sync;
 
-    /// An upload that expires within this time is not used any more.
+    /// An upload that expires within this time is not used.
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::zero();
 
     /// True when [`Upload::describe`] is called.
     const IS_DESCRIBED: bool = false;
 
-    /// Begins an upload; a medium that goes in one call is sent here.
+    /// Begins an upload. Sends the medium if the platform takes it in one call.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Self::Ticket>>;
 
-    /// Sends one part: the one that [`Sent::Next`] named, by its index or its offset.
+    /// Sends the part that [`Sent::Next`] identifies by index or offset.
     async fn send(
         &self,
         _cx: &Session<'_>,
@@ -39,7 +39,7 @@ pub(crate) trait Upload: Sync {
         Ok(Sent::All)
     }
 
-    /// Ends an upload in parts.
+    /// Finishes an upload in parts.
     async fn finish(
         &self,
         _cx: &Session<'_>,
@@ -49,7 +49,7 @@ pub(crate) trait Upload: Sync {
         Ok(Processing::Done)
     }
 
-    /// Asks how far processing is.
+    /// Returns the processing state.
     async fn status(
         &self,
         _cx: &Session<'_>,
@@ -78,7 +78,7 @@ pub(crate) enum Sent {
     Next(u64),
     /// All parts are sent; finish the upload.
     All,
-    /// The medium is there as a whole, and there is nothing to finish.
+    /// The upload is complete without a finishing call.
     Whole(Processing),
 }
 
@@ -90,11 +90,11 @@ pub(crate) enum Processing {
     Busy(Duration),
     /// Not known yet; poll at once.
     Unchecked,
-    /// It never can be used.
+    /// It can never be used.
     Failed(Failure),
 }
 
-/// A medium's upload, as a checkpoint keeps it.
+/// A medium's upload, as stored in the checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Uploaded<T> {
     media: Uuid,
@@ -105,12 +105,12 @@ pub(crate) struct Uploaded<T> {
 }
 
 impl<T> Uploaded<T> {
-    /// True when it is this medium's.
+    /// Returns true if it is the upload of this medium.
     pub(crate) fn is_of(&self, media: &Media) -> bool {
         self.media == media.id
     }
 
-    /// A finished upload, for tests.
+    /// Returns a finished upload, for tests.
     #[cfg(test)]
     pub(crate) fn of_test(media: Uuid, ticket: T) -> Self {
         Self { media, ticket, expires_at: None, stage: Stage::Ready }
@@ -226,7 +226,7 @@ pub(crate) async fn advance<U: Upload, S: Serialize + Send + Sync>(
     Ok(pause)
 }
 
-/// The state after `prepare`: ready, or to be polled after the pause.
+/// Returns the state after `prepare`: ready, or to be polled after the pause.
 pub(crate) fn prepared(step: &impl Serialize, pause: Option<Duration>) -> Prepared {
     let at = Checkpoint::of(step);
     match pause {
@@ -246,7 +246,7 @@ mod tests {
     };
     use url::Url;
 
-    /// A platform that takes three parts, is busy once, and takes an alt text.
+    /// A platform that receives three parts, processes for one poll, and accepts an alt text.
     #[derive(Default)]
     struct Scripted {
         calls: Mutex<Vec<String>>,
@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn now() -> DateTime<Utc> {
-        DateTime::from_timestamp(1_800_000_000, 0).expect("a time of a test")
+        DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time")
     }
 
     fn media(name: &str) -> Media {
@@ -359,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Advances once: the result, the calls, and the saved steps.
+    /// Advances once and returns the result, the calls and the saved steps.
     async fn run(
         is_broken: bool,
         step: &mut Step,
@@ -406,7 +406,7 @@ mod tests {
         saved.extend(rest);
         let all = [first, second].concat();
         assert_eq!(saved.len(), all.len(), "each call is followed by a checkpoint");
-        // A crash after any checkpoint costs no call that was made before it.
+        // After a crash, no call from before the checkpoint is repeated.
         for (index, mut step) in saved.into_iter().enumerate() {
             let (_, mut calls, _) = run(false, &mut step, &media).await;
             calls.extend(run(false, &mut step, &media).await.1);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_failed_expired_or_is_of_other_media_is_uploaded_again() {
+    async fn failed_expired_and_replaced_media_are_uploaded_again() {
         let both = [media("a"), media("b")];
         let mut step = Step::default();
         for _ in 0..2 {
@@ -423,15 +423,15 @@ mod tests {
         }
         let ready = step.clone();
         assert_eq!(run(false, &mut step, &both).await.1, Vec::<String>::new());
-        // Another second medium.
+        // A different second medium.
         let calls = run(false, &mut step, &[media("a"), media("c")]).await.1;
         assert_eq!(calls[0], "begin c");
-        // One that expires within the margin takes those after it along.
+        // An upload that expires within the margin is repeated with all after it.
         let mut expiring = ready.clone();
         expiring.uploads[0].expires_at = Some(now() + TimeDelta::minutes(1));
         let calls = run(false, &mut expiring, &both).await.1;
         assert_eq!(calls.iter().filter(|call| call.starts_with("begin")).count(), 2);
-        // One that can't be processed is dropped, and the error reported.
+        // An upload that can't be processed is dropped, and the error is returned.
         let mut busy = Step::default();
         run(true, &mut busy, &both[..1]).await.0.unwrap();
         let (ended, _, saved) = run(true, &mut busy, &both[..1]).await;

@@ -1,8 +1,8 @@
 //! X, over its API v2: <https://docs.x.com/x-api>.
 //!
-//! X has no idempotency key, but refuses the same text twice and lists an author's posts a little
-//! late. So a lost answer is settled by looking for the text among the author's latest posts, and the
-//! refusal of a duplicate is taken for a hint that the post is there already.
+//! X has no idempotency key, rejects the same text twice, and lists an author's posts with a lag. After a
+//! lost response, the text is searched for among the author's latest posts; the rejection of a duplicate
+//! indicates that the post may already exist.
 
 use crate::{
     listing::Listing,
@@ -27,11 +27,11 @@ struct X;
 
 const API: &str = "https://api.x.com/2";
 
-/// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
+/// Size of one part of an upload; X accepts up to 1,000 parts of at most 5 MB.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Time between two polls of a medium, where X names none.
+/// Default time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Credits can be bought at any moment; a cap ends with its day or month.
+/// Wait after exhausted credits, which can be bought at any time, or a cap, which resets daily or monthly.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
 const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
@@ -84,7 +84,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
         pkce: true,
         revoke: Some("https://api.x.com/2/oauth2/revoke"),
-        // A dead refresh token is answered with `invalid_request`, not with the standard's name.
+        // X rejects an invalid refresh token with `invalid_request` instead of the standard's code.
         revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
         ..OAuth2::STANDARD
     }),
@@ -140,7 +140,7 @@ impl Publisher for X {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
         if reply.status.is_success() {
-            // An answer of nothing but errors is a failure, whatever its status.
+            // A response with errors only is a failure, with any status.
             let says_more = ["data", "meta", "includes"].iter().any(|key| !reply.body[*key].is_null());
             let error = first.filter(|_| !says_more)?;
             let status = error["status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -157,7 +157,7 @@ impl Publisher for X {
         let message = error_message(reply);
         match reply.status.as_u16() {
             401 => Some(Failure::token_expired(message)),
-            // The account's owner or ours can buy more at any time; nothing is wrong with the post.
+            // Transient: the owner of the app can buy credits at any time.
             402 => Some(Failure::rate_limited(message, Some(CREDITS_BACKOFF))),
             403 | 429 if says("usage-capped") => {
                 Some(Failure::rate_limited(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
@@ -168,13 +168,13 @@ impl Publisher for X {
                     .or_else(|| classify::until_epoch(reply, "x-rate-limit-reset"))
                     .or_else(|| classify::retry_after(reply)),
             )),
-            // The original may be an earlier call of ours whose answer was lost.
+            // The original may come from an earlier call of ours with a lost response.
             403 if says("duplicate content") || code == Some(187) => {
                 Some(Failure::rejected(403, message).ambiguous())
             }
             403 if code == Some(89) => Some(Failure::token_expired(message)),
-            // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
-            // token would not help.
+            // Not permitted, locked, suspended, or without a required scope or enrolment: a new
+            // token does not help.
             403 => Some(Failure::rejected(403, message)),
             _ => None,
         }
@@ -190,7 +190,7 @@ impl Publisher for X {
         Ok(vec![Identity {
             profile: AccountProfile {
                 profile_url: Some(format!("https://x.com/{}", me.username)),
-                // The address of the small picture, less its mark, is that of the large one.
+                // Without its suffix, the URL of the small picture is that of the large one.
                 profile_image_url: me.profile_image_url.map(|url| url.replacen("_normal.", ".", 1)),
                 network_unique_id: me.id,
                 username: me.username,
@@ -235,7 +235,7 @@ impl Analytics for X {
                 ])
                 .send::<Timeline>()
         };
-        // Figures for the author alone end after 30 days; a request for them may then fail as a whole.
+        // Private metrics end after 30 days; a request for them may then fail as a whole.
         let answer = match ask("public_metrics,non_public_metrics").await {
             Err(failure) if failure.code.is_permanent() => ask("public_metrics").await?,
             answer => answer?,
@@ -270,7 +270,7 @@ impl Deletion for X {
     }
 }
 
-/// The body of the publishing call. X refuses members that are null or empty, so they are left out.
+/// Returns the body of the publishing call, without null and empty members, which X rejects.
 fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let mut body = Map::new();
     let mut keep = |key: &str, value: Option<Value>| body.extend(value.map(|value| (key.to_owned(), value)));
@@ -278,7 +278,7 @@ fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     keep("text", Some(post.text.as_str()).filter(|text| !text.is_empty()).map(Value::from));
     let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
     keep("media", (!ids.is_empty()).then(|| json!({ "media_ids": ids })));
-    // Disclosures hold for every post of a thread; the rest is about the post that begins it.
+    // Disclosures apply to every post of a thread, other settings to its first post.
     keep("made_with_ai", is_on(settings.made_with_ai));
     keep("paid_partnership", is_on(settings.paid_partnership));
     if let Some(reply) = &post.reply_to {
@@ -301,7 +301,7 @@ impl Upload for X {
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
     const IS_DESCRIBED: bool = true;
 
-    /// An image goes in one call, a GIF or a video in parts.
+    /// Uploads an image in one call, or begins the upload of a GIF or video in parts.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
         let category = match media.kind {
             MediaKind::Image => "tweet_image",
@@ -354,7 +354,7 @@ impl Upload for X {
         Ok(if end < media.size_bytes { Sent::Next(segment + 1) } else { Sent::All })
     }
 
-    /// An earlier attempt may have finished it already: then its state decides.
+    /// Finishes the upload. If an earlier attempt finished it already, its state is returned.
     async fn finish(
         &self,
         cx: &Session<'_>,
@@ -418,7 +418,7 @@ impl Listing for Posts<'_> {
     }
 }
 
-/// One page of the author's own posts, newest first.
+/// Returns one page of the author's own posts, newest first.
 async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) -> Result<Timeline> {
     let call = cx
         .get(format!("{API}/users/{}/tweets", cx.account.network_unique_id))
@@ -442,7 +442,7 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     })
 }
 
-/// X's error message: the detail, and what a validation adds to it.
+/// Returns X's error message: the detail, and validation errors.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errors/0/message").and_then(Value::as_str);
@@ -452,7 +452,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// Time until every exhausted window is reset.
+/// Returns the time until every exhausted window is reset.
 fn exhausted(reply: &Reply) -> Option<Duration> {
     ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
         .iter()
@@ -461,8 +461,8 @@ fn exhausted(reply: &Reply) -> Option<Duration> {
         .max()
 }
 
-/// The form in which two spellings of a text are the same post to X: links lose scheme and case of host, space
-/// and form don't count.
+/// Returns the canonical form in which X compares texts: without the scheme of links, the case of hosts, white
+/// space and Unicode form.
 fn canonical_text(text: &str) -> String {
     let text: String = text.nfc().collect();
     let mut plain = String::with_capacity(text.len());
@@ -480,7 +480,7 @@ fn canonical_text(text: &str) -> String {
     text::collapse_whitespace(&plain)
 }
 
-/// A text without the mentions that X puts before a reply.
+/// Returns a text without the mentions that X puts before a reply.
 fn strip_mentions(text: &str) -> &str {
     let mut text = text.trim_start();
     while let Some(rest) = text.strip_prefix('@') {
@@ -515,7 +515,7 @@ struct User {
     profile_image_url: Option<String>,
 }
 
-/// A medium that was created, or its state.
+/// A created medium, or its state.
 #[derive(Deserialize)]
 struct Created {
     id: String,
@@ -551,7 +551,7 @@ impl ProcessingInfo {
             "failed" => {
                 let fault = self.error.unwrap_or_default();
                 let message = format!("X could not process the media: {} {}", fault.name, fault.message);
-                // Only an internal error may be gone when it is tried again.
+                // Only an internal error is transient.
                 Processing::Failed(match fault.name.as_str() {
                     "InternalError" => Failure::upstream(500, message).certain(),
                     _ => Failure::rejected(400, message.trim_end()),
@@ -564,7 +564,7 @@ impl ProcessingInfo {
     }
 }
 
-/// A list of posts, whether looked up or paged through.
+/// A list of posts, from a look-up or a timeline.
 #[derive(Deserialize)]
 struct Timeline {
     #[serde(default)]
@@ -670,8 +670,8 @@ struct Counts {
 }
 
 impl Tweet {
-    /// The text as its author wrote it: short links as what they stand for, escapes undone, the
-    /// links that X adds for media and quotes left out.
+    /// Returns the text as its author wrote it: with short links expanded and escapes decoded, without the
+    /// links that X adds for media and quotes.
     fn original_text(&self) -> String {
         let (text, entities) = match &self.note_tweet {
             Some(note) => (&note.text, &note.entities),
@@ -679,7 +679,7 @@ impl Tweet {
         };
         let quoted = self.referenced_tweets.iter().find(|other| other.kind == "quoted");
         let mut text = text.clone();
-        // Short links can't contain one another, but those of media may be listed without a note's.
+        // Short links don't contain each other, but those of media may be listed without a note's.
         for short in entities.urls.iter().chain(&self.entities.urls) {
             let long = short.expanded_url.as_deref().unwrap_or(&short.url);
             let is_added = short.media_key.is_some()
@@ -692,16 +692,16 @@ impl Tweet {
                 text.replace(&short.url, long)
             };
         }
-        // In this order, so that an escaped ampersand does not make up another escape.
+        // In this order, so that an unescaped ampersand does not create another escape.
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
 
-    /// True when it has the content of `post`.
+    /// Returns true if it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
-            // The list does not name the parent: it must be in the same conversation.
+            // The list omits the parent, so the conversation must be the same.
             (Some(reply), None) => {
                 self.id != reply.root && self.conversation_id.as_ref() == Some(&reply.root)
             }
@@ -745,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn each_documented_error_leads_to_what_is_to_be_done() {
+    fn each_documented_error_has_its_error_code() {
         for (status, body, code, doubt) in [
             (401, r#"{"title":"Unauthorized","status":401,"detail":"Unauthorized"}"#, "token_expired", false),
             (
@@ -799,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_waited_for_until_its_window_opens() {
+    fn a_rate_limit_returns_the_wait_until_its_reset() {
         let window = [("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "1800000090")];
         assert_eq!(failure(Reply::of(429, &window, "")).retry_after, Some(Duration::from_secs(90)));
         let day = [
@@ -816,7 +816,7 @@ mod tests {
     }
 
     #[test]
-    fn a_post_is_recognized_behind_short_links_and_escapes() {
+    fn a_post_is_recognized_with_shortened_links_and_escaped_text() {
         let tweet: Tweet = serde_json::from_value(json!({
             "id": "2",
             "text": "a &lt;b&gt; &amp;amp; https://t.co/1 and https://t.co/2 https://t.co/3",
@@ -836,7 +836,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_say_nothing_are_left_out() {
+    fn empty_members_are_omitted() {
         let post = Publication {
             text: "hello".into(),
             settings: json!({
@@ -862,13 +862,15 @@ mod tests {
     }
 
     #[test]
-    fn a_medium_is_looked_at_again_within_a_day() {
+    fn the_poll_interval_of_a_medium_is_at_most_a_day() {
         for (said, expected) in
             [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())]
         {
             let processing = json!({ "state": "pending", "check_after_secs": said });
             let processing: ProcessingInfo = serde_json::from_value(processing).unwrap();
-            let Processing::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
+            let Processing::Busy(wait) = processing.state() else {
+                panic!("{said}: processing has finished")
+            };
             assert_eq!(wait.as_secs(), expected, "{said}");
         }
     }

@@ -1,9 +1,8 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
-//! A video is created with its last byte, so all but the last piece is uploaded while preparing, and that
-//! piece is the publishing call. The upload's own address shows at any time whether the video exists, which
-//! settles every lost answer; processing, thumbnail and playlist come after that. A first comment has no
-//! such handle and is searched for.
+//! A video is created with its last byte, so all parts but the last are uploaded by `prepare`, and the last
+//! part is the publishing call. After a lost response, the upload's URL shows whether the video exists.
+//! Processing, thumbnail and playlist follow. A first comment has no such URL and is searched for.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
@@ -23,9 +22,9 @@ const API: &str = "https://www.googleapis.com/youtube/v3";
 const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
 const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
-/// One piece of an upload: a multiple of 256 KiB.
+/// Size of one part of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Time until a video appears in the lists; until then an upload that is gone proves nothing.
+/// Time until a video appears in the lists; until then a missing upload is no evidence.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 100;
@@ -33,9 +32,9 @@ const MAX_TITLE: usize = 100;
 const MAX_SHORT: Duration = Duration::from_secs(180);
 /// Maximum length of all tags together, in characters.
 const MAX_TAGS: usize = 500;
-/// The category of a video whose author names none: people and blogs.
+/// Default category: people and blogs.
 const DEFAULT_CATEGORY: &str = "22";
-/// The first day that a report can be asked about: YouTube's own.
+/// First day of reports: YouTube's founding.
 const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -75,7 +74,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         mixed_media: true,
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
-        // Of a video nothing doubles; of a comment it does.
+        // A repeated upload creates no second video; a repeated comment is a duplicate.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
         forbidden: &['<', '>'],
         required_media: Some(MediaKind::Video),
@@ -85,7 +84,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: google::AUTHORIZE,
         token: google::TOKEN,
-        // The first covers uploading, reading and comments; no narrower one does for comments.
+        // The first covers uploads, reads and comments; no narrower scope covers comments.
         scopes: &[
             "https://www.googleapis.com/auth/youtube.force-ssl",
             "https://www.googleapis.com/auth/yt-analytics.readonly",
@@ -188,7 +187,7 @@ impl Settings {
     }
 }
 
-/// A setting without the space around it; `None` when it is blank.
+/// Returns a setting without surrounding white space; `None` if it is blank.
 fn given(setting: Option<&str>) -> Option<&str> {
     setting.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -220,8 +219,8 @@ impl Publisher for YouTube {
         google::revoke(cx).await
     }
 
-    // Not by `crate::upload`: the last piece publishes the video, so that `prepare` and `commit` share one loop,
-    // and YouTube itself says where an upload resumes.
+    // Not by `crate::upload`: the last part publishes the video, so `prepare` and `commit` share one loop, and
+    // YouTube returns the offset to resume at.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
@@ -237,7 +236,7 @@ impl Publisher for YouTube {
         let settings: Settings = post.settings()?;
         let body = resource(post, &settings, video)?;
         thumbnail(post, &settings)?;
-        // An earlier attempt may have died between sending a piece and saving its progress.
+        // An earlier attempt may have died between sending a part and saving its progress.
         if let Some(upload) = step.upload.clone() {
             match probe(cx, &upload, video.size_bytes).await? {
                 Stored::Bytes(count) => step.sent = count,
@@ -291,7 +290,7 @@ impl Publisher for YouTube {
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(5) })
     }
 
-    /// The last piece of a video is what publishes it.
+    /// Returns the time limit for the last part of a video, which publishes it.
     fn commit_limit(&self, post: &Publication) -> Duration {
         match (&post.reply_to, video(post)) {
             (None, Ok(video)) => timeout_for(video.size_bytes.min(CHUNK_BYTES)),
@@ -329,7 +328,7 @@ impl Publisher for YouTube {
             .query(&[("part", "status,processingDetails"), ("id", &id)])
             .send()
             .await?;
-        // Polled less often the longer it takes: each poll costs of the day's quota.
+        // The interval grows, because each poll costs quota.
         let busy = Located::Processing {
             poll_after: Duration::from_secs(((cx.now)() - begun).num_seconds().clamp(0, 480) as u64 / 8)
                 .max(Duration::from_secs(5)),
@@ -364,8 +363,8 @@ impl Analytics for YouTube {
             return Err(Failure::rejected(404, format!("video {id} is not there")));
         };
         let mut metrics = video.statistics.metrics();
-        // The counters are current; figures of reports are some days old, and not every grant covers them.
-        // Impressions take a query of their own, and not every channel has them.
+        // The counters are current; reports lag by some days, and not every grant covers them.
+        // Impressions need a separate query, and not every channel has them.
         let figures = report(cx, id, "shares,videosAddedToPlaylists").await?;
         metrics.shares = figures.first().copied().unwrap_or(0);
         metrics.saves = figures.get(1).copied().unwrap_or(0);
@@ -375,7 +374,7 @@ impl Analytics for YouTube {
     }
 }
 
-/// Figures of one video over all its time, in the order of their names; none where the report is closed.
+/// Returns all-time metrics of a video in the order of `metrics`; none if the grant does not cover reports.
 async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
     let table: Result<Table> = cx
         .get(REPORTS)
@@ -480,13 +479,13 @@ impl Options for YouTube {
     }
 }
 
-/// The post's video.
+/// Returns the post's video.
 fn video(post: &Publication) -> Result<&Media> {
     let video = post.media.iter().find(|medium| medium.kind == MediaKind::Video && medium.size_bytes > 0);
     video.ok_or_else(|| Failure::rejected(422, "YouTube needs a video, and the post has none"))
 }
 
-/// The image for the thumbnail.
+/// Returns the image for the thumbnail.
 fn thumbnail<'a>(post: &'a Publication, settings: &Settings) -> Result<Option<&'a Media>> {
     let mut images = post.media.iter().filter(|medium| medium.kind == MediaKind::Image);
     match given(settings.thumbnail.as_deref()) {
@@ -502,7 +501,7 @@ fn thumbnail<'a>(post: &'a Publication, settings: &Settings) -> Result<Option<&'
     }
 }
 
-/// The title: as it was set, else the text's first line, else the file's name.
+/// Returns the title: the setting, else the text's first line, else the file name.
 fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     let line = || post.text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
@@ -517,7 +516,7 @@ fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     }
 }
 
-/// The video's resource. Refuses settings that YouTube would accept and understand otherwise.
+/// Returns the video's resource. Fails for settings that YouTube would accept with another meaning.
 fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Value> {
     if settings.is_short == Some(true) {
         let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
@@ -539,7 +538,7 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Va
     snippet.insert("description".into(), json!(post.text));
     snippet.insert("categoryId".into(), json!(settings.category().unwrap_or(DEFAULT_CATEGORY)));
     if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
-        // YouTube counts a tag with a space as if it stood in quotes, and what separates them.
+        // YouTube counts quotes around a tag with a space, and the separators.
         let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
         let length: usize = tags.iter().map(|tag| weight(tag)).sum();
         let length = length + tags.len() - 1;
@@ -592,7 +591,7 @@ async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Valu
         .query(&query)
         .header("x-upload-content-type", &video.mime)
         .header("x-upload-content-length", video.size_bytes.to_string());
-    // The file's name; a header holds nothing but ASCII.
+    // The file name, in ASCII because it is a header.
     if video.filename.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
         call = call.header("slug", &video.filename);
     }
@@ -607,11 +606,11 @@ enum Stored {
     Bytes(u64),
     /// All bytes are stored, and this is the video.
     Video(String),
-    /// The upload does not exist any more.
+    /// The upload no longer exists.
     Nothing,
 }
 
-/// Sends the piece that begins at `from`.
+/// Sends the part that begins at `from`.
 async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Result<Stored> {
     let total = video.size_bytes;
     let end = (from + CHUNK_BYTES).min(total);
@@ -620,7 +619,7 @@ async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Resul
     stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).send_raw().await?)
 }
 
-/// Asks how far an upload has come.
+/// Returns the state of an upload.
 async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
     let call =
         cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
@@ -646,7 +645,7 @@ fn stalled(count: u64) -> Failure {
     Failure::upstream(503, message).certain()
 }
 
-/// Nothing is published before the last byte, so the video can be uploaded again.
+/// Returns the failure of an expired upload. Nothing was published before the last byte, so a retry is safe.
 fn ended() -> Failure {
     let message = "the upload ended before its last byte; it begins again";
     Failure::upstream(503, message).certain()
@@ -663,8 +662,8 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     }
 }
 
-/// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that a permanent
-/// refusal here is logged and does not fail the post.
+/// Sets a video's thumbnail and adds it to a playlist. The video is already live, so a permanent rejection is
+/// logged and does not fail the post.
 async fn apply_thumbnail_and_playlist(
     cx: &Session<'_>,
     post: &Publication,
@@ -703,7 +702,7 @@ async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<(
         .await
 }
 
-/// Logs a permanent refusal, or one that lasts a day, and goes on.
+/// Logs a rejection that is permanent or lasts a day, and ignores it.
 fn log_refusal(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
@@ -762,13 +761,13 @@ impl Listing for Comments<'_> {
 
     fn is(&self, thread: &Thread, post: &Publication) -> bool {
         let said = &thread.snippet.top_level_comment.snippet;
-        // The original is shown to its author only.
+        // Only the author receives the original text.
         let text = said.text_original.as_deref().unwrap_or(&said.text_display);
         said.author_channel_id.value == self.cx.account.network_unique_id && text.trim() == post.text.trim()
     }
 }
 
-/// The channel's uploads, newest first. One page is read, for lists are charged to the day's quota.
+/// The channel's uploads, newest first. One page is read, because lists cost quota.
 struct Uploads<'a> {
     cx: &'a Session<'a>,
     playlist: &'a str,
@@ -805,7 +804,7 @@ async fn found_video(cx: &Session<'_>, post: &Publication, title: &str) -> Resul
     }
 }
 
-/// The list of all that the channel uploaded.
+/// Returns the id of the playlist with the channel's uploads.
 async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
     let channels: List<Channel> = cx
         .get(format!("{API}/channels"))
@@ -816,7 +815,7 @@ async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
     Ok(ours.and_then(|channel| channel.content_details).map(|details| details.related_playlists.uploads))
 }
 
-/// One page of an uploads playlist, newest first.
+/// Returns one page of an uploads playlist, newest first.
 async fn uploaded(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<Page<Item>> {
     let call = cx.get(format!("{API}/playlistItems")).query(&[
         ("part", "snippet,contentDetails"),
@@ -825,7 +824,7 @@ async fn uploaded(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<Pa
     ]);
     match google::paged(call, page).send::<List<Item>>().await {
         Ok(list) => Ok(list.page()),
-        // A channel that never uploaded has no such list yet.
+        // A channel without uploads has no such playlist.
         Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Page::default()),
         Err(failure) => Err(failure),
     }
@@ -835,7 +834,7 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     cx.transport.rewrite_url(&format!("https://www.youtube.com/watch?v={id}"))
 }
 
-/// True for a comment's id, which is longer than a video's eleven characters.
+/// Returns true for a comment's id, which is longer than a video's eleven characters.
 fn is_comment(id: &str) -> bool {
     id.len() > 11
 }
@@ -857,7 +856,7 @@ struct Step {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct List<T> {
-    // Missing in an empty list.
+    // Absent in an empty list.
     #[serde(default = "Vec::new")]
     items: Vec<T>,
     next_page_token: Option<String>,
@@ -984,7 +983,7 @@ struct Processing {
 }
 
 impl Video {
-    /// True when it can be watched; fails when it never will be.
+    /// Returns true if processing has finished; fails if it failed.
     fn is_processed(&self) -> Result<bool> {
         let no = |what: &str, why: Option<&str>| {
             Err(Failure::rejected(
@@ -1006,7 +1005,7 @@ impl Video {
     }
 }
 
-/// Counters; YouTube writes them as text, and leaves out what is hidden.
+/// Counters, encoded as strings. YouTube omits hidden ones.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Statistics {

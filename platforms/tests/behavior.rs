@@ -1,9 +1,9 @@
-//! What every adapter has to do, tested for each of them over real HTTP.
+//! Behavior suite: the requirements of every adapter, tested over real HTTP.
 //!
-//! The suite knows no platform: the adapter's limits and abilities say what applies, so that an adapter is
-//! covered by being registered. Each case is one test per platform, named `{platform}::{case}`. The other side is the
-//! sandbox, written from the same documentation. The protocol around these calls (an intent before,
-//! a look-up after any doubt) belongs to the engine and is tested there; here it is a plain loop.
+//! The adapter's limits and abilities determine which assertions apply, so a registered adapter is covered
+//! without code of its own. Each case is one test per platform, named `{platform}::{case}`. The server is the
+//! sandbox, written from the same documentation. The protocol around these calls (record an intent first,
+//! look up an unknown result) belongs to the engine and is tested there; here it is a plain loop.
 
 extern crate fanfare_platforms as platforms;
 
@@ -25,38 +25,38 @@ use trials::cases;
 
 fn main() -> ExitCode {
     let mut trials = trials::for_each_platform(&cases![
-        a_text_is_published_and_stands_at_its_permalink,
-        the_longest_text_is_taken_and_a_longer_one_is_refused_by_the_check,
-        what_the_platform_would_refuse_is_told_before_anything_is_sent,
+        a_text_is_published_and_served_at_its_permalink,
+        the_longest_text_is_accepted_and_a_longer_one_fails_the_check,
+        invalid_content_fails_the_check_before_any_request,
         each_kind_of_media_is_published_with_its_alt_text,
-        an_organizations_part_of_a_sandbox_is_a_sandbox,
-        as_many_media_as_the_table_allows_are_taken,
-        media_alone_are_a_post_where_text_is_no_must,
-        a_thread_hangs_together_and_a_first_comment_below_its_post,
-        a_slow_down_names_its_time_and_publishes_nothing,
-        an_expired_token_is_told_and_a_refresh_mends_it,
+        an_organizations_sandbox_path_serves_the_platform,
+        the_maximum_number_of_media_is_accepted,
+        media_are_published_without_text_if_text_is_optional,
+        replies_and_first_comments_are_published_under_their_parents,
+        a_rate_limit_returns_a_wait_and_publishes_nothing,
+        an_expired_token_fails_and_publishing_succeeds_after_a_refresh,
         a_token_refused_at_the_publishing_call_publishes_nothing,
-        a_grant_that_was_taken_back_is_told_from_a_bad_moment,
-        an_answer_without_an_end_is_not_read_to_it,
-        a_refresh_gives_a_grant_that_can_be_refreshed,
-        an_app_password_makes_a_session_and_mends_a_dead_one,
-        a_refusal_is_final_and_publishes_nothing,
-        a_fault_before_acceptance_leaves_doubt_that_a_look_dispels,
-        an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled,
-        a_post_that_others_push_out_of_the_pages_is_not_told_absent,
-        a_look_passes_over_what_another_target_captured,
-        a_commit_that_is_repeated_does_what_the_table_says,
-        two_posts_with_the_same_text_are_told_apart_by_what_they_hang_on,
-        preparing_goes_on_where_it_was_interrupted,
-        a_worker_that_dies_after_any_call_leaves_one_post,
-        a_platform_that_processes_is_polled_until_it_is_done,
-        media_that_can_not_be_processed_are_refused_for_good,
-        a_code_becomes_a_grant_once,
-        a_connection_names_its_identities,
-        metrics_are_read_and_a_missing_post_is_told,
+        a_revoked_grant_is_distinguished_from_a_transient_failure,
+        an_endless_response_is_cut_off,
+        a_refreshed_grant_can_be_refreshed_again,
+        an_app_password_creates_a_session_and_replaces_an_expired_one,
+        a_rejection_is_permanent_and_publishes_nothing,
+        a_failure_before_acceptance_is_resolved_by_a_lookup,
+        an_accepted_post_with_a_lost_response_is_found_and_not_duplicated,
+        a_post_beyond_the_pages_read_is_not_reported_absent,
+        a_lookup_ignores_posts_captured_by_other_targets,
+        a_repeated_commit_has_the_effect_in_the_table,
+        posts_with_the_same_text_are_distinguished_by_their_parent,
+        an_interrupted_preparation_resumes,
+        a_worker_crash_after_any_call_leaves_one_post,
+        an_asynchronous_platform_is_polled_until_processing_ends,
+        media_that_fail_processing_fail_permanently,
+        an_authorization_code_is_exchanged_once,
+        a_grant_lists_its_identities,
+        metrics_are_read_and_a_missing_post_fails_permanently,
         history_lists_every_post_newest_first,
-        what_is_deleted_is_gone_and_may_be_deleted_again,
-        a_grant_that_is_no_longer_wanted_is_given_back,
+        a_deleted_post_is_gone_and_can_be_deleted_again,
+        a_grant_can_be_revoked_twice,
         settings_are_described_and_unknown_ones_ignored,
     ]);
     trials.extend(specific::trials());
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }
 
-async fn a_text_is_published_and_stands_at_its_permalink(platform: &'static Adapter) {
+async fn a_text_is_published_and_served_at_its_permalink(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -74,7 +74,7 @@ async fn a_text_is_published_and_stands_at_its_permalink(platform: &'static Adap
     assert!(actor.shown(&id).await.contains("a plain text"), "{name}");
 }
 
-async fn the_longest_text_is_taken_and_a_longer_one_is_refused_by_the_check(platform: &'static Adapter) {
+async fn the_longest_text_is_accepted_and_a_longer_one_fails_the_check(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let (name, limit) = (actor.name(), &actor.limits().text);
@@ -90,10 +90,10 @@ async fn the_longest_text_is_taken_and_a_longer_one_is_refused_by_the_check(plat
     assert_eq!(errors(&actor, &post.text, &post.media, &json!({})), ["text_too_long"], "{name}");
     post.text = text.replace('a', "é");
     assert_eq!(errors(&actor, &post.text, &post.media, &json!({})), ["text_too_long"], "{name}");
-    assert_eq!(actor.heard().await, heard, "{name} was asked before the check");
+    assert_eq!(actor.heard().await, heard, "{name} received a request before the check");
 }
 
-async fn what_the_platform_would_refuse_is_told_before_anything_is_sent(platform: &'static Adapter) {
+async fn invalid_content_fails_the_check_before_any_request(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let (name, can) = (actor.name(), actor.limits());
@@ -170,7 +170,7 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent(platform
         let found = check(actor.platform, &loud, &json!({}));
         assert!(found.iter().all(|issue| issue.severity == Severity::Warning), "{name}: {found:?}");
     }
-    assert_eq!(actor.heard().await, 0, "{name} was asked before the check");
+    assert_eq!(actor.heard().await, 0, "{name} received a request before the check");
 }
 
 async fn each_kind_of_media_is_published_with_its_alt_text(platform: &'static Adapter) {
@@ -197,7 +197,7 @@ async fn each_kind_of_media_is_published_with_its_alt_text(platform: &'static Ad
     assert_eq!(actor.accepted().await, actor.limits().media.len(), "{}", actor.name());
 }
 
-async fn an_organizations_part_of_a_sandbox_is_a_sandbox(platform: &'static Adapter) {
+async fn an_organizations_sandbox_path_serves_the_platform(platform: &'static Adapter) {
     let (_world, actor) = World::of_an_organization(platform).await;
     for limit in actor.limits().media {
         let name = format!("{} with {}", actor.name(), limit.kind);
@@ -211,7 +211,7 @@ async fn an_organizations_part_of_a_sandbox_is_a_sandbox(platform: &'static Adap
     assert_eq!(actor.accepted().await, actor.limits().media.len(), "{name}");
 }
 
-async fn as_many_media_as_the_table_allows_are_taken(platform: &'static Adapter) {
+async fn the_maximum_number_of_media_is_accepted(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     for limit in actor.limits().media {
@@ -221,7 +221,7 @@ async fn as_many_media_as_the_table_allows_are_taken(platform: &'static Adapter)
     }
 }
 
-async fn media_alone_are_a_post_where_text_is_no_must(platform: &'static Adapter) {
+async fn media_are_published_without_text_if_text_is_optional(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     if actor.limits().content == Content::Text {
@@ -232,7 +232,7 @@ async fn media_alone_are_a_post_where_text_is_no_must(platform: &'static Adapter
     actor.publish(&post).await.on(actor.name());
 }
 
-async fn a_thread_hangs_together_and_a_first_comment_below_its_post(platform: &'static Adapter) {
+async fn replies_and_first_comments_are_published_under_their_parents(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -257,7 +257,7 @@ async fn a_thread_hangs_together_and_a_first_comment_below_its_post(platform: &'
     assert_eq!(actor.accepted().await, length, "{name}");
 }
 
-async fn a_slow_down_names_its_time_and_publishes_nothing(platform: &'static Adapter) {
+async fn a_rate_limit_returns_a_wait_and_publishes_nothing(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -268,7 +268,7 @@ async fn a_slow_down_names_its_time_and_publishes_nothing(platform: &'static Ada
     assert_eq!(actor.accepted().await, 0, "{name}");
 }
 
-async fn an_expired_token_is_told_and_a_refresh_mends_it(platform: &'static Adapter) {
+async fn an_expired_token_fails_and_publishing_succeeds_after_a_refresh(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
@@ -315,7 +315,7 @@ async fn a_token_refused_at_the_publishing_call_publishes_nothing(platform: &'st
     assert_eq!(actor.accepted().await, 1, "{name}");
 }
 
-async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment(platform: &'static Adapter) {
+async fn a_revoked_grant_is_distinguished_from_a_transient_failure(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
@@ -331,13 +331,13 @@ async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment(platform: &'stati
     actor.control("tokens/revoke").await;
     let failure = actor.refresh().await.expect_err(name);
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, true), "{name}: {failure}");
-    // A second look does not make it better.
+    // A further refresh of the revoked grant fails in the same way.
     actor.grant.refresh_token = Some("made-up".into());
     let failure = actor.refresh().await.expect_err(name);
     assert!(failure.is_revoked(), "{name}: {failure}");
 }
 
-async fn an_answer_without_an_end_is_not_read_to_it(platform: &'static Adapter) {
+async fn an_endless_response_is_cut_off(platform: &'static Adapter) {
     let world = World::start().await;
     let transport = fixtures::wordy(24 << 20).await;
     let actor = world.actor(platform);
@@ -347,7 +347,7 @@ async fn an_answer_without_an_end_is_not_read_to_it(platform: &'static Adapter) 
     assert!(failure.message.contains("more than 8 MiB"), "{name}: {failure}");
 }
 
-async fn a_refresh_gives_a_grant_that_can_be_refreshed(platform: &'static Adapter) {
+async fn a_refreshed_grant_can_be_refreshed_again(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
@@ -356,7 +356,7 @@ async fn a_refresh_gives_a_grant_that_can_be_refreshed(platform: &'static Adapte
         actor.grant = actor.refresh().await.on(name);
         actor.publish(&actor.post(&format!("round {round}"))).await.on(name);
     }
-    // One that was used already either still serves, or is told dead: never a reason to wait.
+    // A refresh token that was already used either still works or is reported as revoked.
     actor.grant = first;
     match actor.refresh().await {
         Ok(_) => {}
@@ -364,7 +364,7 @@ async fn a_refresh_gives_a_grant_that_can_be_refreshed(platform: &'static Adapte
     }
 }
 
-async fn an_app_password_makes_a_session_and_mends_a_dead_one(platform: &'static Adapter) {
+async fn an_app_password_creates_a_session_and_replaces_an_expired_one(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
@@ -385,7 +385,7 @@ async fn an_app_password_makes_a_session_and_mends_a_dead_one(platform: &'static
     }
 }
 
-async fn a_refusal_is_final_and_publishes_nothing(platform: &'static Adapter) {
+async fn a_rejection_is_permanent_and_publishes_nothing(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     for status in [400, 403] {
@@ -394,7 +394,7 @@ async fn a_refusal_is_final_and_publishes_nothing(platform: &'static Adapter) {
         assert!(matches!(failure.code, ErrorCode::Rejected(_)), "{name}: {failure}");
         assert!(!failure.message.is_empty() && !failure.is_revoked(), "{name}");
         if failure.is_ambiguous() {
-            // What sounds like a duplicate is looked up, and is not there.
+            // A rejection as a duplicate leads to a look-up, which finds nothing.
             assert!(matches!(
                 actor.settle(&actor.post("x"), &Checkpoint::default()).await.on(&name),
                 Located::Absent | Located::Unknown
@@ -404,7 +404,7 @@ async fn a_refusal_is_final_and_publishes_nothing(platform: &'static Adapter) {
     }
 }
 
-async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels(platform: &'static Adapter) {
+async fn a_failure_before_acceptance_is_resolved_by_a_lookup(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     for word in ["500", "503", "drop"] {
@@ -428,14 +428,14 @@ async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels(platform: &'
     }
 }
 
-async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled(platform: &'static Adapter) {
+async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     for word in ["lost-reply", "500-after", "garbage"] {
         let name = format!("{} at {word}", actor.name());
         let before = actor.accepted().await;
         let mut ids = Vec::new();
-        // Also where it hangs below another post.
+        // Also for a reply to another post.
         let depth = if actor.limits().replies == Replies::None { 1 } else { 2 };
         for position in 0..depth {
             let text = format!("{position}: https://Example.com/{word} <b> & \"c\" #sandbox-{word}");
@@ -446,7 +446,7 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled(platform
                     assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
                     actor.settle(&post, &at).await.on(&name)
                 }
-                // A status that says it all needs no body that could be read.
+                // Some platforms confirm with the status alone, so an invalid body does no harm.
                 Ok(committed) if word == "garbage" => {
                     Located::Live(actor.landed(&post, committed).await.on(&name))
                 }
@@ -464,8 +464,9 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled(platform
     }
 }
 
-/// A look that comes late for a busy account reads some pages and no more: that is no reason to publish again.
-async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent(platform: &'static Adapter) {
+/// A late look-up for a busy account reads a limited number of pages. A post that is not on them may still
+/// exist and must not be published again.
+async fn a_post_beyond_the_pages_read_is_not_reported_absent(platform: &'static Adapter) {
     const OTHERS: usize = 26;
     let world = World::tapped().await;
     let hurry = world.http().post(world.url("_settings")).json(&json!({ "processing_ms": 0 }));
@@ -484,7 +485,7 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent(platform: &
         let begun = fixtures::clock();
         let committed = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, committed).await.on(name);
-        // The upload of a video leads to it, wherever it stands in lists.
+        // A video is found by its upload, regardless of its position in lists.
         let is_video = post.media.iter().any(|medium| medium.kind == MediaKind::Video);
         let others = if is_video { 1 } else { OTHERS };
         for number in 0..others {
@@ -496,8 +497,8 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent(platform: &
     }
 }
 
-/// Two posts of the same words, of which one has an answer and the other none.
-async fn a_look_passes_over_what_another_target_captured(platform: &'static Adapter) {
+/// Two posts with the same text: one has a response, the other has none.
+async fn a_lookup_ignores_posts_captured_by_other_targets(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     if actor.limits().idempotency == Idempotency::Idempotent {
@@ -523,7 +524,7 @@ async fn a_look_passes_over_what_another_target_captured(platform: &'static Adap
     }
 }
 
-async fn a_commit_that_is_repeated_does_what_the_table_says(platform: &'static Adapter) {
+async fn a_repeated_commit_has_the_effect_in_the_table(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -537,7 +538,7 @@ async fn a_commit_that_is_repeated_does_what_the_table_says(platform: &'static A
             assert_eq!(actor.accepted().await, 1, "{name}");
         }
         (Ok(_), Idempotency::MayDuplicate { .. }) => {}
-        // "You have it already": the engine looks, and finds the first.
+        // Rejected as a duplicate: the engine looks the first post up and finds it.
         (Err(failure), _) => {
             assert!(failure.is_ambiguous(), "{name}: {failure:?}");
             assert_eq!(actor.settle(&post, &at).await.on(name), Located::Live(id), "{name}");
@@ -546,7 +547,7 @@ async fn a_commit_that_is_repeated_does_what_the_table_says(platform: &'static A
     }
 }
 
-async fn two_posts_with_the_same_text_are_told_apart_by_what_they_hang_on(platform: &'static Adapter) {
+async fn posts_with_the_same_text_are_distinguished_by_their_parent(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     if actor.limits().replies != Replies::Thread {
@@ -566,19 +567,19 @@ async fn two_posts_with_the_same_text_are_told_apart_by_what_they_hang_on(platfo
         };
         ids.push(id);
     }
-    // Never committed, with the words of a reply: a look must not take the reply for it.
+    // Never committed, with the text of a reply: a look-up must not return the reply.
     let main = actor.post("same words #sandbox-lost-reply");
     let located = actor.settle(&main, &Checkpoint::default()).await.on(name);
     assert!(matches!(located, Located::Absent | Located::Unknown), "{name}: {located:?}");
 }
 
-async fn preparing_goes_on_where_it_was_interrupted(platform: &'static Adapter) {
+async fn an_interrupted_preparation_resumes(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     for limit in actor.limits().media {
         let name = format!("{} with {}", actor.name(), limit.kind);
         let mut published = 0;
-        // The save after each call fails in turn, as it does when the worker dies right there.
+        // Fails the save after each call in turn, like a worker that dies at that moment.
         for broken in 0.. {
             let mut post = actor.post_with(
                 &format!("{} {broken}", limit.kind),
@@ -595,11 +596,11 @@ async fn preparing_goes_on_where_it_was_interrupted(platform: &'static Adapter) 
                 break;
             }
         }
-        assert!(published > 1, "{name}: nothing was ever kept");
+        assert!(published > 1, "{name}: no checkpoint was saved");
     }
 }
 
-async fn a_worker_that_dies_after_any_call_leaves_one_post(platform: &'static Adapter) {
+async fn a_worker_crash_after_any_call_leaves_one_post(platform: &'static Adapter) {
     let world = World::tapped().await;
     let actor = world.actor(platform);
     let mut before = actor.accepted().await;
@@ -613,7 +614,7 @@ async fn a_worker_that_dies_after_any_call_leaves_one_post(platform: &'static Ad
                 assert!(actor.shown(&id).await.contains(&post.text), "{name}");
                 assert_eq!(accepted, 1, "{name}");
             }
-            // The platform gives no way to tell, so nothing is tried once more.
+            // The platform offers no look-up, so the call is not repeated.
             Located::Unknown => assert!(has_died && accepted <= 1, "{name}: {accepted} posts"),
             other => panic!("{name}: {other:?}"),
         }
@@ -625,7 +626,7 @@ async fn a_worker_that_dies_after_any_call_leaves_one_post(platform: &'static Ad
     }
 }
 
-async fn a_platform_that_processes_is_polled_until_it_is_done(platform: &'static Adapter) {
+async fn an_asynchronous_platform_is_polled_until_processing_ends(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
@@ -640,7 +641,7 @@ async fn a_platform_that_processes_is_polled_until_it_is_done(platform: &'static
             }
             Prepared::Ready(at) => {
                 let committed = actor.commit(&post, &at).await.on(name);
-                assert!(matches!(committed, Committed::Accepted { .. }), "{name} processed nothing");
+                assert!(matches!(committed, Committed::Accepted { .. }), "{name}: not asynchronous");
                 (at, Some(committed))
             }
         };
@@ -653,7 +654,7 @@ async fn a_platform_that_processes_is_polled_until_it_is_done(platform: &'static
     }
 }
 
-async fn media_that_can_not_be_processed_are_refused_for_good(platform: &'static Adapter) {
+async fn media_that_fail_processing_fail_permanently(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
@@ -669,17 +670,17 @@ async fn media_that_can_not_be_processed_are_refused_for_good(platform: &'static
     }
 }
 
-async fn a_code_becomes_a_grant_once(platform: &'static Adapter) {
+async fn an_authorization_code_is_exchanged_once(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
     let Some(denied) = actor.consent("deny").await else { return };
-    // LinkedIn has a word of its own.
+    // LinkedIn has its own error code.
     let words = ["access_denied", "user_cancelled_authorize"];
     assert!(denied.get("error").is_some_and(|word| words.contains(&word.as_str())), "{name}: {denied:?}");
     let brought = actor.consent("allow").await.expect("it has codes");
     let grant = actor.exchange(&brought["code"]).await.on(name);
-    // A code is good once; whoever presents it again is turned away for good.
+    // A code can be exchanged once; a second exchange fails permanently.
     let failure = actor.exchange(&brought["code"]).await.expect_err(name);
     assert!(
         (failure.code == ErrorCode::TokenExpired || failure.code.is_permanent()) && !failure.is_ambiguous(),
@@ -690,7 +691,7 @@ async fn a_code_becomes_a_grant_once(platform: &'static Adapter) {
     let identities = actor.identities().await.on(name);
     let own =
         identities.into_iter().find(|one| one.profile.network_unique_id == actor.account.network_unique_id);
-    if let Some(grant) = own.unwrap_or_else(|| panic!("{name}: it is not listed")).grant {
+    if let Some(grant) = own.unwrap_or_else(|| panic!("{name}: the account is not listed")).grant {
         actor.grant = grant;
     }
     actor.healthy().await.on(name);
@@ -698,7 +699,7 @@ async fn a_code_becomes_a_grant_once(platform: &'static Adapter) {
     assert_eq!(actor.accepted().await, 1, "{name}");
 }
 
-async fn a_connection_names_its_identities(platform: &'static Adapter) {
+async fn a_grant_lists_its_identities(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -709,7 +710,7 @@ async fn a_connection_names_its_identities(platform: &'static Adapter) {
     assert!(!own.profile.display_name.is_empty(), "{name}");
 }
 
-async fn metrics_are_read_and_a_missing_post_is_told(platform: &'static Adapter) {
+async fn metrics_are_read_and_a_missing_post_fails_permanently(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
@@ -756,14 +757,14 @@ async fn history_lists_every_post_newest_first(platform: &'static Adapter) {
     }
 }
 
-async fn what_is_deleted_is_gone_and_may_be_deleted_again(platform: &'static Adapter) {
+async fn a_deleted_post_is_gone_and_can_be_deleted_again(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let name = actor.name();
     let Some(deletion) = actor.platform.deletion else { return };
     let id = actor.publish(&actor.post("not for long")).await.on(name);
     let keep = fixtures::Kept::default();
-    // Some platforms tell an address only as long as there is something at it.
+    // Some platforms return a URL only while the post exists.
     let address = actor.permalink(&id).await;
     assert_eq!(actor.status(&address).await, 200, "{name}");
     deletion.delete(&actor.session(&keep), &id).await.on(name);
@@ -771,12 +772,12 @@ async fn what_is_deleted_is_gone_and_may_be_deleted_again(platform: &'static Ada
     deletion.delete(&actor.session(&keep), &id).await.on(name);
 }
 
-async fn a_grant_that_is_no_longer_wanted_is_given_back(platform: &'static Adapter) {
+async fn a_grant_can_be_revoked_twice(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
     let keep = fixtures::Kept::default();
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on(actor.name());
-    // What is gone already is a success too.
+    // Revoking a grant that is already gone succeeds.
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on(actor.name());
 }
 
@@ -794,13 +795,13 @@ async fn settings_are_described_and_unknown_ones_ignored(platform: &'static Adap
     assert_eq!(errors(&actor, &post.text, &post.media, &json!("no object")), ["setting_invalid"], "{name}");
 }
 
-/// The codes of what the check calls errors.
+/// Returns the codes of the errors that the check reports.
 fn errors(actor: &Actor, text: &str, media: &[platforms::Media], settings: &Value) -> Vec<String> {
     let issues = check(actor.platform, &[Draft { text, media }], settings);
     issues.into_iter().filter(|issue| issue.severity == Severity::Error).map(|issue| issue.code).collect()
 }
 
-/// A text that does not stand in the way of looking at media.
+/// Returns a text that causes no issues when media are checked.
 fn text_for(can: &Limits) -> String {
     if can.text.max == 0 { String::new() } else { "a".to_owned() }
 }

@@ -9,10 +9,7 @@ use domain::{
 };
 use platforms::{Adapter, Publication, Publishing, ReplyTo, Session};
 use std::time::Duration;
-use store::{
-    grants,
-    publishing::{self, Attempt, Barred, BeginResult, End, Entry, Purpose, Settled, TargetKey},
-};
+use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Purpose, Settled, TargetKey};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -158,12 +155,12 @@ impl Engine {
                 None => {
                     let post = self.publication(attempt, entry, &ids).await;
                     let post = post.map_err(|error| self.interrupted(entry, error))?;
-                    self.publish(&cx, account.platform, run, entry, &post).await?
+                    self.publish(&cx, run, entry, &post).await?
                 }
             };
             if entry.container.position == 0 && status != TargetStatus::Published {
                 // Live from here on, with or without its address and the rest.
-                let url = address(account.platform, &cx, &id).await;
+                let url = address(&cx, &id).await;
                 let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
                 status = self.settle_held(attempt, &end).await?.ok_or(Interrupt::Superseded)?;
                 unknown_url = url.err();
@@ -185,7 +182,7 @@ impl Engine {
         if status == TargetStatus::Published && attempt.status == status && attempt.url.is_none() {
             let checkpoints = RowCheckpoints { engine: self, attempt, position: 0 };
             let id = ids.first().expect("a post has a main container");
-            match address(account.platform, &account.session(&checkpoints), id).await {
+            match address(&account.session(&checkpoints), id).await {
                 Ok(url) => publishing::store_url(&self.db, attempt.key, &url).await?,
                 Err(failure) => unknown_url = Some(failure),
             }
@@ -242,28 +239,34 @@ impl Engine {
         Failure::new(ErrorCode::PollTimeout, message).with_effect(Effect::from(run.attempt.is_in_doubt()))
     }
 
+    /// Returns the wait before the next attempt; `None` when the budget is spent. A wait that the platform asked
+    /// for is not scaled.
+    pub fn next_attempt(&self, failure: &Failure, spent: Spent) -> Option<Duration> {
+        let wait = retry::next(failure, spent, (self.jitter)())?;
+        Some(if failure.retry_after.is_some() { wait } else { self.time_scale.scale(wait) })
+    }
+
     /// Records a failed attempt and decides what comes next.
     pub(crate) async fn fail(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
         let refused = failure.code == ErrorCode::TokenExpired;
         let spent =
             Spent { attempts: attempt.attempts, token_attempts: attempt.token_attempts + u32::from(refused) };
-        let wait = match (retry::next(&failure, spent, (self.jitter)()), failure.retry_after) {
+        let wait = match self.next_attempt(&failure, spent) {
             // Refreshed at once; the wait is for what a refresh can't mend.
-            (Some(_), _) if refused => {
+            Some(_) if refused => {
                 if publishing::record_failure(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
                     return Err(self.superseded());
                 }
                 return Ok(PublishResult::TokenRefused { grant_version: attempt.account.grant_version });
             }
-            (Some(wait), Some(_)) => wait,
-            (Some(wait), None) => self.time_scale.scale(wait),
+            Some(wait) => wait,
             // The budget is spent, but the last call may have gone through.
-            (None, asked) if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
+            None if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
                 let platform = platforms::get(&attempt.account.platform);
                 let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform));
-                asked.unwrap_or(read_lag).max(read_lag)
+                failure.retry_after.unwrap_or(read_lag).max(read_lag)
             }
-            (None, _) => return self.give_up(attempt, failure).await,
+            None => return self.give_up(attempt, failure).await,
         };
         self.retry(attempt, failure, wait).await
     }
@@ -294,9 +297,8 @@ impl Engine {
         // Each further attempt counts.
         let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
         let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
-        match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
-            Some(wait) => {
-                let pause = if failure.retry_after.is_some() { wait } else { self.time_scale.scale(wait) };
+        match self.next_attempt(&asked, spent).filter(|_| !failure.code.is_permanent()) {
+            Some(pause) => {
                 publishing::schedule_url_lookup(&self.db, attempt, Some(pause)).await?;
                 let TargetKey { owner, post, target, .. } = attempt.key;
                 warn!(
@@ -342,11 +344,9 @@ impl Engine {
         attempt: &Attempt,
         mut failure: Failure,
     ) -> Result<PublishResult, Error> {
-        let now = (self.now)();
         if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
             let account = &attempt.account;
-            grants::mark_lost(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now)
-                .await?;
+            self.mark_lost(attempt.key.owner, account.id, account.grant_version, &failure).await?;
         }
         if failure.is_ambiguous() {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);
@@ -425,8 +425,8 @@ fn left(since: DateTime<Utc>, window: Duration, now: DateTime<Utc>) -> Option<Du
 }
 
 /// Returns the public address of a post, within [`URL_TIMEOUT`].
-async fn address(platform: &Adapter, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
-    let asked = tokio::time::timeout(URL_TIMEOUT, platform.publisher.permalink(cx, id)).await;
+async fn address(cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_TIMEOUT, cx.platform.publisher.permalink(cx, id)).await;
     asked.unwrap_or_else(|_| Err(Failure::network("the post's address did not arrive in time", false)))
 }
 

@@ -59,23 +59,6 @@ pub async fn call_as<T>(
     })
 }
 
-impl Engine {
-    /// Marks an account's grant as lost, because its platform refused it.
-    ///
-    /// # Errors
-    ///
-    /// When the database doesn't answer.
-    pub async fn mark_lost(
-        &self,
-        owner: Owner,
-        account: AccountId,
-        version: i64,
-        failure: &Failure,
-    ) -> store::Result<()> {
-        grants::mark_lost(&self.db, owner, account, version, failure, (self.now)()).await
-    }
-}
-
 async fn once<T>(
     engine: &Engine,
     owner: Owner,

@@ -26,16 +26,15 @@ impl Engine {
     pub(crate) async fn publish(
         &self,
         cx: &Session<'_>,
-        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
     ) -> Result<String, Interrupt> {
-        let attempt = &run.attempt;
+        let (attempt, platform) = (&run.attempt, cx.platform);
         let (target, position, fence) = (attempt.key.target, entry.container.position, attempt.fence);
         let at = Checkpoint(entry.checkpoint.clone());
         if entry.commit_begun_at.is_some() {
-            match self.locate(cx, platform, run, entry, post, &at).await? {
+            match self.locate(cx, run, entry, post).await? {
                 Some(id) => return Ok(self.capture(attempt, position, &id).await?),
                 None => publishing::clear_intent(&self.db, target, position, fence).await?,
             }
@@ -87,13 +86,12 @@ impl Engine {
                 publishing::record_ambiguous(&self.db, target, position, begun, failure.code).await?;
                 Err(Interrupt::Failure(failure))
             }
-            Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
+            Err(failure) => match post.commit_begun_at {
                 // The platform says that it has the post already, and an earlier call may have brought it.
-                Some(first) if failure.is_ambiguous() => {
-                    let post = Publication { commit_begun_at: Some(first), ..post.clone() };
+                Some(_) if failure.is_ambiguous() => {
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     publishing::record_ambiguous(&self.db, target, position, begun, code).await?;
-                    let found = platform.publisher.locate(cx, &post, &at).await;
+                    let found = platform.publisher.locate(cx, post, &at).await;
                     if let Ok(Located::Live(id)) = found
                         && self.adopt(attempt, entry, &id).await?
                     {

@@ -126,8 +126,8 @@ impl Engine {
         }
     }
 
-    /// Whether a grant came without the refresh token that its platform refreshes with. LinkedIn gives most apps
-    /// none; the grant serves until it ends all the same.
+    /// Returns whether a grant lacks the refresh token that its platform needs for a refresh. LinkedIn gives
+    /// most apps none; the grant is valid until it expires.
     async fn lacks_refresh_token(&self, old: &ExpiringGrant) -> anyhow::Result<bool> {
         let refresh = platforms::get(&old.platform).map(|platform| platform.auth.refresh());
         if refresh != Some(Refresh::Anytime) {
@@ -135,7 +135,7 @@ impl Engine {
         }
         let Some(kept) = grants::get(&self.db, old.owner, old.account).await? else { return Ok(false) };
         let grant = self.open_grant(old.owner, old.account, &kept.sealed)?;
-        Ok(grant.refresh_token.is_none_or(|token| token.is_empty()))
+        Ok(grant.refresh_token().is_none())
     }
 
     /// Exchanges a grant for a fresh one and stores it.
@@ -148,7 +148,7 @@ impl Engine {
         match session.platform.publisher.refresh(&session.session(&NoCheckpoints)).await {
             Ok(mut fresh) => {
                 // Some platforms answer without a refresh token, or with an empty one: the old one stays valid.
-                if fresh.refresh_token.as_deref().is_none_or(str::is_empty) {
+                if fresh.refresh_token().is_none() {
                     fresh.refresh_token = session.grant.refresh_token.clone();
                 }
                 if fresh.extra.is_null() {
@@ -172,8 +172,7 @@ impl Engine {
             }
             // The platform refused: another try would get the same answer, or burn the grant.
             Err(failure) if failure.code == ErrorCode::TokenExpired || failure.code.is_permanent() => {
-                let (version, now) = (account.grant_version, (self.now)());
-                grants::mark_lost(&self.db, owner, account.id, version, &failure, now).await?;
+                self.mark_lost(owner, account.id, account.grant_version, &failure).await?;
                 self.note(refused, &format!("Refresh refused: {}", failure.message)).await?;
                 Err(RefreshError::Lost(failure))
             }
@@ -182,6 +181,21 @@ impl Engine {
                 Err(RefreshError::Later(failure))
             }
         }
+    }
+
+    /// Marks an account's grant as lost, because its platform refused it.
+    ///
+    /// # Errors
+    ///
+    /// When the database doesn't answer.
+    pub async fn mark_lost(
+        &self,
+        owner: Owner,
+        account: AccountId,
+        version: i64,
+        failure: &Failure,
+    ) -> store::Result<()> {
+        grants::mark_lost(&self.db, owner, account, version, failure, (self.now)()).await
     }
 
     /// Reports a refresh on the timeline of the target that met the refusal.

@@ -9,7 +9,7 @@
 //!    anything else can happen.
 //! 5. One transaction settles the target and appends its events.
 //!
-//! What can go wrong between the steps, and what keeps it from publishing twice:
+//! Failures between the steps, and the reason why none of them publishes twice:
 //!
 //! | Failure | The next attempt finds | and |
 //! |---|---|---|
@@ -31,8 +31,8 @@
 //! The intent names the deadline of the call, and the call is ended then. An attempt whose worker died may
 //! still have a call on its way; a look-up's "absent" is believed only after that deadline.
 //!
-//! What follows a live main container (a first comment, a thread) is retried by itself: the target is `published`
-//! from the moment its main container is live, and `error_code` says what is missing. Containers that the platform
+//! Replies to a live main container (a first comment, a thread) are retried separately: the target is `published`
+//! from the moment its main container is live, and `error_code` says why a reply is missing. Containers that the platform
 //! has no place for are left out from the start; the target's `error_message` says so, without an `error_code`.
 //!
 //! # The row decides

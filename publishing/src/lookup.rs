@@ -112,15 +112,14 @@ impl Engine {
     pub(crate) async fn locate(
         &self,
         cx: &Session<'_>,
-        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
-        at: &Checkpoint,
     ) -> Result<Option<String>, Interrupt> {
+        let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
-        match platform.publisher.locate(cx, post, at).await {
+        match platform.publisher.locate(cx, post, &at).await {
             Ok(Located::Live(id)) if self.adopt(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";
@@ -170,8 +169,7 @@ impl Engine {
         let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
         let cx = account.session(&checkpoints);
         let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
-        let at = Checkpoint(entry.checkpoint.clone());
-        let pause = match self.locate(&cx, account.platform, &run, entry, &post, &at).await {
+        let pause = match self.locate(&cx, &run, entry, &post).await {
             Ok(Some(id)) => {
                 self.capture(attempt, entry.container.position, &id).await?;
                 // Settling finds it live; what was to follow it is not published.

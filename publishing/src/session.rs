@@ -32,12 +32,7 @@ impl<'a> AccountSession<'a> {
     /// A failure when the account can't be used: it has no grant, no adapter, or no sandbox. A fault when this
     /// worker's keys don't open the grant.
     pub async fn open(engine: &'a Engine, owner: Owner, account: &AccountGrant) -> Result<Self, Stop> {
-        let platform = platforms::get(&account.platform)
-            .ok_or_else(|| Failure::rejected(501, format!("{} is not supported", account.platform)))?;
-        let transport = engine
-            .transports
-            .of(owner)
-            .ok_or_else(|| Failure::rejected(501, "this installation runs no sandbox for test mode"))?;
+        let (platform, transport) = engine.connect(owner, &account.platform)?;
         let sealed = account
             .grant_sealed
             .as_ref()
@@ -73,6 +68,25 @@ impl<'a> AccountSession<'a> {
 }
 
 impl Engine {
+    /// Returns a platform's adapter and the connection for an owner's calls.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such adapter, or no sandbox for test mode.
+    pub fn connect(
+        &self,
+        owner: Owner,
+        platform: &str,
+    ) -> Result<(&'static Adapter, Cow<'_, Transport>), Failure> {
+        let adapter = platforms::get(platform)
+            .ok_or_else(|| Failure::rejected(501, format!("{platform} is not supported")))?;
+        let transport = self
+            .transports
+            .of(owner)
+            .ok_or_else(|| Failure::rejected(501, "this installation runs no sandbox for test mode"))?;
+        Ok((adapter, transport))
+    }
+
     pub(crate) fn open_grant(
         &self,
         owner: Owner,

@@ -40,8 +40,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns whether a `Host` header names this sandbox. No foreign DNS entry makes an IP address,
-    /// `localhost` or a name without a dot lead here.
+    /// Returns whether a `Host` header names this sandbox. A foreign DNS entry can't have
+    /// an IP address, `localhost` or a name without a dot.
     fn is_own_name(&self, host: &str) -> bool {
         let Ok(url) = Url::parse(&format!("http://{host}/")) else { return false };
         match url.host() {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_its_own_names_lead_to_a_sandbox() {
+    fn only_configured_host_names_reach_a_sandbox() {
         let access = Access { url: Url::parse("https://sandbox.example.com").ok(), ..Access::default() };
         for host in [
             "127.0.0.1:8090",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_platforms_is_control() {
+    fn paths_outside_the_platforms_are_control_paths() {
         for path in ["", "/", "//", "/%2F", "/_journal", "/%5Fjournal", "//_settings", "/_orgs/a/_media/b"] {
             assert!(is_control(path), "{path}");
         }

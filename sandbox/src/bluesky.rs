@@ -211,7 +211,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
     }
 }
 
-/// Responds to what is not XRPC: pages, images, and the directory of identities.
+/// Responds to requests outside XRPC: pages, images, and the directory of identities.
 fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     let segments = request.segments();
     match (request.host.as_str(), segments.as_slice()) {
@@ -308,7 +308,7 @@ fn document(account: &Account) -> Value {
     })
 }
 
-/// Returns the server that an account lives on.
+/// Returns the server that hosts an account.
 fn server(account: &Account) -> &str {
     account.server.as_deref().unwrap_or(SERVICE)
 }

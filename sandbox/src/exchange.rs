@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// How the body of a request is read.
+/// Parsing mode of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyMode {
     /// In memory, up to this many bytes.
@@ -72,7 +72,7 @@ impl Request {
         first(&self.fields, name)
     }
 
-    /// Returns what was fetched from an address.
+    /// Returns the file fetched from a URL.
     pub(crate) fn fetched(&self, address: &str) -> Option<&Upload> {
         let fetched = self.fetched.iter().find(|fetched| fetched.address == address)?;
         fetched.upload.as_ref().ok()
@@ -114,7 +114,8 @@ impl Request {
     }
 }
 
-fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+/// Returns the value of the first pair with this name.
+pub(crate) fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
@@ -130,7 +131,7 @@ pub(crate) struct Message {
 /// A response, or the response that refuses the request.
 pub(crate) type Outcome = Result<Response, Response>;
 
-/// A platform's response, and what the request caused.
+/// A platform's response, and the effects of the request.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: StatusCode,

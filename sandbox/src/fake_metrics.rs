@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_only_grow() {
+    fn metrics_never_decrease() {
         let at = |hours| figure("17", "likes", TimeDelta::hours(hours), 1_000);
         assert_eq!(at(0), 0);
         assert!(at(1) <= at(10) && at(10) <= at(1_000) && at(1_000) <= 1_000);

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_with_their_tries() {
+    fn fault_words_are_parsed_with_their_number_of_tries() {
         let found: Vec<_> =
             asked("a #sandbox-429x2, #sandbox-500-after b #sandbox-nonsense #sandbox-drop").collect();
         assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! They are fetched before the simulator is called, so that responding stays one step. Only public addresses
 //! and configured ones, where the API keeps its media, are fetched: a post's settings contain addresses too,
-//! so that a worker passes on whatever a user wrote.
+//! which a worker passes on unchecked.
 
 use super::{
     Sandbox,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_public_and_configured_addresses_are_fetched_from() {
+    async fn only_public_and_configured_addresses_are_fetched() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let ((api, asked), (inner, spared)) = (serve().await, serve().await);
         let at = |url: &Url, path: &str| url.join(path).unwrap().to_string();

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_large_upload_leaves_hash_and_size_only() {
+    async fn only_hash_and_size_are_kept_of_a_large_upload() {
         let folder = std::env::temp_dir().join(format!("fanfare-files-{}", uuid::Uuid::now_v7()));
         for files in [Files::open(None).unwrap(), Files::open(Some(folder.clone())).unwrap()] {
             let small = files.store(&b"\x89PNG\r\n\x1a\n-"[..]).await.unwrap();

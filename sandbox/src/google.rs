@@ -12,6 +12,7 @@ use super::{
     page,
     simulator::{Grants, Simulator},
     store::Record,
+    tokens::random,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -48,7 +49,7 @@ impl Record for Code {
     }
 }
 
-/// What a user granted an app, by its refresh token.
+/// A user's grant to an app, identified by its refresh token.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     refresh: String,
@@ -222,9 +223,7 @@ struct AuthorizationRequest {
 
 impl AuthorizationRequest {
     fn read(fields: &[(String, String)]) -> Result<Self, Response> {
-        let field = |name: &str| {
-            fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
-        };
+        let field = |name: &str| crate::exchange::first(fields, name).unwrap_or_default();
         let refuse = |what: &str| {
             Err(Response::page(400, page::notice("Access blocked: the request is invalid", what)))
         };
@@ -354,7 +353,7 @@ fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &json!({})))
 }
 
-/// `tokeninfo`: what a token is good for.
+/// `tokeninfo`: the properties of a token.
 fn token_info(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = presented(request)
         .and_then(|presented| tx.store.get::<Token>(presented))
@@ -508,8 +507,4 @@ pub(super) fn unauthenticated() -> Response {
 fn subject(platform: &str, user: &str) -> String {
     let draw = account::digest_number(platform, user);
     format!("1{:020}", draw)
-}
-
-pub(super) fn random() -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }

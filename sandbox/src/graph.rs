@@ -433,9 +433,7 @@ impl Login {
     fn decide(&self, tx: &mut Transaction, request: &Request) -> Outcome {
         let is_decision = request.method == poem::http::Method::POST;
         let fields = if is_decision { &request.fields } else { &request.query };
-        let field = |name: &str| {
-            fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
-        };
+        let field = |name: &str| crate::exchange::first(fields, name).unwrap_or_default();
         let refuse =
             |what: &str| Err(Response::page(400, page::notice("Sorry, something went wrong.", what)));
         if field("client_id") != self.client {
@@ -922,7 +920,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_with_what_is_asked_of_them() {
+    fn requested_fields_are_parsed_with_their_subfields() {
         let field = |name: &str, inner: Vec<Field>| Field { name: name.into(), inner };
         assert_eq!(
             parse("id, children{media_url,owner{id}},picture.type(large){url},shares"),
@@ -939,7 +937,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_told() {
+    fn only_requested_fields_are_returned() {
         let node = json!({
             "id": "1", "text": "a", "link": null,
             "children": { "data": [{ "id": "2", "media_url": "u" }] }, "owner": { "id": "3", "name": "n" },

@@ -10,7 +10,7 @@ use std::sync::{
 };
 use tokio::sync::watch;
 
-/// Which request to hold, and when.
+/// Selects the request to hold, and the moment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spec {

@@ -1,8 +1,8 @@
 //! LinkedIn: the versioned REST API, as <https://learn.microsoft.com/en-us/linkedin/> says; it has no
 //! machine-readable description.
 //!
-//! Each member administers one page. What only approved apps may do (list a member's posts, read a member's
-//! metrics) needs the restricted scopes. A reserved character that is not escaped cuts off a text without an
+//! Each member administers one page. Features for approved apps only (listing a member's posts, reading a
+//! member's metrics) need the restricted scopes. An unescaped reserved character truncates a text without an
 //! error, as on LinkedIn.
 
 mod media;

@@ -43,9 +43,7 @@ impl Login {
     fn decide(&self, tx: &mut Transaction, request: &Request) -> Outcome {
         let is_decision = request.method == poem::http::Method::POST;
         let fields = if is_decision { &request.fields } else { &request.query };
-        let field = |name: &str| {
-            fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
-        };
+        let field = |name: &str| crate::exchange::first(fields, name).unwrap_or_default();
         let refuse = |what: &str| Err(Response::page(400, page::notice("Something went wrong", what)));
         if field("response_type") != "code" {
             return refuse("response_type has to be `code`.");

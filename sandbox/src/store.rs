@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_is_there_again() {
+    fn committed_records_are_restored() {
         let path = path();
         let mut store = Store::open(Some(&path)).unwrap();
         store.put(&note("a/1", "one"));

@@ -48,7 +48,7 @@ pub(crate) enum Rotation {
     Inherited,
 }
 
-/// What an account's owner granted in a browser, until the code is redeemed.
+/// Consent given in a browser, until its code is redeemed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Consent {
     /// Id of the account.
@@ -97,7 +97,7 @@ impl Record for Code {
     }
 }
 
-/// What a user granted an app, with its latest refresh token.
+/// A user's grant to an app, with its latest refresh token.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     id: String,

@@ -170,7 +170,7 @@ impl Simulator for YouTube {
     }
 }
 
-/// Each row names the scopes, one of which is enough, and the units of the day's quota.
+/// Routes a request. Each row names the scopes, one of which is enough, and the units of the daily quota.
 fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
         _ if request.is_too_large => return Err(refusal(413, "uploadTooLarge", "The request is too large.")),

@@ -20,7 +20,7 @@ pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
     store::migrate(&db).await
 }
 
-/// Runs the sandbox as a process of its own.
+/// Runs the sandbox as a separate process.
 pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: Access) -> anyhow::Result<()> {
     let stop = services::on_signal()?;
     let sandbox = Sandbox::open_with(Options { data, clock: clock::now }, access)?;

@@ -303,7 +303,7 @@ impl MediaLimits {
     }
 }
 
-/// What a worker needs to create URLs of files in a directory, which the API serves.
+/// Settings of a worker that creates URLs of files in a directory, which the API serves.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MediaUrlConfig {
     /// Public URL of the API, ending with /api/v1

@@ -11,7 +11,7 @@ use crate::{
         self, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps, Storage, Temporal,
         WorkerConfig,
     },
-    services::{self, Api, Files, Ranges},
+    services::{self, Api, Files},
 };
 use anyhow::Context;
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
@@ -140,7 +140,6 @@ async fn children(
         port: ports.temporal,
         ui_port: Some(ports.temporal_ui),
         search_attributes: workflows::attributes::ALL.to_vec(),
-        exact_timers: true,
     };
     match devstack::Temporal::start(&dir.join("temporal"), guard, &options).await {
         Ok(temporal) => Ok((postgres, temporal)),
@@ -166,7 +165,7 @@ async fn serve(
     store::migrate(&db).await?;
 
     let address = api.local_addr()?;
-    // The sandbox fetches no other local URL, whatever a post's settings contain.
+    // The sandbox fetches no other local URL, regardless of a post's settings.
     let media = vec![Url::parse(&format!("http://{address}/api/v1/media/"))?];
     let access = Access { media: Some(media), ..Access::default() };
     let options = Options { data: Some(dir.join("sandbox")), clock: clock::now };
@@ -195,7 +194,7 @@ async fn serve(
         limits,
     };
     // Test mode may send webhooks to receivers on this machine, live mode may not.
-    let allowed = Ranges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
+    let allowed = api::AllowedRanges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
     let client = services::connect(&settings).await?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::new(
@@ -344,8 +343,8 @@ fn banner(manifest: &Manifest, dir: &Path) {
     );
 }
 
-/// Returns the handle of a platform's first account. Handles differ between platforms, so that a post can select
-/// one account by handle.
+/// Returns the handle of a platform's first account. Handles differ between platforms, so that a post can
+/// select one account by handle.
 fn name(platform: &str) -> String {
     match platform {
         // A Bluesky handle ends with the server's name.

@@ -11,7 +11,7 @@ use activities::{Deps, worker::Workers};
 use anyhow::Context;
 use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{ip_ranges::AllowedRanges, sandbox::Address};
+use domain::sandbox::Address;
 use egress::Egress;
 use media::FileStore;
 use publishing::{Apps, Engine, Transports};
@@ -55,7 +55,8 @@ pub(crate) async fn run(
     let stop = on_signal()?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
     // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
-    let allowed = Ranges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
+    let allowed =
+        api::AllowedRanges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
     let bind = |http: &Http| {
         let listener = TcpListener::bind(http.listen)
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
@@ -152,13 +153,6 @@ pub(crate) fn on_signal() -> anyhow::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// Non-public IP ranges that are allowed in each mode.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
-    pub(crate) live: AllowedRanges,
-    pub(crate) test: AllowedRanges,
-}
-
 /// Connects to Temporal.
 pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
     let options = ConnectionOptions::new(temporal.temporal_address.0.clone())
@@ -195,7 +189,7 @@ pub(crate) async fn workers(
     temporal: &Temporal,
     worker: &WorkerConfig,
     sandbox: Option<Address>,
-    allowed: &Ranges,
+    allowed: &api::AllowedRanges,
     files: Files,
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
@@ -251,7 +245,7 @@ impl Api {
         db: Pool,
         temporal: Temporal,
         http: &Http,
-        allowed: Ranges,
+        allowed: api::AllowedRanges,
         sandbox: Option<Address>,
         storage: &Storage,
     ) -> anyhow::Result<Self> {
@@ -266,7 +260,7 @@ impl Api {
             media,
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
-            opened: api::AllowedRanges { live: allowed.live, test: allowed.test },
+            opened: allowed,
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),

@@ -94,7 +94,7 @@ pub struct Connect {
 pub struct Connected {
     /// The account, now active.
     pub account: Account,
-    /// Whether this owner had never connected the account before.
+    /// True if this owner had never connected the account before.
     pub is_new: bool,
 }
 

@@ -34,7 +34,7 @@ pub async fn quota_exceeded(
     network_unique_ids: &[String],
     limit: u64,
 ) -> sqlx::Result<Option<QuotaExceeded>> {
-    // In a statement of its own, so that accounts connected while waiting for the lock are counted.
+    // In a separate statement, so that accounts connected while waiting for the lock are counted.
     sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
         .execute(&mut *tx)
         .await?;
@@ -142,7 +142,6 @@ pub async fn connect(
         account: Some(account.id),
         data: event::account(owner.org, &subject, account.tenant_id.as_deref(), None),
     };
-    let subscribers = events::subscribers(tx, owner).await?;
-    events::append(tx, owner, now, &event, &subscribers).await?;
+    events::append(tx, owner, now, &event).await?;
     Ok(connected)
 }

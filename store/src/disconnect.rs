@@ -42,8 +42,7 @@ pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<
     let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), None);
     let event =
         NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };
-    let subscribers = events::subscribers(&mut tx, owner).await?;
-    events::append(&mut tx, owner, now, &event, &subscribers).await?;
+    events::append(&mut tx, owner, now, &event).await?;
     imports::abandon(&mut tx, owner, id, now).await?;
     let disconnection =
         Disconnection { account: id, owner, platform: row.platform, grant_version: row.grant_version };
@@ -72,7 +71,7 @@ async fn cancel(
     .fetch_all(&mut *tx)
     .await?;
     let ids: Vec<_> = posts.iter().map(|post| post.id).collect();
-    // In a statement of its own: an intent is written under this lock, and one that was written while
+    // In a separate statement: an intent is written under this lock, and one that was written while
     // waiting for it must be visible to the next statement.
     let targets = sqlx::query!(
         "select id, post_id from targets
@@ -150,9 +149,9 @@ async fn roll_up(
 pub struct GrantToRevoke {
     /// The account, with its grant.
     pub account: AccountGrant,
-    /// Whether connected accounts of the same login use the same grant.
+    /// True if connected accounts of the same login use the same grant.
     pub is_shared: bool,
-    /// Whether the result of one of its publishing calls is unknown; a look-up needs the grant.
+    /// True if the result of one of its publishing calls is unknown; a look-up needs the grant.
     pub in_doubt: bool,
 }
 

@@ -58,8 +58,19 @@ pub async fn subscribers(tx: &mut PgConnection, owner: Owner) -> sqlx::Result<Ve
     .await
 }
 
-/// Appends an event for the endpoints that are subscribed to it.
+/// Appends an event for the owner's endpoints that are subscribed to it.
 pub async fn append(
+    tx: &mut PgConnection,
+    owner: Owner,
+    at: DateTime<Utc>,
+    new: &NewEvent,
+) -> sqlx::Result<()> {
+    let subscribers = subscribers(&mut *tx, owner).await?;
+    append_for(tx, owner, at, new, &subscribers).await
+}
+
+/// Appends an event for those of `subscribers` that are subscribed to it.
+pub async fn append_for(
     tx: &mut PgConnection,
     owner: Owner,
     at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! Grants of accounts: what a session is opened with, refreshing under a lease, renewal ahead of expiry.
+//! Grants of accounts: opening sessions, refreshing under a lease, renewal before expiry.
 //!
 //! A grant is sealed and versioned. A caller that replaces one names the version that it read, so that of two
 //! refreshes at the same time one wins. A platform that rotates refresh tokens accepts each of them once, so
@@ -266,8 +266,7 @@ pub async fn mark_lost(
         let subject = EventAccount { account, network: row.platform, username: row.username };
         let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(&failure.message));
         let event = NewEvent { name, post: None, target: None, account: Some(account), data };
-        let subscribers = events::subscribers(&mut tx, owner).await?;
-        events::append(&mut tx, owner, now, &event, &subscribers).await?;
+        events::append(&mut tx, owner, now, &event).await?;
     }
     tx.commit().await
 }

@@ -386,8 +386,7 @@ async fn end(
     let data = event::import(owner.org, id, import.account_id, import.imported_count, reason);
     let name = if reason.is_none() { EventName::ImportCompleted } else { EventName::ImportFailed };
     let event = NewEvent { name, post: None, target: None, account: Some(import.account_id), data };
-    let subscribers = events::subscribers(tx, owner).await?;
-    events::append(tx, owner, now, &event, &subscribers).await
+    events::append(tx, owner, now, &event).await
 }
 
 /// Inserts one post; returns the number of new rows, 0 when it was imported before.

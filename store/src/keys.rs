@@ -227,12 +227,17 @@ fn generate(mode: Mode) -> String {
         Mode::Live => "sk_live_",
         Mode::Test => "sk_test_",
     };
-    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
-    prefix.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), LENGTH)
+    prefix.to_owned() + &random_text(LENGTH)
 }
 
 fn last_four(text: &str) -> &str {
     &text[text.len() - 4..]
+}
+
+/// Returns random letters and digits, for a secret: 43 of them hold 256 bits.
+pub fn random_text(length: usize) -> String {
+    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
+    Alphanumeric.sample_string(&mut rand::rng(), length)
 }
 
 /// Returns the stored digest of a key's text.

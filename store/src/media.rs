@@ -7,9 +7,9 @@ use crate::{decode::Parsed, outbox};
 use chrono::{DateTime, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
+    media::DeclaredFile,
     outbox::{MediaAction, MediaJob, Message},
 };
-use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -66,20 +66,6 @@ impl Media {
             alt_text: alt_text.or_else(|| self.alt_text.clone()),
         }
     }
-}
-
-/// Properties of an asset's bytes, as declared before the upload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeclaredFile {
-    /// Content type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<String>,
-    /// Size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// SHA-256, in lower-case hex.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
 }
 
 domain::string_enum! {
@@ -400,7 +386,7 @@ pub async fn delete(
     if known.is_none() {
         return Ok(DeleteResult::NotFound);
     }
-    // In a statement of its own, so that a post that held the row's lock until now is visible to it.
+    // In a separate statement, so that a post that held the row's lock until now is visible to it.
     if is_in_use(&mut tx, owner, id).await? {
         return Ok(DeleteResult::InUse);
     }

@@ -27,7 +27,7 @@ pub struct Network {
     pub scopes: Vec<String>,
     /// Platform-specific configuration, a JSON object.
     pub extra_config: Value,
-    /// Whether accounts can be connected through the app.
+    /// True if accounts can be connected through the app.
     pub is_enabled: bool,
     /// When the app was registered.
     pub created_at: DateTime<Utc>,
@@ -48,7 +48,7 @@ pub struct Edit {
     pub scopes: Option<Vec<String>>,
     /// Platform-specific configuration, a JSON object; `None` keeps it.
     pub extra_config: Option<Value>,
-    /// Whether accounts can be connected through the app; `None` keeps it.
+    /// True if accounts can be connected through the app; `None` keeps it.
     pub is_enabled: Option<bool>,
 }
 
@@ -57,7 +57,7 @@ pub struct Edit {
 pub struct Saved {
     /// The app, as stored.
     pub network: Network,
-    /// Whether the owner had no app for the platform.
+    /// True if the owner had no app for the platform.
     pub is_new: bool,
 }
 

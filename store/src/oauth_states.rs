@@ -21,7 +21,7 @@ pub struct AuthorizationRequest {
     pub network: Option<NetworkId>,
     /// Redirect URI sent to the platform, byte for byte.
     pub callback: String,
-    /// Where the user is redirected after the callback; `None` for Fanfare's own pages.
+    /// URL to redirect the user to after the callback; `None` for Fanfare's own pages.
     pub redirect_uri: Option<String>,
     /// End tenant to assign to the account.
     pub tenant_id: Option<String>,
@@ -31,7 +31,7 @@ pub struct AuthorizationRequest {
     pub account: Option<AccountId>,
     /// The platform's own id of the account that must be authorized.
     pub network_unique_id: Option<String>,
-    /// Whether the platform must ask for a login even if the user has a session there.
+    /// True if the platform must ask for a login even if the user has a session there.
     pub is_forced: bool,
 }
 

@@ -23,15 +23,9 @@ pub async fn create(db: &PgPool, name: &str) -> sqlx::Result<OrgId> {
     Ok(id)
 }
 
-/// Returns the oldest organization with this name; names are not unique.
-pub async fn find_by_name(db: &PgPool, name: &str) -> sqlx::Result<Option<Organization>> {
-    sqlx::query_as!(
-        Organization,
-        "select id, name, created_at from organizations where name = $1 order by created_at, id limit 1",
-        name
-    )
-    .fetch_optional(db)
-    .await
+/// Returns the name of an organization's plan; `None` when the organization doesn't exist.
+pub async fn plan(db: &PgPool, id: OrgId) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select plan from organizations where id = $1", id.0).fetch_optional(db).await
 }
 
 /// Returns all organizations, oldest first.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 /// Maximum number of rows per query.
 const LIMIT: i64 = 50;
-/// How long final failures are shown.
+/// Period for which final failures are shown.
 const FAILURES_SHOWN_FOR: TimeDelta = TimeDelta::days(1);
 /// Delay after which a target counts as stuck.
 const LATE_AFTER: TimeDelta = TimeDelta::minutes(1);
@@ -63,7 +63,7 @@ pub struct FailingEndpoint {
     pub webhook: WebhookId,
     /// URL of the endpoint.
     pub url: String,
-    /// Whether events are delivered; false for a paused endpoint.
+    /// True if events are delivered; false for a paused endpoint.
     pub is_active: bool,
     /// Number of deliveries of the last day that failed for good.
     pub given_up: i64,

@@ -72,7 +72,7 @@ pub struct Pending {
     pub network: Option<NetworkId>,
     /// End tenant to assign to the accounts.
     pub tenant_id: Option<String>,
-    /// Where the user is redirected after the selection; `None` for Fanfare's own page.
+    /// URL to redirect the user to after the selection; `None` for Fanfare's own page.
     pub redirect_uri: Option<String>,
     /// Accounts to select from.
     pub offers: Vec<AccountProfile>,

@@ -35,7 +35,7 @@ pub struct Post {
     pub id: PostId,
     /// Post status.
     pub status: PostStatus,
-    /// Whether the post is a draft, which is not published until it is released.
+    /// True if the post is a draft, which is not published until it is released.
     pub is_draft: bool,
     /// Version; each edit raises it.
     pub version: i32,
@@ -130,7 +130,7 @@ pub struct Summary {
     /// Post status.
     #[sqlx(try_from = "Parsed<PostStatus>")]
     pub status: PostStatus,
-    /// Whether the post is a draft.
+    /// True if the post is a draft.
     pub is_draft: bool,
     /// When the post is due; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
@@ -143,7 +143,7 @@ pub struct Summary {
 /// A post to create, with at least one container, at least one account, and no account twice.
 #[derive(Clone, Debug)]
 pub struct NewPost {
-    /// Whether to create a draft, which is not published until it is released.
+    /// True to create a draft, which is not published until it is released.
     pub is_draft: bool,
     /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
@@ -540,7 +540,7 @@ async fn cancel_pending_targets(
     id: PostId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<usize> {
-    // In a statement of its own: an intent is written under this lock, and one that was written while
+    // In a separate statement: an intent is written under this lock, and one that was written while
     // waiting for it must be visible to the next statement.
     let open = sqlx::query_scalar!(
         "select id from targets
@@ -603,8 +603,7 @@ pub(crate) async fn finish(
         let data = event::post(id, owner.org, &accounts);
         let event =
             NewEvent { name: EventName::PostError, post: Some(id), target: None, account: None, data };
-        let subscribers = events::subscribers(tx, owner).await?;
-        events::append(tx, owner, now, &event, &subscribers).await?;
+        events::append(tx, owner, now, &event).await?;
     }
     Ok(status)
 }

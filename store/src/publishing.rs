@@ -33,7 +33,7 @@ use std::time::Duration;
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
 
-/// How early an attempt may come: Temporal's timers and the database's clock differ.
+/// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// A target and the version of its post.
@@ -62,7 +62,7 @@ pub enum BeginResult {
     Ended(TargetStatus),
 }
 
-/// Why nothing new may be published for a target.
+/// Reason why nothing new may be published for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barred {
     /// The account was disconnected.
@@ -105,11 +105,11 @@ pub struct Attempt {
     pub settings: Value,
     /// Account, with its grant.
     pub account: AccountGrant,
-    /// Why nothing new may be published; calls already begun are still looked up.
+    /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
     /// URL of the published main container.
     pub url: Option<String>,
-    /// Whether the account is active. One that is not may still have a valid grant.
+    /// True if the account is active. One that is not may still have a valid grant.
     pub is_account_active: bool,
     /// Containers, in order, each with its state.
     pub entries: Vec<Entry>,
@@ -139,7 +139,7 @@ pub struct Entry {
     pub commit_ended_at: Option<DateTime<Utc>>,
     /// Error code of the call with an unknown result.
     pub ambiguous_error_code: Option<ErrorCode>,
-    /// Whether the platform accepted the call and assigns the id later.
+    /// True if the platform accepted the call and assigns the id later.
     pub accepted: bool,
     /// The platform's own id, once the container is live.
     pub platform_id: Option<String>,
@@ -441,7 +441,7 @@ pub async fn accept(
 pub struct Captured {
     /// The stored id.
     pub platform_id: String,
-    /// Whether another target of the account has the same id.
+    /// True if another target of the account has the same id.
     pub is_shared: bool,
 }
 
@@ -659,20 +659,18 @@ pub struct TargetState {
     pub status: TargetStatus,
     /// Attempts begun.
     pub attempts: u32,
-    /// Attempts of these that the platform refused because of the token.
-    pub token_attempts: u32,
     /// Code of the last failure.
     pub error_code: Option<ErrorCode>,
     /// Message of the last failure.
     pub error_message: Option<String>,
-    /// Whether the result of a publishing call is unknown.
+    /// True if the result of a publishing call is unknown.
     pub in_doubt: bool,
 }
 
 /// Returns the state of a target.
 pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<TargetState>> {
     let row = sqlx::query!(
-        r#"select t.status as "status: Parsed<TargetStatus>", t.attempts, t.token_attempts,
+        r#"select t.status as "status: Parsed<TargetStatus>", t.attempts,
              t.error_code as "error_code: Parsed<ErrorCode>", t.error_message,
              exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
                      and p.platform_id is null) as "in_doubt!"
@@ -686,7 +684,6 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
     Ok(row.map(|row| TargetState {
         status: row.status.0,
         attempts: row.attempts.unsigned_abs(),
-        token_attempts: row.token_attempts.unsigned_abs(),
         error_code: row.error_code.map(|code| code.0),
         error_message: row.error_message,
         in_doubt: row.in_doubt,
@@ -741,7 +738,7 @@ pub async fn settle(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Settled> {
     let mut tx = db.begin().await?;
-    // In a statement of its own: one that locks and reads at once would, after waiting for a sibling
+    // In a separate statement: one that locks and reads at once would, after waiting for a sibling
     // that settles, see that sibling as it was before.
     sqlx::query!("select id from posts where id = $1 for no key update", key.post.0)
         .fetch_optional(&mut *tx)
@@ -776,7 +773,7 @@ pub async fn settle(
     let ended = match (found, end) {
         (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url }) => {
             let message = format!("Found live after it had ended: {}", url.as_ref().unwrap_or(id));
-            append(&mut *tx, key, "late", &message, now).await?;
+            note(&mut *tx, key, "late", &message, now).await?;
             tx.commit().await?;
             return Ok(Settled::Late(found));
         }
@@ -911,7 +908,7 @@ pub async fn settle(
             let target =
                 matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
             let event = NewEvent { name, post: Some(key.post), target, account: None, data };
-            events::append(&mut tx, key.owner, now, &event, &subscribers).await?;
+            events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
         }
     }
     tx.commit().await?;
@@ -972,16 +969,6 @@ pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> s
 
 /// Appends an entry to a target's timeline.
 pub async fn note(
-    db: &PgPool,
-    key: TargetKey,
-    kind: &str,
-    message: &str,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    append(db, key, kind, message, now).await
-}
-
-async fn append(
     db: impl PgExecutor<'_>,
     key: TargetKey,
     kind: &str,

@@ -10,7 +10,6 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, scope::Scope};
-use rand::distr::{Alphanumeric, SampleString};
 use sqlx::PgPool;
 
 /// Lifetime of a session; activity doesn't extend it.
@@ -20,8 +19,7 @@ const LENGTH: usize = 43;
 
 /// Starts a session and returns its token, which can't be read again. Deletes expired sessions.
 pub async fn begin(db: &PgPool, key: &Key, now: DateTime<Utc>) -> sqlx::Result<String> {
-    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
-    let token = Alphanumeric.sample_string(&mut rand::rng(), LENGTH);
+    let token = keys::random_text(LENGTH);
     sqlx::query!(
         "with ended as (delete from sessions where expires_at <= $5)
          insert into sessions (digest, org_id, mode, key_id, created_at, expires_at)

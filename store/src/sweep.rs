@@ -2,13 +2,13 @@
 //!
 //! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
 //! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. A row is swept
-//! again only after a while.
+//! does nothing if the workflow runs. A row is swept again only after an interval.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
     Mode, OrgId, Owner,
     outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message},
+    renewal,
 };
 use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
@@ -16,8 +16,6 @@ use uuid::Uuid;
 
 /// Factor on the interval of a row for a grant, whose workflow retries with growing pauses.
 const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
-/// Part of a grant's lifetime after which it should have been renewed.
-const RENEWAL_DUE_AT: f64 = 0.8;
 
 /// Timing of sweeps.
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +266,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) ->
         grace,
         interval * RENEWAL_INTERVAL_FACTOR,
         limit,
-        RENEWAL_DUE_AT
+        renewal::LATEST
     )
     .fetch_all(tx)
     .await?;

@@ -3,11 +3,9 @@
 //! A member belongs to the organization, not to one of its modes, so these queries have no mode. An
 //! invitation's token contains 256 random bits, so a plain SHA-256 digest of it is stored.
 
-use crate::decode::Parsed;
+use crate::{decode::Parsed, keys};
 use chrono::{DateTime, Utc};
 use domain::{MemberId, OrgId};
-use rand::distr::{Alphanumeric, SampleString};
-use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -77,8 +75,7 @@ pub async fn invite(
     role: Role,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<(Member, String)>> {
-    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
-    let token = Alphanumeric.sample_string(&mut rand::rng(), TOKEN_LENGTH);
+    let token = keys::random_text(TOKEN_LENGTH);
     let member = sqlx::query_as!(
         Member,
         r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
@@ -90,7 +87,7 @@ pub async fn invite(
         org.0,
         email,
         role.as_str(),
-        Sha256::digest(&token).to_vec(),
+        keys::digest(&token),
         now
     )
     .fetch_optional(db)
@@ -152,7 +149,7 @@ pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitat
         r#"select o.name as organization, m.email, m.role as "role: Parsed<Role>"
            from members m join organizations o on o.id = m.org_id
            where m.invitation_digest = $1 and m.status = 'invited'"#,
-        Sha256::digest(token).to_vec()
+        keys::digest(token)
     )
     .fetch_optional(db)
     .await
@@ -171,7 +168,7 @@ pub async fn accept(
            where invitation_digest = $1 and status = 'invited'
            returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
              invited_at, joined_at"#,
-        Sha256::digest(token).to_vec(),
+        keys::digest(token),
         name,
         now
     )

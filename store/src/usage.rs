@@ -56,7 +56,7 @@ pub struct Admission {
     pub levels: Vec<Level>,
     /// Requests counted this month.
     pub requests: u64,
-    /// Whether the monthly quota is used up and refuses this request.
+    /// True if the monthly quota is used up and refuses this request.
     pub is_over_quota: bool,
 }
 
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_ends_where_the_next_begins() {
+    fn a_month_ends_at_the_start_of_the_next() {
         for (now, start, end) in [
             ("2026-02-28T23:59:59Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"),
             ("2026-12-01T00:00:00Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"),

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_and_never_looks_the_same() {
+    fn a_sealed_value_opens_and_each_sealing_differs() {
         let opener = ring(7);
         let (one, other) = (opener.sealer().seal(b"token", b"row"), opener.sealer().seal(b"token", b"row"));
         assert_eq!(opener.open(&one, b"row").unwrap(), b"token");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_read_back_as_written_and_secrets_do_not_print() {
+    fn keys_are_parsed_back_and_secrets_are_not_printed() {
         let key = PrivateKey::generate();
         let opener: Opener = format!("3:{}", key.reveal()).parse().unwrap();
         let sealer: Sealer = opener.sealer().to_string().parse().unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn malformed_keys_are_rejected() {
         let key = PrivateKey::generate().reveal();
         assert_eq!("".parse::<Opener>().unwrap_err(), KeyError::Pair);
         assert_eq!(key.parse::<Opener>().unwrap_err(), KeyError::Pair);

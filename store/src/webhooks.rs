@@ -17,7 +17,7 @@ pub struct Webhook {
     pub events: Vec<String>,
     /// Label for the dashboard.
     pub description: Option<String>,
-    /// Whether events are delivered; false for a paused endpoint.
+    /// True if events are delivered; false for a paused endpoint.
     pub is_active: bool,
     /// When the endpoint was created.
     pub created_at: DateTime<Utc>,
@@ -51,7 +51,7 @@ pub async fn create(
 ) -> sqlx::Result<Option<Webhook>> {
     let now = now.trunc_subsecs(6);
     let mut tx = db.begin().await?;
-    // In a statement of its own, so that endpoints created while waiting for the lock are counted.
+    // In a separate statement, so that endpoints created while waiting for the lock are counted.
     sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
         .execute(&mut *tx)
         .await?;
@@ -154,7 +154,7 @@ pub struct Edit {
     pub events: Option<Vec<String>>,
     /// Label for the dashboard.
     pub description: Change<String>,
-    /// Whether events are delivered; `None` keeps it.
+    /// True if events are delivered; `None` keeps it.
     pub is_active: Option<bool>,
 }
 

@@ -1,6 +1,6 @@
-//! The barest Temporal program of a post's shape: what Temporal itself costs.
+//! A minimal Temporal program with the workflows of a post: the baseline for the cost of Temporal itself.
 
-#![expect(unreachable_pub, reason = "the macros want the workflow as public as what they make")]
+#![expect(unreachable_pub, reason = "the macros generate public items that contain the workflow")]
 
 use std::time::Duration;
 use temporalio_client::{Client, WorkflowGetResultOptions, WorkflowStartOptions};
@@ -15,7 +15,7 @@ use temporalio_sdk::{
     workflows,
 };
 
-/// The task queue of the bare program.
+/// The task queue of the minimal program.
 pub(crate) const QUEUE: &str = "bare";
 
 struct Nothing;
@@ -70,7 +70,7 @@ impl BarePost {
     }
 }
 
-/// A worker for it, tuned like ours; to be run on one thread.
+/// Returns a worker for the minimal program, tuned like ours. It must run on one thread.
 pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
     let runtime =
         Runtime::from_current_tokio(RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?)?;
@@ -96,7 +96,7 @@ pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
     Worker::new(&runtime, client.clone(), options).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-/// Runs one to its end.
+/// Runs one [`BarePost`] to completion.
 pub(crate) async fn once(client: &Client, id: &str, targets: u32) -> anyhow::Result<()> {
     let options = WorkflowStartOptions::new(QUEUE, id).build();
     let handle = client.start_workflow(BarePost::run, targets, options).await?;

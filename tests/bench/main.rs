@@ -1,13 +1,14 @@
-//! What a post costs, next to what it could cost at least.
+//! Benchmark of the cost of a post, compared with a minimal Temporal program.
 //!
-//! One run on one server: the real program against an instant sandbox, and the barest Temporal program
-//! of the same shape (a parent, one child per target, one empty activity each), in turns. Latency is
-//! from the post's creation to its last target being live, by the database's times, and for the bare
-//! program from start to result. Server CPU is that of Temporal's process. Bounded in count, on loopback.
+//! The real program against an instant sandbox alternates with a minimal Temporal program of the same shape (a
+//! parent, one child per target, one empty activity each) on one server. Latency is the time from the post's
+//! creation to the publication of its last target, by the database's times, and for the minimal program the
+//! time from start to result. Server CPU is that of Temporal's process. The number of posts is fixed, and all
+//! traffic is on loopback.
 //!
-//! `just bench` runs it. Its figures are for reading: no test depends on them.
+//! `just bench` runs it. No test depends on its figures.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops at the first error")]
 
 extern crate fanfare_tests as tests;
 
@@ -26,16 +27,16 @@ use temporalio_client::{
 use temporalio_common::UntypedWorkflow;
 use tests::{World, durable};
 
-/// The platforms of a post with three targets are two: X twice.
+/// Accounts of a post with three targets, on two platforms.
 const ACCOUNTS: [(&str, &str); 3] =
     [("x", "ada"), ("bluesky", "ada.bsky.social"), ("bluesky", "bob.bsky.social")];
 
-/// The program that is measured.
+/// The measured program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fanfare-under-test");
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// What one configuration came to.
+/// Measurements of one configuration.
 struct Figures {
     per_second: f64,
     p50: Duration,
@@ -77,14 +78,14 @@ async fn measure(client: &Client) -> anyhow::Result<()> {
     for (platform, account) in ACCOUNTS {
         world.connect(platform, account).await;
     }
-    // An instant sandbox: what is measured here is not how the platforms throttle.
+    // An instant sandbox, since the platforms' throttling is not what this measures.
     let unlimited = ["x.posts", "bluesky.requests", "bluesky.points_hour", "bluesky.points_day"];
     let limits: serde_json::Map<_, _> =
         unlimited.map(|name| (name.to_owned(), json!(u32::MAX))).into_iter().collect();
     let settings =
         world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "limits": limits }));
     settings.send().await?.error_for_status()?;
-    // Pools, caches and pollers fill once, before anything is counted.
+    // Warm up pools, caches and pollers before measuring.
     run(client, 4, 40, 1, &|n| ours(&world, client, n, 1)).await?;
     run(client, 4, 40, 1, &|n| theirs(client, n, 1)).await?;
     println!(
@@ -137,8 +138,8 @@ fn row(targets: usize, in_flight: usize, program: &str, figures: &Figures) {
     );
 }
 
-/// One post: how long from its creation to its last target being live, and the workflows it ran. Its end
-/// is waited for as the bare program's is.
+/// Publishes one post, and returns its latency and the ids of its workflows. Waits for the result in the same
+/// way as [`theirs`].
 async fn ours(
     world: &World,
     client: &Client,
@@ -164,7 +165,7 @@ async fn ours(
     Ok(((last - post.created_at).to_std()?, workflows))
 }
 
-/// One run of the bare program.
+/// Runs the minimal program once, and returns its latency and the ids of its workflows.
 async fn theirs(client: &Client, n: usize, targets: usize) -> anyhow::Result<(Duration, Vec<String>)> {
     let id = format!("bare-{n}");
     let started = Instant::now();
@@ -193,7 +194,7 @@ async fn run<F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
     let done: Vec<_> = done.into_iter().collect::<anyhow::Result<_>>()?;
     let mut latencies: Vec<_> = done.iter().map(|(latency, _)| *latency).collect();
     latencies.sort_unstable();
-    // The history of the last one stands for all: they are the same.
+    // All histories have the same events, so that counting the last one is enough.
     let mut events = 0;
     for workflow in &done[done.len() - 1].1 {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(workflow);
@@ -215,7 +216,7 @@ async fn run<F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
     })
 }
 
-/// CPU time of the processes that this one started, theirs included.
+/// CPU time by process name.
 #[derive(Default)]
 struct Cpu {
     temporal: Duration,
@@ -223,7 +224,7 @@ struct Cpu {
     postgres: Duration,
     /// This process: load, sandbox, and the bare program's worker.
     rest: Duration,
-    /// All cores', summed.
+    /// Idle time, summed over all cores.
     idle: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What an account's platform says of it, and what it accepts.
+//! Health checks, capabilities, option lists and disconnection of accounts.
 
 use crate::{
     api::{fail, key, request},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use store::disconnect;
 use tests::{Receiver, World, wait_until};
 
-/// Tells the sandbox to do something to an account's grant.
+/// Revokes or expires an account's grant at the sandbox.
 async fn end(world: &World, account: &str, what: &str) {
     let url = format!("{}/_accounts/{account}/{what}", world.sandbox_url);
     assert!(world.http.post(url).send().await.unwrap().status().is_success());
@@ -21,12 +21,12 @@ async fn health(world: &World, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_healthy_account_has_been_asked_about() {
+async fn the_health_of_an_account_is_checked_on_the_platform() {
     let world = world().start().await;
     for (platform, username) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
         let id = world.connect(platform, username).await;
         let before = world.get(&format!("/social-accounts/{id}")).await;
-        // An expired token is no illness.
+        // An expired token is refreshed, so that the account stays healthy.
         for _ in 0..2 {
             let found = health(&world, &id).await;
             assert_eq!(
@@ -43,7 +43,7 @@ async fn a_healthy_account_has_been_asked_about() {
 }
 
 #[tokio::test]
-async fn a_revoked_grant_shows_in_the_health_the_status_and_one_event() {
+async fn a_revoked_grant_changes_health_and_status_and_sends_one_event() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -60,17 +60,17 @@ async fn a_revoked_grant_shows_in_the_health_the_status_and_one_event() {
         assert!(found["detail"].is_string());
     }
     let told = receiver.events(&["account.reauth_required"]).await;
-    assert_eq!(told.len(), 1, "told once");
+    assert_eq!(told.len(), 1, "one event");
     assert_eq!(told[0].json()["data"]["accountId"], json!(id));
 
-    // Connected again, it is well again.
+    // Reconnecting makes the account healthy.
     assert_eq!(world.connect("x", "ada").await, id);
     let found = health(&world, &id).await;
     assert_eq!((&found["healthy"], &found["status"]), (&json!(true), &json!("active")));
 }
 
 #[tokio::test]
-async fn a_platforms_bad_moment_is_no_fault_of_the_account() {
+async fn a_temporary_platform_error_leaves_the_account_active() {
     let world = world().start().await;
     let id = world.connect("x", "ada").await;
     let limits = json!({ "limits": { "x.me": 0 } });
@@ -82,7 +82,7 @@ async fn a_platforms_bad_moment_is_no_fault_of_the_account() {
 }
 
 #[tokio::test]
-async fn capabilities_are_those_that_posts_are_held_against() {
+async fn capabilities_are_the_limits_that_posts_are_validated_against() {
     let world = world().start().await;
     for platform in platforms::all() {
         let id = world.connect(platform.id, "ada").await;
@@ -106,7 +106,7 @@ async fn capabilities_are_those_that_posts_are_held_against() {
 }
 
 #[tokio::test]
-async fn a_list_that_a_platform_has_not_is_not_found() {
+async fn an_option_list_that_a_platform_does_not_have_is_404() {
     let world = world().start().await;
     for platform in platforms::all() {
         let id = world.connect(platform.id, "ada").await;
@@ -123,7 +123,7 @@ async fn a_list_that_a_platform_has_not_is_not_found() {
         for kind in kinds {
             let path = format!("/social-accounts/{id}/options/{kind}");
             let (status, body) = world.call(Method::GET, &path, None).await;
-            // A list that belongs to something else needs to be told to what.
+            // A list that belongs to a parent requires the `parent` parameter.
             assert!(status == 200 || (status == 422 && body["code"] == "unprocessable"), "{path}: {body}");
             for query in
                 ["parent=", "parent=a&parent=b", "parent=%00", &format!("parent={}", "p".repeat(256))]
@@ -135,7 +135,7 @@ async fn a_list_that_a_platform_has_not_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_account_is_its_owners_to_ask_about() {
+async fn accounts_require_the_scope_and_the_owner() {
     let world = world().start().await;
     let id = world.connect("x", "ada").await;
     let unscoped = key(&world, world.owner, &[Scope::PostsRead]).await;
@@ -159,7 +159,7 @@ async fn an_account_is_its_owners_to_ask_about() {
 }
 
 #[tokio::test]
-async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_answer() {
+async fn without_temporal_the_api_responds_and_health_checks_return_503() {
     let mut world = world().running(&[]).start().await;
     let id = world.connect("x", "ada").await;
     world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:1");
@@ -170,7 +170,7 @@ async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_ans
     assert!(headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
 }
 
-/// Waits until the grant of an account that left is erased.
+/// Waits until the grant of a disconnected account is erased.
 async fn erased(world: &World, id: &str) {
     let parting = Disconnection {
         account: id.parse().unwrap(),
@@ -180,7 +180,7 @@ async fn erased(world: &World, id: &str) {
     };
     let is_gone = async || match disconnect::grant_to_revoke(&world.db, &parting).await.unwrap() {
         None => Ok(()),
-        Some(_) => Err("it is there"),
+        Some(_) => Err("the grant is still stored"),
     };
     wait_until("the grant to be erased", is_gone).await;
 }
@@ -190,7 +190,7 @@ fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
+async fn a_disconnected_account_is_revoked_erased_and_can_be_reconnected() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -235,7 +235,7 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
         );
     }
     let is_queued = |post: &Value| target(post, "bluesky")["status"] == "queued";
-    world.until(shared["id"].as_str().unwrap(), "the workflow of the other target", is_queued).await;
+    world.until(shared["id"].as_str().unwrap(), "the other target to be queued", is_queued).await;
     let told = receiver.events(&["account.disconnected", "post.error"]).await;
     assert_eq!(told.len(), 2, "{told:?}");
     for delivery in &told {
@@ -254,17 +254,17 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
     let revoked = |entry: &Value| entry.to_string().contains("oauth2/revoke");
     assert!(world.journal("x", "ada").await.iter().any(revoked), "{:#?}", world.journal("x", "ada").await);
 
-    // A draft that has nowhere to go is not let go.
+    // A draft whose only account is disconnected can not be released.
     let release = json!({ "is_draft": false });
     let draft_path = format!("/posts/{}", draft["id"].as_str().unwrap());
     fail(request(&world, Method::PATCH, &draft_path).json(&release), 422, "account_not_found").await;
-    assert_eq!(world.connect("x", "ada").await, ada, "it comes back under its id");
+    assert_eq!(world.connect("x", "ada").await, ada, "reconnecting keeps the id");
     let (status, released) = world.call(Method::PATCH, &draft_path, Some(&release)).await;
     assert_eq!(status, 200, "{released}");
     assert_eq!(world.ended(&released).await["status"], "published");
 }
 
-/// Removes an account while a worker that was publishing for it is dead.
+/// Disconnects an account after the worker that was publishing to it was killed.
 async fn removed_while_publishing(when: &str) -> (World, Value) {
     let mut world = world().running(&["api", "worker"]).start().await;
     let id = world.connect("x", "ada").await;
@@ -276,7 +276,7 @@ async fn removed_while_publishing(when: &str) -> (World, Value) {
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await;
     assert_eq!(status, 200);
     let open = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
-    assert_eq!(open["status"], "publishing", "what may be live is not called canceled: {open:#}");
+    assert_eq!(open["status"], "publishing", "a target that may be live is not canceled: {open:#}");
     hold.release().await;
     world.run("worker").await;
     let ended = world.ended(&post).await;
@@ -285,7 +285,7 @@ async fn removed_while_publishing(when: &str) -> (World, Value) {
 }
 
 #[tokio::test]
-async fn what_went_live_while_its_account_was_removed_is_found() {
+async fn a_post_published_while_its_account_is_disconnected_is_located() {
     let (world, ended) = removed_while_publishing("after").await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     assert!(ended["targets"][0]["platform_post_url"].is_string());
@@ -293,7 +293,7 @@ async fn what_went_live_while_its_account_was_removed_is_found() {
 }
 
 #[tokio::test]
-async fn what_did_not_go_live_before_its_account_was_removed_never_does() {
+async fn a_post_not_sent_before_its_account_is_disconnected_is_never_published() {
     let (world, ended) = removed_while_publishing("before").await;
     assert_eq!(
         (&ended["status"], &ended["targets"][0]["status"]),

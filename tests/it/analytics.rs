@@ -1,4 +1,5 @@
-//! Engagement is asked for when somebody asks, and one silent platform hides nothing of the others.
+//! Analytics: metrics are read from the platforms on request and on a schedule, and a platform that fails
+//! does not hide the metrics of the others.
 
 use crate::{
     api::{fail, key, request},
@@ -19,7 +20,7 @@ use workflows::{CollectMetrics, collect_metrics};
 const FIGURES: [&str; 8] =
     ["impressions", "reach", "likes", "comments", "shares", "saves", "clicks", "video_views"];
 
-/// A post that is live on both accounts.
+/// Creates a post and waits until it is published on both accounts.
 async fn published(world: &World, content: &str) -> Value {
     let post = world.post(json!({ "content": content, "accounts": ["ada", "ada.bsky.social"] })).await;
     let ended = world.ended(&post).await;
@@ -35,7 +36,7 @@ async fn connect_to(world: WorldBuilder) -> World {
     let world = world.start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
-    // A post that a platform's reads do not show yet has no figures either.
+    // A post that the platform's read API does not show yet has no metrics either.
     let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
     assert!(settings.send().await.unwrap().status().is_success());
     world
@@ -53,14 +54,14 @@ fn of<'a>(analytics: &'a Value, platform: &str) -> Option<&'a Value> {
     analytics["metrics_by_account"].as_array().unwrap().iter().find(|entry| entry["platform"] == platform)
 }
 
-/// Tells the sandbox to end an account's tokens, or its whole grant.
+/// Expires an account's tokens or revokes its grant at the sandbox.
 async fn end(world: &World, what: &str) {
     let url = format!("{}/_accounts/x/ada/{what}", world.sandbox_url);
     assert!(world.http.post(url).send().await.unwrap().status().is_success());
 }
 
 #[tokio::test]
-async fn each_published_target_shows_its_figures_and_all_their_totals() {
+async fn each_published_target_has_metrics_and_the_post_has_totals() {
     let world = connected().await;
     let post = published(&world, "Look at me").await;
     let before = tests::now();
@@ -80,7 +81,7 @@ async fn each_published_target_shows_its_figures_and_all_their_totals() {
         assert_eq!(shown["aggregated_metrics"][format!("total_{figure}")], sum, "{figure}");
     }
 
-    // What is shown is what the platforms say now, not what they said first.
+    // A later request reads the metrics again.
     tick(&world).await;
     let later = analytics(&world, &post).await;
     for platform in ["x", "bluesky"] {
@@ -89,7 +90,7 @@ async fn each_published_target_shows_its_figures_and_all_their_totals() {
     }
 }
 
-/// Lets the clock of captures move on by at least what is shown of it.
+/// Waits until the clock has advanced by a millisecond, the resolution of `captured_at`.
 async fn tick(world: &World) {
     let began = tests::now().timestamp_millis();
     while tests::now().timestamp_millis() <= began {
@@ -98,7 +99,7 @@ async fn tick(world: &World) {
 }
 
 #[tokio::test]
-async fn an_account_that_fails_is_skipped_and_shows_what_was_known_of_it() {
+async fn a_failing_account_is_skipped_and_its_last_metrics_are_returned() {
     let world = connected().await;
     let (known, unknown) = (published(&world, "Asked before").await, published(&world, "Never asked").await);
     let first = analytics(&world, &known).await;
@@ -109,7 +110,7 @@ async fn an_account_that_fails_is_skipped_and_shows_what_was_known_of_it() {
 
     tick(&world).await;
     let shown = analytics(&world, &known).await;
-    assert_eq!(of(&shown, "x"), of(&first, "x"), "the last that was heard of it, with its time");
+    assert_eq!(of(&shown, "x"), of(&first, "x"), "the last stored metrics, with the time of their capture");
     let at = |shown: &Value| of(shown, "bluesky").unwrap()["captured_at"].as_str().unwrap().to_owned();
     assert!(at(&shown) > at(&first));
 
@@ -118,7 +119,7 @@ async fn an_account_that_fails_is_skipped_and_shows_what_was_known_of_it() {
 }
 
 #[tokio::test]
-async fn an_expired_token_is_refreshed_on_the_way() {
+async fn reading_analytics_refreshes_an_expired_token() {
     let world = connected().await;
     let post = published(&world, "Expired meanwhile").await;
     end(&world, "tokens/expire").await;
@@ -127,7 +128,7 @@ async fn an_expired_token_is_refreshed_on_the_way() {
 }
 
 #[tokio::test]
-async fn what_is_not_published_has_no_analytics() {
+async fn an_unpublished_post_has_no_analytics() {
     let world = connected().await;
     let later = tests::now() + chrono::TimeDelta::days(1);
     for body in [
@@ -159,7 +160,7 @@ async fn what_is_not_published_has_no_analytics() {
 }
 
 #[tokio::test]
-async fn analytics_are_for_those_who_may_see_them() {
+async fn analytics_require_the_scope_and_the_owner() {
     let world = connected().await;
     let post = published(&world, "Mine").await;
     let url = format!("{}{}", world.base, path(&post));
@@ -172,7 +173,7 @@ async fn analytics_are_for_those_who_may_see_them() {
 }
 
 #[tokio::test]
-async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_back() {
+async fn without_workers_stored_metrics_are_returned_or_else_503() {
     let mut world = connect_to(world().own()).await;
     let (known, unknown) = (published(&world, "Asked before").await, published(&world, "Never asked").await);
     let first = analytics(&world, &known).await;
@@ -186,7 +187,7 @@ async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_b
     assert!(refused.0["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
 }
 
-/// Waits until a schedule is as it should be.
+/// Waits until `right` holds for a schedule.
 pub(crate) async fn scheduled(
     handle: &ScheduleHandle<Client>,
     mut right: impl FnMut(Result<&ScheduleDescription, Code>) -> bool,
@@ -199,7 +200,7 @@ pub(crate) async fn scheduled(
         });
         if right(found) { Ok(()) } else { Err(format!("{found:?}")) }
     };
-    wait_until("a schedule", look).await;
+    wait_until("the schedule", look).await;
 }
 
 pub(crate) fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
@@ -207,9 +208,9 @@ pub(crate) fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
     Some(schedule.spec.as_ref()?.interval.first()?.interval?.seconds)
 }
 
-/// Has a schedule start its workflow now, and gives the workflow's id.
+/// Triggers a schedule and returns the id of the workflow that it starts.
 pub(crate) async fn triggered(handle: &ScheduleHandle<Client>) -> String {
-    // Of runs that begin in the same second only the runs' own ids differ.
+    // Workflows that a schedule starts in the same second differ only in their run ids.
     let runs = |found: &ScheduleDescription| -> Vec<(String, String)> {
         found.recent_actions().into_iter().map(|run| (run.run_id, run.workflow_id)).collect()
     };
@@ -225,7 +226,7 @@ pub(crate) async fn triggered(handle: &ScheduleHandle<Client>) -> String {
     after.remove(0).1
 }
 
-/// Runs a round of collecting now, and gives what it came to.
+/// Triggers a collection of metrics and returns the result of its workflow.
 async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
     let id = triggered(handle).await;
     replay(temporal, "collect_metrics", &id).await;
@@ -234,8 +235,8 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
 }
 
 #[tokio::test]
-async fn figures_are_collected_without_being_asked_for() {
-    // An hour is a moment here.
+async fn metrics_are_collected_on_a_schedule() {
+    // At this pace the waits of an hour take milliseconds.
     let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
     let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
     assert!(settings.send().await.unwrap().status().is_success());
@@ -248,7 +249,7 @@ async fn figures_are_collected_without_being_asked_for() {
     let (first, second) = (published(&world, "First").await, published(&world, "Second").await);
     let counts = |read: u32, failed: u32, left: u32| json!({ "read": read, "failed": failed, "left": left });
     assert_eq!(collect(&temporal, &handle).await, counts(4, 0, 0));
-    // What nobody answers for is skipped and keeps nobody else; once is enough.
+    // A failing account is tried once, skipped, and does not stop the collection for the others.
     end(&world, "revoke").await;
     assert_eq!(collect(&temporal, &handle).await, counts(2, 1, 1));
     assert_eq!(world.get("/social-accounts?platform=x").await["data"][0]["status"], "reauth_required");
@@ -260,19 +261,19 @@ async fn figures_are_collected_without_being_asked_for() {
         let shown = world.get(&format!("{}?history=true", path(post))).await;
         let history = shown["history"].as_array().unwrap();
         let of = |platform: &str| history.iter().filter(|entry| entry["platform"] == platform).count();
-        // Those that were collected, and two that were asked for just now.
+        // The collected ones, and one from each of the two requests.
         assert_eq!((of("x"), of("bluesky")), (1, 5), "{shown:#}");
         let times: Vec<_> = history.iter().map(|entry| entry["captured_at"].as_str().unwrap()).collect();
         assert!(times.is_sorted(), "{times:?}");
         for latest in shown["metrics_by_account"].as_array().unwrap() {
-            assert!(history.contains(latest), "{latest} is the last of {history:#?}");
+            assert!(history.contains(latest), "{latest} is missing from {history:#?}");
         }
     }
     let wrong = format!("{}?history=often", path(&first));
     let (_, problem) = fail(request(&world, Method::GET, &wrong), 400, "invalid_request").await;
     assert_eq!(problem["errors"][0]["path"], json!(["history"]));
 
-    // Whoever starts next with another mind sets it anew, and a zero ends it.
+    // A process that starts with another interval updates the schedule; with zero it deletes it.
     world.set("FANFARE_COLLECT_EVERY", "3600");
     world.run("worker").await;
     scheduled(&handle, |found| every(found) == Some(3600)).await;

@@ -1,4 +1,4 @@
-//! What every call promises, whatever it is about: who may make it, how it fails, what is told.
+//! Behavior common to all endpoints: authentication, scopes, problem documents, idempotency and pagination.
 
 use crate::world;
 use chrono::Utc;
@@ -15,7 +15,7 @@ use store::{
 };
 use tests::World;
 
-/// A key of the world's organization, or of another one.
+/// Creates a key for an owner and returns its text.
 pub(crate) async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
     let new = NewKey { owner, name: "another".to_owned(), scopes: scopes.to_vec(), expires_at: None };
     keys::create(&world.db, new, Utc::now()).await.unwrap().1
@@ -25,12 +25,12 @@ pub(crate) fn request(world: &World, method: Method, path: &str) -> RequestBuild
     world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key)
 }
 
-/// Sends a request that must fail, and gives its problem document, which must be one in every respect.
+/// Sends a request that must fail, checks the problem document, and returns the headers and the document.
 pub(crate) async fn fail(request: RequestBuilder, status: u16, code: &str) -> (header::HeaderMap, Value) {
     let response = request.send().await.unwrap();
     let (found, headers) = (response.status().as_u16(), response.headers().clone());
     let text = response.text().await.unwrap();
-    let problem: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{found} is no JSON: {text}"));
+    let problem: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{found}: not JSON: {text}"));
     assert_eq!((found, &problem["code"]), (status, &json!(code)), "{problem}");
     assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
     assert_eq!((&problem["type"], &problem["status"]), (&json!("about:blank"), &json!(status)));
@@ -94,7 +94,7 @@ async fn every_failure_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_body_is_told_at_once() {
+async fn all_errors_of_a_body_are_returned_together() {
     let world = world().start().await;
     for (path, body, expected) in [
         (
@@ -172,7 +172,7 @@ async fn every_fault_of_a_body_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_only_the_database_can_tell_is_422() {
+async fn errors_that_depend_on_stored_data_are_422() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let bob = world.connect("bluesky", "bob").await;
@@ -195,11 +195,11 @@ async fn what_only_the_database_can_tell_is_422() {
             assert_eq!(platforms, HashSet::from([&json!("x"), &json!("bluesky")]), "{problem}");
         }
     }
-    assert_eq!(world.get("/posts").await["data"], json!([]), "a refused post leaves nothing");
+    assert_eq!(world.get("/posts").await["data"], json!([]), "a rejected post is not stored");
 }
 
 #[tokio::test]
-async fn a_key_does_what_its_scopes_say_and_nothing_without_them() {
+async fn a_key_allows_only_its_scopes() {
     let world = world().start().await;
     let bare = world.http.get(format!("{}/posts", world.base));
     let (headers, _) = fail(bare.try_clone().unwrap(), 401, "unauthorized").await;
@@ -219,7 +219,7 @@ async fn a_key_does_what_its_scopes_say_and_nothing_without_them() {
         (Method::GET, "/webhooks", "webhooks:read"),
         (Method::POST, "/webhooks", "webhooks:write"),
     ] {
-        // The scope is asked before the body is looked at.
+        // The scope is checked before the body is parsed.
         let (_, problem) = fail(call(method, path).body("{"), 403, "insufficient_scope").await;
         assert!(problem["detail"].as_str().unwrap().contains(scope), "{problem}");
     }
@@ -256,7 +256,7 @@ async fn another_owner_sees_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_of_idempotency_is_of_one_organization_and_mode() {
+async fn an_idempotency_key_belongs_to_one_organization_and_mode() {
     let mut world = world().start().await;
     let elsewhere = organizations::create(&world.db, "Elsewhere").await.unwrap();
     let body = json!({ "content": "Once", "accounts": ["ada"], "is_draft": true, "external_ref": "order-7" });
@@ -272,11 +272,11 @@ async fn a_key_of_idempotency_is_of_one_organization_and_mode() {
             ids.insert(post["id"].to_string());
         }
     }
-    assert_eq!(ids.len(), 3, "each has its own post");
+    assert_eq!(ids.len(), 3, "one post per organization and mode");
 }
 
 #[tokio::test]
-async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() {
+async fn an_idempotency_key_creates_one_post_from_header_or_body() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let body = json!({ "content": "Once", "accounts": ["ada"], "is_draft": true });
@@ -299,7 +299,7 @@ async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() 
     }
     assert_eq!(ids.len(), 1);
 
-    // Whatever else the body says, and also when the key stands in it.
+    // The rest of the body is ignored, and the key may be in the body instead of the header.
     let (status, again) = world
         .call(
             Method::POST,
@@ -308,7 +308,7 @@ async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() 
         )
         .await;
     assert_eq!((status, ids.contains(&again["id"].to_string())), (StatusCode::OK, true));
-    // Deleted, it is still the post that was created with the key, as it is now.
+    // The key of a deleted post returns that post, in its current state.
     let path = format!("/posts/{}", again["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     let replay = send().await.unwrap();
@@ -324,7 +324,7 @@ async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() 
 }
 
 #[tokio::test]
-async fn a_list_is_walked_to_its_end_and_its_cursor_is_good_for_nothing_else() {
+async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let page = store::page::Request { after: None, limit: 1 };
@@ -335,7 +335,7 @@ async fn a_list_is_walked_to_its_end_and_its_cursor_is_good_for_nothing_else() {
         .remove(0);
     let now = Utc::now();
     for _ in 0..5 {
-        // All at the same moment: then the id decides.
+        // All have the same creation time, so that the id decides the order.
         let new = NewPost {
             is_draft: true,
             scheduled_at: None,
@@ -387,7 +387,7 @@ async fn a_signing_secret_is_shown_once() {
 }
 
 #[tokio::test]
-async fn the_document_and_its_page_are_served_to_anyone() {
+async fn the_openapi_document_and_the_docs_page_need_no_key() {
     let world = world().start().await;
     let document: Value =
         world.http.get(format!("{}/openapi.json", world.base)).send().await.unwrap().json().await.unwrap();

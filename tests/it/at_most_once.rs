@@ -1,6 +1,6 @@
-//! Exactly one post on the platform, whatever breaks, and every post ends.
+//! A post is published exactly once despite lost responses and killed workers, and reaches a final status.
 //!
-//! The sandbox's journal is the witness: `accepted` counts the posts that came into being.
+//! `accepted` counts the posts in the sandbox's journal, so that a duplicate shows although the API hides it.
 
 use crate::world;
 use serde_json::{Value, json};
@@ -42,27 +42,27 @@ async fn an_error_after_accepting_publishes_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_can_not_be_read_publishes_once() {
+async fn an_unreadable_response_publishes_once() {
     let world = connected().await;
     publishes_once(&world, "Done, said what? #sandbox-garbage", 1).await;
 }
 
-/// The first one's call never arrives; the second one goes live before the first is looked for.
+/// The publishing call of the first post is dropped; the second is published before the first is located.
 #[tokio::test]
-async fn two_posts_of_the_same_words_are_both_published() {
+async fn two_posts_with_the_same_text_are_both_published() {
     let world = world().pace(0.1).platforms(&["google_business"]).start().await;
     let account = world.connect("google_business", "ada").await;
     let body = json!({ "content": "The same words #sandbox-dropx1", "accounts": [account] });
     let first = world.post(body.clone()).await;
     let id = first["id"].as_str().unwrap();
     let first_failed = |post: &Value| post["targets"][0]["error_code"] == "network_error";
-    world.until(id, "its first failure", first_failed).await;
+    world.until(id, "the first failed attempt", first_failed).await;
     let second = world.ended(&world.post(body).await).await;
     assert_eq!(second["status"], "published", "{second:#}");
     let first = world.ended(&first).await;
     assert_eq!(first["status"], "published", "{first:#}");
     let ids = [&first, &second].map(|post| post["targets"][0]["platform_post_id"].clone());
-    assert_ne!(ids[0], ids[1], "both rows name one post");
+    assert_ne!(ids[0], ids[1], "both posts have the same platform post id");
     assert_eq!(world.accepted("google_business", "ada").await, 2);
 }
 
@@ -83,7 +83,7 @@ async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
     }
 }
 
-/// Holds one call of an account at the sandbox, kills the worker there, and starts another.
+/// Holds one call of an account at the sandbox, kills the worker during it, and starts another worker.
 async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
     let mut world = world().running(&["api", "worker"]).platforms(&[platform]).start().await;
     world.connect(platform, account).await;
@@ -136,7 +136,7 @@ async fn a_worker_killed_within_the_comment_of_bluesky_publishes_once() {
 }
 
 #[tokio::test]
-async fn posts_created_while_no_worker_runs_are_published_by_the_next() {
+async fn posts_created_while_no_worker_runs_are_published_by_the_next_worker() {
     let mut world = connect_to(world().running(&["api"])).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -144,5 +144,5 @@ async fn posts_created_while_no_worker_runs_are_published_by_the_next() {
     world.run("worker").await;
     assert_eq!(world.ended(&post).await["status"], "published");
     receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
-    assert!(world.stop("worker").await && world.stop("api").await, "both end well when asked to");
+    assert!(world.stop("worker").await && world.stop("api").await, "both exit with success");
 }

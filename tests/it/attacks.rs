@@ -1,8 +1,7 @@
-//! What an attacker sends: every field and parameter of every operation, wrong in every way.
+//! Invalid input for every field and parameter of every operation, and isolation between owners.
 //!
-//! The document is the list of what can be sent, so that an operation is attacked by being in it. What is
-//! surely wrong is a 400 that names the field; nothing is ever a fault of ours, and every refusal is a
-//! problem document.
+//! The operations are read from the OpenAPI document, so that a new operation is covered without a change
+//! here. An invalid field is a 400 that names it, no request is a 5xx, and every error is a problem document.
 
 use crate::{api, connect::joined, world};
 use ::store::{keys, keys::NewKey, organizations};
@@ -12,7 +11,7 @@ use sandbox::{self, Access, Address, Options, Sandbox};
 use serde_json::{Map, Value, json};
 use tests::World;
 
-/// The operations of the service: method, path, and what the document says.
+/// Returns the OpenAPI document and its operations: method, path and operation object.
 async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {
     let url = format!("{}/openapi.json", world.base);
     let document: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -27,7 +26,7 @@ async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {
     (document, operations)
 }
 
-/// Follows references, and of choices takes the first.
+/// Resolves references, and the first alternative of `allOf` and `anyOf`.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     if let Some(name) = schema["$ref"].as_str() {
         return resolve(document, document.pointer(&name[1..]).unwrap());
@@ -38,7 +37,7 @@ fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Sends it, and holds the answer to what every answer has to be.
+/// Sends a request and checks that the response is no 5xx, and a problem document if it is an error.
 async fn send(world: &World, key: &str, method: &Method, path: &str, body: Option<&[u8]>) -> (u16, Value) {
     let mut request = world.http.request(method.clone(), format!("{}{path}", world.base)).bearer_auth(key);
     if let Some(body) = body {
@@ -67,14 +66,14 @@ fn answer_has_failures(batch: &Value) -> bool {
     batch["errors"].as_array().is_some_and(|errors| !errors.is_empty())
 }
 
-/// An address of the operation with something in place of its parameters.
+/// Returns the path with every parameter replaced by `with`.
 fn filled(path: &str, with: &str) -> String {
     let fill = |segment: &str| if segment.starts_with('{') { with.to_owned() } else { segment.to_owned() };
     path.split('/').map(fill).collect::<Vec<_>>().join("/")
 }
 
 #[tokio::test]
-async fn every_field_that_is_wrong_is_named() {
+async fn every_invalid_field_is_named() {
     let world = world().start().await;
     world.connect("x", "fanfare").await;
     world.connect("bluesky", "fanfare.bsky.social").await;
@@ -122,7 +121,7 @@ async fn every_field_that_is_wrong_is_named() {
                 body.insert(name.clone(), value);
                 let text = serde_json::to_vec(&body).unwrap();
                 let (status, problem) = send(&world, &world.key, method, &path, Some(&text)).await;
-                // A resource that is not there may be told of first; items of a batch fail by themselves.
+                // A missing resource may be reported first, and items of a batch fail individually.
                 if status == 404 || status == 207 && answer_has_failures(&problem) {
                     continue;
                 }
@@ -148,7 +147,7 @@ async fn every_field_that_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn every_operation_asks_for_a_key_but_for_logins() {
+async fn every_operation_except_pending_logins_requires_a_key() {
     let world = world().start().await;
     let (_, operations) = operations(&world).await;
     let mut asked = 0;
@@ -157,16 +156,16 @@ async fn every_operation_asks_for_a_key_but_for_logins() {
         let answer = world.http.request(method.clone(), url).send().await.unwrap();
         let (status, is_login) = (answer.status(), path.starts_with("/social-accounts/pending/"));
         let problem: Value = answer.json().await.unwrap();
-        // The token of a login stands in its address, and this one is of none.
+        // A pending login is authorized by the token in its path, and this token is unknown.
         let expected = if is_login { (404, "not_found") } else { (401, "unauthorized") };
         assert_eq!((status.as_u16(), problem["code"].as_str().unwrap()), expected, "{method} {path}");
         asked += usize::from(!is_login);
     }
-    assert!(asked > 40, "only {asked} operations asked for a key");
+    assert!(asked > 40, "only {asked} operations required a key");
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_object_of_its_kind_is_refused() {
+async fn a_malformed_body_is_rejected() {
     let world = world().start().await;
     let (_, operations) = operations(&world).await;
     let bomb = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -199,7 +198,7 @@ async fn a_body_that_is_no_object_of_its_kind_is_refused() {
 }
 
 #[tokio::test]
-async fn parameters_lead_nowhere_they_should_not() {
+async fn invalid_parameters_are_rejected() {
     let world = world().start().await;
     let (_, operations) = operations(&world).await;
     let long = "a".repeat(4000);
@@ -223,7 +222,7 @@ async fn parameters_lead_nowhere_they_should_not() {
             ] {
                 let body = operation.get("requestBody").map(|_| &b"{}"[..]);
                 let (status, answer) = send(&world, &world.key, method, &filled(path, id), body).await;
-                // Clients read two dots as the way up, to a path that may take other methods.
+                // Clients normalize `..` to the parent path, which may have other methods.
                 let is_elsewhere = id == "%2e%2e" && status == 405;
                 assert!(
                     is_elsewhere || matches!(status, 400 | 404),
@@ -248,7 +247,7 @@ async fn parameters_lead_nowhere_they_should_not() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_is_not_there() {
+async fn resources_of_other_owners_are_404() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let create = async |path: &str, body: Value| {
@@ -277,7 +276,7 @@ async fn what_belongs_to_others_is_not_there() {
         for (method, path, operation) in &operations {
             let resource = path.split('/').nth(1).unwrap();
             let Some(id) = theirs.get(resource).and_then(Value::as_str) else { continue };
-            // A team is its organization's in both modes.
+            // A team belongs to both modes of its organization.
             let is_shared = resource == "team" && owner.org == world.owner.org;
             if !path.contains("{id}") || is_shared {
                 continue;
@@ -295,7 +294,7 @@ async fn what_belongs_to_others_is_not_there() {
 }
 
 #[tokio::test]
-async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
+async fn organizations_share_no_accounts_in_a_public_sandbox() {
     let token = "a token of sixteen or more";
     let access = Access { token: Some(token.to_owned()), ..Access::default() };
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -316,7 +315,7 @@ async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
     let journal = world.http.get(format!("{place}/_journal")).send().await.unwrap();
     assert_eq!(journal.status(), 401);
 
-    // The same name connected in another organization is another account.
+    // The same username connected in another organization is another account.
     let mut owners = vec![world.owner];
     let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
     world.owner = Owner { org: stranger, ..world.owner };
@@ -326,7 +325,7 @@ async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
     let path = format!("/social-accounts/{theirs}/imports");
     let (_, import) = world.call(Method::POST, &path, Some(&json!({}))).await;
     let one = format!("{path}/{}", import["id"].as_str().unwrap());
-    let import = world.until_at(&one, "the end of an import", |import| import["status"] == "completed").await;
+    let import = world.until_at(&one, "a completed import", |import| import["status"] == "completed").await;
     assert_eq!((&import["imported_count"], &import["skipped_count"]), (&json!(0), &json!(0)), "{import}");
     let post = world.post(json!({ "content": "Only theirs", "accounts": [theirs] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
@@ -341,7 +340,7 @@ async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
 }
 
 #[tokio::test]
-async fn a_proxy_from_the_environment_sees_nothing() {
+async fn proxy_environment_variables_are_ignored() {
     let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
     let names = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -351,5 +350,5 @@ async fn a_proxy_from_the_environment_sees_nothing() {
     let post = world.post(json!({ "content": "Directly", "accounts": ["ada"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     proxy.set_nonblocking(true).unwrap();
-    assert!(proxy.accept().is_err(), "nobody came");
+    assert!(proxy.accept().is_err(), "the proxy received a connection");
 }

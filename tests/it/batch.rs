@@ -1,4 +1,4 @@
-//! Several posts in one call: each ends as it would have alone.
+//! Batches: each item has the same outcome as in a request of its own.
 
 use crate::world;
 use reqwest::{Method, StatusCode};
@@ -45,13 +45,13 @@ async fn each_item_has_its_own_outcome() {
         ]),
         "{body:#}"
     );
-    // All that is wrong with an item is told, by its own paths.
+    // All errors of an item are returned, with paths relative to the item.
     assert_eq!(errors[0]["errors"].as_array().unwrap().len(), 2, "{body:#}");
     assert_eq!(errors[1]["errors"][0]["path"], json!(["accounts", 0]));
     let now = world.ended(&data[2]["post"]).await;
     assert_eq!(now["status"], "published", "{now:#}");
 
-    // The header was no key: the same call once more creates the draft once more.
+    // The header is ignored: repeating the call creates the draft again.
     let request = world.http.post(format!("{}/posts/batch", world.base)).bearer_auth(&world.key);
     let again = request.header("Idempotency-Key", "ignored").json(&json!({ "posts": [draft("One")] }));
     let again: Value = again.send().await.unwrap().json().await.unwrap();
@@ -60,7 +60,7 @@ async fn each_item_has_its_own_outcome() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_none_is_refused_as_a_whole() {
+async fn a_malformed_batch_is_rejected_as_a_whole() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let draft = json!({ "content": "One", "accounts": ["ada"], "is_draft": true });

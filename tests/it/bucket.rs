@@ -1,6 +1,6 @@
-//! Media in a bucket: the API signs addresses, and bytes go past it.
+//! Media in a bucket: the API signs URLs, and clients upload and download without it.
 //!
-//! The bucket here speaks as much of S3 as is used of it, over HTTP, and lets nobody in who signs nothing.
+//! The bucket here implements the part of S3 that is used, over HTTP, and rejects unsigned requests.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html>
 
 use crate::{media::until, world};
@@ -29,13 +29,13 @@ struct Bucket(Arc<Mutex<Contents>>);
 #[derive(Default)]
 struct Contents {
     objects: BTreeMap<String, Bytes>,
-    /// Of uploads that are under way, by id and number.
+    /// Parts of unfinished uploads, by upload id and part number.
     parts: BTreeMap<(String, u32), Bytes>,
     uploads: usize,
 }
 
 impl Bucket {
-    /// Serves it, and gives its address.
+    /// Serves the bucket and returns its URL.
     async fn serve(&self) -> String {
         format!("http://{}", tests::serve(self.clone()).await)
     }
@@ -121,7 +121,7 @@ fn xml(text: &str) -> Response {
     Response::builder().content_type("application/xml").body(text.to_owned())
 }
 
-/// An object, or a range of it.
+/// Returns an object, or a range of it.
 fn object(request: &Request, query: &BTreeMap<String, String>, bytes: &Bytes) -> Response {
     let range = request.header(header::RANGE).and_then(|range| {
         let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -154,7 +154,7 @@ impl Endpoint for Bucket {
     }
 }
 
-/// A world whose media lie in a bucket.
+/// Starts a world that stores media in a bucket, and returns it with the bucket's URL.
 async fn world_of(bucket: &Bucket) -> (World, String) {
     let address = bucket.serve().await;
     let world = world()
@@ -187,7 +187,7 @@ async fn confirmed(world: &World, told: &Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn bytes_go_past_the_api_where_there_is_a_bucket() {
+async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     let bucket = Bucket::default();
     let (world, _) = world_of(&bucket).await;
     let bytes = jpeg(640, 640);
@@ -204,7 +204,7 @@ async fn bytes_go_past_the_api_where_there_is_a_bucket() {
         "{medium}"
     );
 
-    // Who still holds the address reaches what was confirmed no more.
+    // An upload after the confirmation does not change the confirmed file.
     let sent = world.http.put(upload).body(png(9, 9)).send().await.unwrap();
     assert_eq!(sent.status(), 200);
     let answer = world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap();
@@ -213,17 +213,17 @@ async fn bytes_go_past_the_api_where_there_is_a_bucket() {
         (200, &"image/jpeg".parse().unwrap())
     );
     assert_eq!(answer.bytes().await.unwrap(), bytes);
-    // Our own doors are shut.
+    // The API's own upload URL is disabled.
     let shut = format!("{}/media/{}/content?pass=A", world.base, told["id"].as_str().unwrap());
     assert_eq!(world.http.put(shut).body("x").send().await.unwrap().status(), 404);
 
-    // A bucket takes whatever comes; confirming does not.
+    // The bucket accepts any file; the confirmation checks its type and size.
     for (bytes, expected) in [(vec![7; 100], 422), ([png(9, 9), vec![0; 1_000_000]].concat(), 413)] {
         let told = announced(&world, "a.png", bytes).await;
         assert_eq!(confirmed(&world, &told).await.0, expected);
     }
 
-    // One platform is sent the bytes, and one fetches them itself.
+    // X is sent the bytes; Instagram fetches them from a URL.
     let film = announced(&world, "a.mp4", film(8_000, 3 << 20)).await;
     let (status, film) = confirmed(&world, &film).await;
     assert_eq!((status, &film["status"]), (200, &json!("ready")), "{film}");
@@ -240,14 +240,14 @@ async fn bytes_go_past_the_api_where_there_is_a_bucket() {
         assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
     }
     let emptied = async || if_right(bucket.keys().join(", "), String::is_empty);
-    wait_until("an empty bucket", emptied).await;
+    wait_until("the bucket to be empty", emptied).await;
 }
 
 #[tokio::test]
-async fn a_file_is_fetched_into_a_bucket_part_by_part() {
+async fn an_imported_file_is_uploaded_to_the_bucket_in_parts() {
     let bucket = Bucket::default();
     let (world, address) = world_of(&bucket).await;
-    // Of several parts, the last of which is small; fetched from the bucket itself.
+    // Several parts, the last of them small; the source is in the bucket itself.
     let bytes = film(8_000, (17 << 20) + 1);
     bucket.0.lock().unwrap().objects.insert("film.mp4".to_owned(), bytes.clone().into());
     let url = format!("{address}/media/film.mp4?X-Amz-Signature=1");

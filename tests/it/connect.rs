@@ -1,4 +1,4 @@
-//! Connecting accounts, as a platform's user and whoever sent him there see it.
+//! Connecting accounts, from the views of the platform's user and of the client.
 
 use crate::{
     api::{fail, key, request},
@@ -23,19 +23,19 @@ use tests::{Receiver, World, wait_until};
 use url::{Url, form_urlencoded};
 use uuid::Uuid;
 
-/// Where a client wants its users back.
+/// The client's redirect URI.
 const BACK: &str = "http://localhost:3000/done?from=fanfare";
 
-/// What a user is told on his way back.
+/// Query parameters of the redirect to the client.
 type Told = HashMap<String, String>;
 
-/// The platforms whose accounts are connected by OAuth.
+/// Returns the platforms whose accounts are connected by OAuth.
 fn platforms() -> impl Iterator<Item = &'static Adapter> {
     let is_oauth = |platform: &&Adapter| platform.auth.oauth().is_some();
     platforms::all().iter().copied().filter(is_oauth)
 }
 
-/// A browser that goes nowhere by itself.
+/// Returns a browser that does not follow redirects.
 fn browser() -> Client {
     Client::builder().redirect(Policy::none()).build().unwrap()
 }
@@ -49,13 +49,13 @@ fn pairs(url: &Url) -> Told {
     url.query_pairs().into_owned().collect()
 }
 
-/// What a client learns from the address that its user comes back to.
+/// Returns the query parameters of a redirect to the client.
 fn told(url: &Url) -> Told {
     assert!(url.as_str().starts_with(BACK), "{url}");
     pairs(url)
 }
 
-/// The address where a platform asks its user.
+/// Begins a login and returns the platform's authorization URL.
 async fn begin(world: &World, platform: &str, body: Value) -> Url {
     let path = format!("/social-networks/{platform}/auth-url");
     let (status, answer) = world.call(Method::POST, &path, Some(&body)).await;
@@ -63,7 +63,7 @@ async fn begin(world: &World, platform: &str, body: Value) -> Url {
     answer["auth_url"].as_str().unwrap().parse().unwrap()
 }
 
-/// Where a platform sends a user who decided, or `None` when it knows nobody of that name.
+/// Submits the consent form and returns the redirect; None if the platform does not know the username.
 async fn decide(asked: &Url, username: &str, decision: &str) -> Option<Url> {
     let page = browser().get(asked.clone()).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK, "{asked}");
@@ -75,12 +75,12 @@ async fn decide(asked: &Url, username: &str, decision: &str) -> Option<Url> {
     (decided.status() != StatusCode::BAD_REQUEST).then(|| location(&decided))
 }
 
-/// Comes back to us.
+/// Requests the callback URL.
 async fn arrive(back: &Url) -> Response {
     browser().get(back.clone()).send().await.unwrap()
 }
 
-/// The whole way, with what is told at its end.
+/// Performs a whole login and returns the parameters of the redirect to the client.
 async fn walk(world: &World, platform: &str, username: &str, mut body: Value) -> Told {
     body["redirect_uri"] = json!(BACK);
     let asked = begin(world, platform, body).await;
@@ -88,14 +88,14 @@ async fn walk(world: &World, platform: &str, username: &str, mut body: Value) ->
     told(&location(&arrive(&back).await))
 }
 
-/// The same, where it connects one account: its id.
+/// Performs a login that connects one account, and returns the account's id.
 pub(crate) async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
     let told = walk(world, platform, username, body).await;
     assert_eq!(told["status"], "connected", "{platform}: {told:?}");
     told["account_ids"].clone()
 }
 
-/// A login that covers several accounts: the token that leads to the choice.
+/// Performs a login that covers several accounts, and returns the token of the pending login.
 pub(crate) async fn several(world: &World, platform: &str, username: &str) -> String {
     let told = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
     assert_eq!((told["status"].as_str(), told["tenant_id"].as_str()), ("pending", "t-1"), "{told:?}");
@@ -127,7 +127,7 @@ async fn expire(world: &World, account: &str) {
     assert!(world.http.post(url).send().await.unwrap().status().is_success());
 }
 
-/// One of our pages, which has to be one in every respect.
+/// Checks the headers and markup of a hosted page, and returns its status and HTML.
 async fn page(response: Response) -> (u16, String) {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let html = response.text().await.unwrap();
@@ -143,7 +143,7 @@ async fn page(response: Response) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_login_on_each_platform_connects_an_account_that_can_be_spoken_for() {
+async fn a_login_on_each_platform_connects_a_healthy_account() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -177,9 +177,9 @@ async fn a_login_on_each_platform_connects_an_account_that_can_be_spoken_for() {
         assert!(is_healthy(&world, &id).await, "{platform}");
         connected.push(found);
     }
-    assert!(connected.len() >= 8, "only {} platforms were walked", connected.len());
+    assert!(connected.len() >= 8, "only {} platforms were tested", connected.len());
     let events = receiver.events(&vec!["account.connected"; connected.len()]).await;
-    assert_eq!(events.len(), connected.len(), "each once");
+    assert_eq!(events.len(), connected.len(), "one event per account");
     for account in connected {
         let is_it = |event: &&tests::Delivery| event.json()["data"]["accountId"] == account["id"];
         let event = events.iter().find(is_it).unwrap().json();
@@ -192,7 +192,7 @@ async fn a_login_on_each_platform_connects_an_account_that_can_be_spoken_for() {
 }
 
 #[tokio::test]
-async fn connecting_again_keeps_the_id_and_what_the_owner_set() {
+async fn reconnecting_keeps_the_id_and_the_owners_settings() {
     let world = world().start().await;
     let id = joined(&world, "x", "ada", json!({ "tenant_id": "t-1" })).await;
     let body = json!({ "name": "Brand" });
@@ -215,7 +215,7 @@ async fn connecting_again_keeps_the_id_and_what_the_owner_set() {
     );
     assert!(is_healthy(&world, &id).await);
 
-    // A removed account comes back as it was, and one that was never named has the platform's name.
+    // A disconnected account keeps its display name; one that was never renamed has the platform's name.
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     assert_eq!(joined(&world, "x", "ada", json!({})).await, id);
     assert_eq!(account(&world, &id).await["display_name"], "Ours");
@@ -227,7 +227,7 @@ async fn connecting_again_keeps_the_id_and_what_the_owner_set() {
 }
 
 #[tokio::test]
-async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
+async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let world = world().start().await;
     let id = joined(&world, "x", "ada", json!({})).await;
     let grant = async || -> Value {
@@ -237,7 +237,7 @@ async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
         serde_json::from_slice(&world.opener.open(&kept.sealed, &aad).unwrap()).unwrap()
     };
     let before = grant().await;
-    // The sandbox's YouTube gives one with the first consent only, as Google does without `prompt=consent`.
+    // The sandbox's YouTube issues one on the first consent only, as Google does without `prompt=consent`.
     assert!(before["refresh_token"].as_str().is_some_and(|token| !token.is_empty()));
     let tube = joined(&world, "youtube", "ada", json!({})).await;
     let kept = async || -> Value {
@@ -256,11 +256,11 @@ async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
     assert_ne!(second["access_token"], first["access_token"]);
     assert_eq!(second["refresh_token"], first["refresh_token"]);
     expire(&world, "youtube/ada").await;
-    assert!(is_healthy(&world, &tube).await, "it can be refreshed");
+    assert!(is_healthy(&world, &tube).await, "the token can be refreshed");
 }
 
 #[tokio::test]
-async fn a_user_who_says_no_is_sent_back_with_that_once() {
+async fn a_denied_login_redirects_with_access_denied_once() {
     let world = world().start().await;
     for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK })).await;
@@ -279,7 +279,7 @@ async fn a_user_who_says_no_is_sent_back_with_that_once() {
 }
 
 #[tokio::test]
-async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
+async fn an_expired_forged_or_malformed_callback_connects_nothing() {
     let world = world().start().await;
     let callback = format!("{}/connect/callback", world.base);
     let state = pairs(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
@@ -305,7 +305,7 @@ async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
         (405, "GET, HEAD")
     );
 
-    // Nobody's code, no code, and a refusal that has no word of ours.
+    // An unknown code, no code, and errors of the platform that have no code of their own here.
     let come_back = async |query: &str| {
         let state = pairs(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
         let url: Url = format!("{callback}?state={state}&{query}").parse().unwrap();
@@ -322,7 +322,7 @@ async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
         assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", error), "{query}: {told:?}");
         assert!(told["error_description"].chars().all(|c| !c.is_control()), "{told:?}");
     }
-    // Too late: with somewhere to go, with nowhere, and after it was forgotten.
+    // An expired state with a redirect URI, an expired one without, and one that is not stored.
     let key = Key::derive(&[0; 32]);
     let ended = (tests::now() - TimeDelta::seconds(1)).with_nanosecond(0).unwrap();
     let late = async |redirect_uri: Option<&str>, expires_at: DateTime<chrono::Utc>| {
@@ -350,14 +350,14 @@ async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
     assert_eq!(world.get("/social-accounts").await["data"], json!([]));
 }
 
-/// A return as only we could have made it up.
+/// Returns a callback URL with a state that is sealed with the service's key.
 fn of(key: &Key, callback: &str, owner: Owner, id: StateId, expires_at: DateTime<chrono::Utc>) -> Url {
     let state = key.seal(&State { id, owner, expires_at });
     format!("{callback}?code=a&state={state}").parse().unwrap()
 }
 
 #[tokio::test]
-async fn of_two_returns_at_once_one_connects() {
+async fn of_two_concurrent_callbacks_one_connects() {
     let world = world().start().await;
     for round in 0..3 {
         let asked = begin(&world, "x", json!({ "redirect_uri": BACK })).await;
@@ -374,7 +374,7 @@ async fn of_two_returns_at_once_one_connects() {
 }
 
 #[tokio::test]
-async fn nobody_is_connected_in_anothers_place() {
+async fn reconnecting_as_another_account_is_rejected() {
     let world = world().start().await;
     let ada = joined(&world, "x", "ada", json!({})).await;
     let before = account(&world, &ada).await;
@@ -386,7 +386,7 @@ async fn nobody_is_connected_in_anothers_place() {
     assert_eq!(joined(&world, "x", "ada", expected).await, ada);
     assert_eq!(world.get("/social-accounts").await["data"].as_array().unwrap().len(), 1);
 
-    // Of a login that covers several, the expected one is no choice.
+    // Of a login that covers several accounts, the expected one is connected without a selection.
     let token = several(&world, "facebook", "ada,bob").await;
     let (_, offered) = pending(&world, &token).await;
     let second = &offered["data"][1]["id"];
@@ -396,7 +396,7 @@ async fn nobody_is_connected_in_anothers_place() {
 }
 
 #[tokio::test]
-async fn what_publishing_needs_has_to_be_allowed() {
+async fn a_login_without_the_publishing_scopes_is_rejected() {
     let world = world().start().await;
     let mut tried = 0;
     for platform in platforms() {
@@ -417,7 +417,7 @@ async fn what_publishing_needs_has_to_be_allowed() {
 }
 
 #[tokio::test]
-async fn of_a_login_that_covers_several_the_chosen_are_connected() {
+async fn the_selected_accounts_of_a_login_are_connected() {
     let world = world().start().await;
     let mut tried = 0;
     for platform in platforms().map(|platform| platform.id) {
@@ -465,7 +465,7 @@ async fn of_a_login_that_covers_several_the_chosen_are_connected() {
         let (_, offered) = pending(&world, token).await;
         assert!(offered["data"].as_array().unwrap().iter().all(|one| one["already_connected"] == true));
 
-        // A login that others speak through as well is not taken back with one of them.
+        // Disconnecting one account does not revoke a login that other accounts use.
         let [one, other] = [&accounts[0], &accounts[1]].map(|id| id.as_str().unwrap());
         assert_eq!(
             world.call(Method::DELETE, &format!("/social-accounts/{one}"), None).await.0,
@@ -481,7 +481,7 @@ async fn of_a_login_that_covers_several_the_chosen_are_connected() {
 }
 
 #[tokio::test]
-async fn a_choice_has_its_time() {
+async fn a_pending_login_expires() {
     let world = world().start().await;
     let choose = format!("{}/connect/choose", world.base);
     for (token, left, status) in [("in-time", 60, 200), ("too-late", 0, 404)] {
@@ -508,14 +508,14 @@ async fn a_choice_has_its_time() {
         assert_eq!(pending(&world, token).await.0.as_u16(), status, "{token}");
         let page = page(browser().get(format!("{choose}/{token}")).send().await.unwrap()).await;
         assert_eq!(page.0, status, "{token}: {}", page.1);
-        // Of what it does not offer: told before a worker is asked.
+        // An id that was not offered is rejected before a worker is asked.
         let expected = if status == 200 { "unprocessable" } else { "not_found" };
         assert_eq!(finalize(&world, token, &["2"]).await.1["code"], expected, "{token}");
     }
 }
 
 #[tokio::test]
-async fn without_pages_of_ones_own_there_are_ours() {
+async fn without_a_redirect_uri_the_hosted_pages_are_shown() {
     let world = world().start().await;
     let come_back = async |platform: &str, username: &str, decision: &str| {
         let asked = begin(&world, platform, json!({})).await;
@@ -553,7 +553,7 @@ async fn without_pages_of_ones_own_there_are_ours() {
     assert!(page(arrive(&choice).await).await.1.contains("Your accounts are connected"));
     assert_eq!(world.get("/social-accounts?platform=facebook").await["data"].as_array().unwrap().len(), 2);
 
-    // Whoever has an address to come back to may still use our page.
+    // A client with a redirect URI may use the hosted page too.
     let token = several(&world, "facebook", "ada,bob").await;
     let url = format!("{}/connect/choose/{token}", world.base);
     let shown = browser().get(&url).send().await.unwrap();
@@ -565,7 +565,7 @@ async fn without_pages_of_ones_own_there_are_ours() {
 }
 
 #[tokio::test]
-async fn a_password_made_for_apps_connects_a_bluesky_account() {
+async fn an_app_password_connects_a_bluesky_account() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -585,7 +585,7 @@ async fn a_password_made_for_apps_connects_a_bluesky_account() {
     assert_eq!((status, &second["id"]), (StatusCode::OK, &first["id"]), "{second}");
     let id = first["id"].as_str().unwrap();
     assert!(is_healthy(&world, id).await);
-    // When the session ends the password opens the next one.
+    // When the session expires, the password creates the next one.
     expire(&world, "bluesky/ada.bsky.social").await;
     assert!(is_healthy(&world, id).await);
     let events = receiver.events(&["account.connected"; 2]).await;
@@ -633,7 +633,7 @@ async fn a_password_made_for_apps_connects_a_bluesky_account() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_the_accounts_own_connects_nothing() {
+async fn a_server_that_does_not_host_the_account_connects_nothing() {
     let world = world().start().await;
     let path = "/social-accounts/bluesky/connect";
     let login = async |username: &str, own: Option<&str>, service: &str| {
@@ -655,7 +655,7 @@ async fn a_server_that_is_not_the_accounts_own_connects_nothing() {
     };
     let version = grant().await;
 
-    // A server may claim any account: its DID document says where it lives.
+    // A server may claim any account: the account's DID document names its server.
     let mut claimed = login("ada.bsky.social", None, "https://evil.example").await;
     claimed["tenant_id"] = json!("evil");
     let (_, problem) = fail(request(&world, Method::POST, path).json(&claimed), 422, "unprocessable").await;
@@ -664,7 +664,7 @@ async fn a_server_that_is_not_the_accounts_own_connects_nothing() {
     assert!(detail.contains("https://bsky.social") && detail.contains("https://evil.example"), "{problem}");
     let found = account(&world, id).await;
     assert_eq!((&found["tenant_id"], &found["status"]), (&Value::Null, &json!("active")), "{found}");
-    assert_eq!(grant().await, version, "the grant is the one it was");
+    assert_eq!(grant().await, version, "the grant is unchanged");
     assert!(is_healthy(&world, id).await);
 
     let own = "https://pds.example.com:8443";
@@ -694,12 +694,12 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
     let wish = json!({ "tenant_id": "t-2", "reconnect_account_id": id });
     assert_eq!(joined(&world, "x", "ada", wish).await, id);
     assert_eq!(tenant(&id).await, "t-2");
-    // Its former tenant no longer has it.
+    // A disconnected account no longer belongs to its tenant.
     assert_eq!(world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await.0, StatusCode::OK);
     assert_eq!(joined(&world, "x", "ada", of("t-1")).await, id);
     assert_eq!(tenant(&id).await, "t-1");
 
-    // Of a choice, all or nothing.
+    // A selection is connected as a whole or not at all.
     let choose = async |tenant: &str| {
         let token = walk(&world, "facebook", "ada,bob", of(tenant)).await["token"].clone();
         let (_, offered) = pending(&world, &token).await;
@@ -732,7 +732,7 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
 }
 
 #[tokio::test]
-async fn an_own_app_asks_exchanges_and_refreshes() {
+async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     let world = world().start().await;
     let app = sandbox::app("x").unwrap();
     let register = async |secret: &str| {
@@ -743,15 +743,15 @@ async fn an_own_app_asks_exchanges_and_refreshes() {
     let id = joined(&world, "x", "ada", json!({})).await;
     assert_eq!(account(&world, &id).await["social_network_id"], network);
     expire(&world, "x/ada").await;
-    assert!(is_healthy(&world, &id).await, "its refresh is the own app's");
+    assert!(is_healthy(&world, &id).await, "the refresh uses the organization's own app");
 
-    // With another secret nothing can be exchanged, and nothing refreshed.
+    // With a wrong secret neither the exchange nor the refresh succeeds.
     register("of somebody else").await;
     assert_eq!(walk(&world, "x", "ada", json!({})).await["error"], "exchange_failed");
     expire(&world, "x/ada").await;
     assert!(!is_healthy(&world, &id).await);
 
-    // Removed, it still serves the accounts that were connected through it.
+    // A deleted app is still used for the accounts that were connected through it.
     register(app.client_secret.as_deref().unwrap()).await;
     assert_eq!(joined(&world, "x", "ada", json!({ "reconnect_account_id": id })).await, id);
     let path = format!("/social-networks/{}", network.as_str().unwrap());
@@ -764,7 +764,7 @@ async fn an_own_app_asks_exchanges_and_refreshes() {
 }
 
 #[tokio::test]
-async fn a_plan_has_room_for_so_many_accounts() {
+async fn a_plan_limits_the_number_of_accounts() {
     let plans = json!([{ "key": "default", "name": "Small", "social_accounts": 2, "upgrade_url": "https://example.com/up" }]);
     let world = world().set("FANFARE_PLANS", &plans.to_string()).platforms(&["x", "bluesky", "facebook"]);
     let world = world.start().await;
@@ -806,7 +806,7 @@ async fn a_plan_has_room_for_so_many_accounts() {
     let body = login("ada.bsky.social").await;
     let (_, problem) = fail(request(&world, Method::POST, path).json(&body), 402, "quota_exceeded").await;
     assert_eq!((&problem["limit"], &problem["used"]), (&json!(2), &json!(2)));
-    // Who is there already needs no room, and who goes makes some: for one of two who come at once.
+    // A connected account does not count again, and disconnecting frees one place for two concurrent logins.
     assert_eq!(joined(&world, "x", "ada", json!({})).await, id);
     assert_eq!(world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await.0, StatusCode::OK);
     let other = login("bob.bsky.social").await;
@@ -822,7 +822,7 @@ async fn a_plan_has_room_for_so_many_accounts() {
 }
 
 #[tokio::test]
-async fn no_worker_no_login() {
+async fn without_a_worker_a_login_fails() {
     let world = world().running(&["api"]).start().await;
     let asked = begin(&world, "x", json!({ "redirect_uri": BACK })).await;
     let back = decide(&asked, "ada", "allow").await.unwrap();
@@ -834,7 +834,7 @@ async fn no_worker_no_login() {
 }
 
 #[tokio::test]
-async fn what_somebody_logs_in_with_is_told_nowhere() {
+async fn login_credentials_appear_in_no_response_history_or_log() {
     let mut world =
         world().running(&[]).platforms(&["x", "google_business", "facebook", "bluesky"]).start().await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", Uuid::now_v7()));
@@ -890,7 +890,7 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
 
     let client = replay::client().await;
     let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{}'", world.owner.org);
-    // Three returns, two choices, two passwords; Temporal's list lags behind.
+    // Three callbacks, two selections, two passwords; Temporal's list is eventually consistent.
     let list = async || {
         let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;
         if found.len() >= 7 { Ok(found) } else { Err(found.len()) }
@@ -907,15 +907,15 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
     std::fs::remove_file(&log).unwrap();
     assert!(logged.contains("DEBUG") && logged.contains("Connected account"));
     for (place, text) in [("answers", &answers), ("histories", &histories), ("log", &logged)] {
-        // Payloads of a history are base64 of JSON.
+        // The payloads of a history are JSON in base64.
         for secret in &secrets {
-            assert!(!text.contains(secret.as_str()), "{place} tell a secret");
-            assert!(!decoded(text).contains(secret.as_str()), "{place} tell a secret");
+            assert!(!text.contains(secret.as_str()), "a secret in the {place}");
+            assert!(!decoded(text).contains(secret.as_str()), "a secret in the {place}");
         }
     }
 }
 
-/// What stands in a text in base64.
+/// Returns the decoded base64 parts of a text.
 fn decoded(text: &str) -> String {
     let pieces = text.split(|c: char| !c.is_ascii_alphanumeric() && !"+/=".contains(c));
     let long = pieces.filter(|piece| piece.len() >= 12);

@@ -1,4 +1,4 @@
-//! A post as it is asked for and as it comes back.
+//! Creation of posts, their fields and limits, and lists of posts and accounts.
 
 use crate::world;
 use ::store::accounts::{self, Connect};
@@ -11,7 +11,7 @@ fn path(post: &Value) -> String {
     format!("/posts/{}", post["id"].as_str().unwrap())
 }
 
-/// An account on another platform that has the same name as one on X.
+/// Connects a Bluesky account with the username of an account on X, and returns its id.
 async fn namesake(world: &World, username: &str) -> String {
     let connect = Connect {
         platform: "bluesky".to_owned(),
@@ -36,7 +36,7 @@ async fn namesake(world: &World, username: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_full_post_is_what_was_asked_for() {
+async fn a_created_post_returns_every_requested_field() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let body = json!({
@@ -90,7 +90,7 @@ async fn a_full_post_is_what_was_asked_for() {
         assert_eq!(target.get(key), Some(&Value::Null), "{key}");
     }
     let id = post["id"].as_str().unwrap();
-    let read = world.until(id, "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    let read = world.until(id, "a queued target", |post| post["targets"][0]["status"] == "queued").await;
     assert_eq!(read["targets"][0]["id"], target["id"]);
     let summary = world.get("/posts").await["data"][0].clone();
     let keys: BTreeSet<_> = summary.as_object().unwrap().keys().map(String::as_str).collect();
@@ -101,7 +101,7 @@ async fn a_full_post_is_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn limits_hold_at_their_edges() {
+async fn limits_are_exact() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let texts = |count: usize| vec![json!({ "content": "a" }); count];
@@ -141,24 +141,24 @@ async fn limits_hold_at_their_edges() {
     assert_eq!((status, errors.as_array().map(Vec::len)), (400, Some(1)), "{errors}");
     assert_eq!((&errors[0]["path"], &errors[0]["code"]), (&json!(["accounts"]), &json!("too_big")));
     assert_eq!(errors[0]["maximum"], 1000);
-    // A draft may be too long for X; a text that is too long for any platform is refused with the body.
+    // A draft may be too long for X; a text that is too long for every platform is a 400.
     assert_eq!(create(&"é".repeat(100_000), 1).await.0, 201);
     let (status, errors) = create(&"é".repeat(100_001), 1).await;
     assert_eq!((status, &errors[0]["code"]), (400, &json!("too_big")), "{errors}");
 }
 
 #[tokio::test]
-async fn accounts_go_by_three_names() {
+async fn an_account_is_identified_by_id_username_or_network_id() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let account = world.get(&format!("/social-accounts/{ada}")).await;
     let names = [json!(ada), json!("ada"), account["network_unique_id"].clone()];
     let body = json!({ "content": "a", "accounts": names, "is_draft": true });
     let post = world.post(body).await;
-    assert_eq!(post["targets"].as_array().unwrap().len(), 1, "one account, however often it is named");
+    assert_eq!(post["targets"].as_array().unwrap().len(), 1, "an account named three times is one target");
     assert_eq!(post["targets"][0]["social_account_id"], json!(ada));
 
-    // The same handle on another platform: only the id says which.
+    // With the same username on another platform only the id is unambiguous.
     let same = namesake(&world, "ada").await;
     let body = json!({ "content": "a", "accounts": ["ada"], "is_draft": true });
     let (status, problem) = world.call(Method::POST, "/posts", Some(&body)).await;
@@ -169,7 +169,7 @@ async fn accounts_go_by_three_names() {
 }
 
 #[tokio::test]
-async fn settings_reach_their_own_platform_only() {
+async fn settings_are_sent_only_to_their_platform() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -201,7 +201,7 @@ async fn settings_reach_their_own_platform_only() {
 }
 
 #[tokio::test]
-async fn settings_come_back_as_they_were_sent_whatever_they_hold() {
+async fn settings_are_returned_unchanged() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let odd = json!({
@@ -213,7 +213,7 @@ async fn settings_come_back_as_they_were_sent_whatever_they_hold() {
     let post = world.post(body).await;
     assert_eq!(post["default_config"], json!({ "reddit": odd }));
     assert_eq!(world.get(&path(&post)).await["default_config"], json!({ "reddit": odd }));
-    // Beyond what a number can be, it is no number.
+    // A number outside the range of a double is rejected.
     let body = r#"{"content":"a","accounts":["ada"],"is_draft":true,"config":{"reddit":{"n":1e400}}}"#;
     let request = world.http.post(format!("{}/posts", world.base)).bearer_auth(&world.key);
     let response = request.header(header::CONTENT_TYPE, "application/json").body(body).send().await.unwrap();
@@ -221,7 +221,7 @@ async fn settings_come_back_as_they_were_sent_whatever_they_hold() {
 }
 
 #[tokio::test]
-async fn deleting_what_is_live_leaves_it_live() {
+async fn deleting_a_published_post_leaves_it_on_the_platform() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Stays", "accounts": ["ada"] })).await;
@@ -236,7 +236,7 @@ async fn deleting_what_is_live_leaves_it_live() {
 }
 
 #[tokio::test]
-async fn accounts_are_filtered_by_all_that_is_asked_for() {
+async fn accounts_are_filtered_by_every_parameter() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let bob = world.connect("x", "bob").await;
@@ -269,7 +269,7 @@ async fn accounts_are_filtered_by_all_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_page_has_25_rows_when_nobody_says() {
+async fn a_page_has_25_rows_by_default() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let draft = json!({ "content": "a", "accounts": ["ada"], "is_draft": true });
@@ -285,7 +285,7 @@ async fn a_page_has_25_rows_when_nobody_says() {
 }
 
 #[tokio::test]
-async fn without_its_database_the_api_asks_to_come_back() {
+async fn without_its_database_the_api_returns_503() {
     let mut world = world().running(&[]).start().await;
     world.set("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare");
     world.run("api").await;
@@ -308,7 +308,7 @@ async fn without_its_database_the_api_asks_to_come_back() {
         let problem: Value = response.json().await.unwrap();
         assert_eq!((&problem["code"], &problem["status"]), (&json!("unavailable"), &json!(503)), "{problem}");
     }
-    // What needs no database is there all the same.
+    // Endpoints without a database query still respond.
     let document = world.http.get(format!("{}/openapi.json", world.base)).send().await.unwrap();
     assert_eq!(document.status(), StatusCode::OK);
     let root = world.base.trim_end_matches("/api/v1");

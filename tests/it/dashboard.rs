@@ -1,4 +1,4 @@
-//! The dashboard by HTTP: who gets in, what the pages say, what the buttons do.
+//! The dashboard over HTTP: sessions, pages and forms.
 
 use crate::{media, replay, world};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -16,7 +16,7 @@ struct Browser {
     cookie: String,
 }
 
-/// A page, or where it leads.
+/// A response: a page or a redirect.
 struct Page {
     status: StatusCode,
     headers: header::HeaderMap,
@@ -30,7 +30,7 @@ impl Browser {
         Self { http, origin, cookie: String::new() }
     }
 
-    /// One that is signed in with the world's key.
+    /// Returns a browser that is signed in with the world's key.
     async fn signed_in(world: &World) -> Self {
         let mut browser = Self::new(world);
         let page = browser.sign_in(&world.key).await;
@@ -51,7 +51,7 @@ impl Browser {
         Page::of(request.header(header::COOKIE, &self.cookie)).await
     }
 
-    /// What is there and fine.
+    /// Returns the text of a page that must be 200.
     async fn open(&self, path: &str) -> String {
         let page = self.get(path).await;
         assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
@@ -64,7 +64,7 @@ impl Browser {
         Page::of(request.header(header::ORIGIN, &self.origin).header("sec-fetch-site", "same-origin")).await
     }
 
-    /// Waits until a page says something.
+    /// Waits until a page contains `words`.
     async fn until(&self, path: &str, words: &str) -> String {
         let what = format!("{words} at {path}");
         wait_until(&what, async || if_right(self.open(path).await, |page| page.contains(words))).await
@@ -78,15 +78,15 @@ impl Page {
         Self { status, headers, text: response.text().await.unwrap() }
     }
 
-    /// Where it leads.
+    /// Returns the location of a redirect.
     fn leads(&self) -> &str {
         assert_eq!(self.status, StatusCode::SEE_OTHER, "{}", self.text);
         self.headers[header::LOCATION].to_str().unwrap()
     }
 
-    /// The text of the element that holds a secret.
+    /// Returns the text of the element that holds a secret.
     fn secret(&self) -> &str {
-        let (_, rest) = self.text.split_once("<code class=\"secret\"").expect("a secret is shown");
+        let (_, rest) = self.text.split_once("<code class=\"secret\"").expect("the page shows a secret");
         rest.split_once('>').unwrap().1.split_once('<').unwrap().0
     }
 }
@@ -97,7 +97,7 @@ async fn key(world: &World, scopes: Vec<Scope>) -> (keys::Key, String) {
 }
 
 #[tokio::test]
-async fn signing_in_takes_a_key_that_may_do_everything() {
+async fn signing_in_requires_a_key_with_all_scopes() {
     let world = world().start().await;
     let mut browser = Browser::new(&world);
     let page = browser.get("/posts?status=failed").await;
@@ -133,11 +133,11 @@ async fn signing_in_takes_a_key_that_may_do_everything() {
     let page = browser.post("/sign-out", &[]).await;
     assert!(page.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
     browser.cookie = before;
-    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED, "the session itself has ended");
+    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED, "the session is deleted");
 }
 
 #[tokio::test]
-async fn over_a_network_the_cookie_travels_by_https_alone() {
+async fn with_an_https_base_url_the_cookie_is_secure() {
     let world = world().set("FANFARE_BASE_URL", "https://fanfare.example/api/v1").start().await;
     let mut browser = Browser::new(&world);
     let page = browser.sign_in(&world.key).await;
@@ -184,7 +184,7 @@ async fn a_session_ends_with_its_key() {
 }
 
 #[tokio::test]
-async fn forms_that_other_sites_send_do_nothing() {
+async fn forms_sent_by_other_sites_are_rejected() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let browser = Browser::signed_in(&world).await;
@@ -205,8 +205,8 @@ async fn forms_that_other_sites_send_do_nothing() {
     }
     world.get(&format!("/social-accounts/{account}")).await;
     let page = browser.get(&format!("/accounts/{account}/disconnect")).await;
-    assert_eq!(page.status, StatusCode::NOT_FOUND, "looking changes nothing");
-    // Who comes back from a platform is led through a page of ours, which the browser sends its cookie from.
+    assert_eq!(page.status, StatusCode::NOT_FOUND, "a GET changes nothing");
+    // Browsers omit a strict cookie on the way back from a platform, so that a page here redirects again.
     let request = browser.http.get(format!("{}/dashboard/accounts?status=connected", browser.origin));
     let page = Page::of(request.header("sec-fetch-site", "cross-site")).await;
     assert!(page.status == StatusCode::OK && page.text.contains("http-equiv=\"refresh\""), "{}", page.text);
@@ -217,7 +217,7 @@ async fn forms_that_other_sites_send_do_nothing() {
 }
 
 #[tokio::test]
-async fn attempts_to_sign_in_are_limited_by_address() {
+async fn sign_in_attempts_are_limited_by_address() {
     let limits = json!({ "sign-in": { "limit": 3 } }).to_string();
     let world = world().set("FANFARE_RATE_LIMITS", &limits).start().await;
     let mut browser = Browser::new(&world);
@@ -230,13 +230,13 @@ async fn attempts_to_sign_in_are_limited_by_address() {
         }
         assert_eq!(page.status, StatusCode::UNAUTHORIZED);
     }
-    let refused = refused.expect("guessing is slowed down");
+    let refused = refused.expect("sign-in is rate limited");
     assert!(refused.text.contains("Rate limit exceeded, try again in"), "{}", refused.text);
     assert_eq!(browser.sign_in(&world.key).await.status, StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test]
-async fn pages_show_what_was_written_as_text_and_run_nothing_of_it() {
+async fn pages_escape_user_content() {
     let mut world = world().pace(1.0).start().await;
     let account = world.connect("x", "ada").await;
     let evil = "<script>alert(1)</script> \"><img src=x onerror=alert(2)>";
@@ -296,12 +296,12 @@ async fn pages_show_what_was_written_as_text_and_run_nothing_of_it() {
             assert_eq!(page.headers[name], value, "{path}");
         }
     }
-    assert!(told > 10, "what was written is shown: {told}");
-    world.leave_post(&stuck, "it is tried ten times within hours");
+    assert!(told > 10, "user content is shown: {told}");
+    world.leave_post(&stuck, "its ten attempts take hours");
 }
 
 #[tokio::test]
-async fn what_is_stuck_is_told_in_words_and_tried_again_at_a_click() {
+async fn a_stuck_target_is_explained_and_can_be_retried() {
     let world = world().pace(1.0).start().await;
     let account = world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Soon #sandbox-503x1", "accounts": [account] })).await;
@@ -324,7 +324,7 @@ async fn what_is_stuck_is_told_in_words_and_tried_again_at_a_click() {
     assert_eq!(page.status, StatusCode::CONFLICT);
     let (before, beside) = page.text.split_once(&format!("id=\"target-{target}\"")).unwrap();
     assert!(beside.contains("The target is published; only a failed one waits for a retry."), "{beside}");
-    assert!(!before.contains("only a failed one waits"), "it is told beside the target");
+    assert!(!before.contains("only a failed one waits"), "the message is at the target");
 
     let page = browser.post(&format!("/posts/{id}/cancel"), &[]).await;
     assert_eq!(page.leads(), "/dashboard/posts?done=canceled");
@@ -334,7 +334,7 @@ async fn what_is_stuck_is_told_in_words_and_tried_again_at_a_click() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_is_not_there() {
+async fn resources_of_other_owners_are_404() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let draft = json!({ "content": "Mine", "accounts": [account], "is_draft": true });
@@ -370,7 +370,7 @@ async fn what_belongs_to_others_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_signs_at_once_and_can_be_read_again() {
+async fn a_rotated_secret_is_used_at_once_and_can_be_revealed() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -383,7 +383,7 @@ async fn a_rotated_secret_signs_at_once_and_can_be_read_again() {
 
     let post = world.post(json!({ "content": "Signed", "accounts": [account] })).await;
     world.ended(&post).await;
-    // Both are signed with the old secret; what is delivered after the rotation is not.
+    // Both are signed with the old secret; deliveries after the rotation are signed with the new one.
     receiver.events(&["post.target.published", "post.published"]).await;
     browser.until(&path, "Redeliver").await;
     let fresh = browser.post(&format!("{path}/rotate"), &[]).await.secret().to_owned();
@@ -402,7 +402,7 @@ async fn a_rotated_secret_signs_at_once_and_can_be_read_again() {
         assert!(signs(by, &delivery) && !signs(other, &delivery), "{}", delivery.event());
     }
 
-    // What was delivered before goes out again, signed anew.
+    // A redelivery is signed with the new secret.
     let page = browser.open(&path).await;
     let (_, rest) = page.split_once("/deliveries/").unwrap();
     let delivery = rest.split('/').next().unwrap();
@@ -423,7 +423,7 @@ async fn a_rotated_secret_signs_at_once_and_can_be_read_again() {
 }
 
 #[tokio::test]
-async fn a_signing_secret_that_is_shown_stands_in_no_history() {
+async fn a_revealed_signing_secret_is_not_in_the_workflow_history() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
@@ -435,7 +435,7 @@ async fn a_signing_secret_that_is_shown_stands_in_no_history() {
     let client = replay::client().await;
     let id = replay::fresh(&client, &world.owner.org.to_string(), &HashSet::new()).await;
     let history = replay::replay(&client, "worker_request-reveal", &id).await;
-    // What went in and came out stands there in base64.
+    // The payloads of a history are base64.
     let told: String = history
         .split('"')
         .filter_map(|part| BASE64_STANDARD.decode(part).ok())
@@ -450,7 +450,7 @@ async fn a_signing_secret_that_is_shown_stands_in_no_history() {
 }
 
 #[tokio::test]
-async fn a_post_is_previewed_on_each_account_before_it_is_published() {
+async fn a_post_is_previewed_for_each_account_before_it_is_published() {
     let world = world().start().await;
     let [x, bluesky] = [world.connect("x", "ada").await, world.connect("bluesky", "ada").await];
     let browser = Browser::signed_in(&world).await;
@@ -477,7 +477,7 @@ async fn a_post_is_previewed_on_each_account_before_it_is_published() {
     let publish = [&form[..], &[("action", "publish")]].concat();
     let first = browser.post("/compose", &publish).await;
     let second = browser.post("/compose", &publish).await;
-    assert_eq!(first.leads(), second.leads(), "two clicks make one post");
+    assert_eq!(first.leads(), second.leads(), "submitting twice creates one post");
     let id = first.leads().trim_start_matches("/dashboard/posts/").split('?').next().unwrap();
     let post = world.get(&format!("/posts/{id}")).await;
     assert_eq!(post["containers"].as_array().unwrap().len(), 2);
@@ -510,7 +510,7 @@ async fn a_post_is_previewed_on_each_account_before_it_is_published() {
 }
 
 #[tokio::test]
-async fn accounts_are_checked_and_led_to_their_platform() {
+async fn accounts_are_checked_and_redirected_to_their_platform() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let browser = Browser::signed_in(&world).await;
@@ -530,12 +530,12 @@ async fn accounts_are_checked_and_led_to_their_platform() {
     let address = page.headers[header::LOCATION].to_str().unwrap();
     assert!(address.starts_with(&world.sandbox_url) && address.contains("state="), "{address}");
     let page = browser.post("/accounts/connect", &[("platform", "bluesky")]).await;
-    assert_eq!(page.status, StatusCode::BAD_REQUEST, "it has no apps");
+    assert_eq!(page.status, StatusCode::BAD_REQUEST, "Bluesky has no OAuth apps");
     assert!(page.text.contains("role=\"alert\""), "{}", page.text);
 }
 
 #[tokio::test]
-async fn accounts_are_connected_in_the_way_of_their_platform() {
+async fn accounts_are_connected_by_app_password_or_selection() {
     let world = world().start().await;
     let grant = world.account("bluesky", "ada.bsky.social").await.grant;
     let browser = Browser::signed_in(&world).await;
@@ -548,11 +548,11 @@ async fn accounts_are_connected_in_the_way_of_their_platform() {
     ] {
         let page = browser.post("/accounts/bluesky", &form).await;
         assert!(page.status.is_client_error(), "{}", page.status);
-        let (_, alert) = page.text.split_once("role=\"alert\"").expect("it is told");
-        let (alert, fields) = alert.split_once("id=\"connect-bluesky\"").expect("it is told beside the form");
+        let (_, alert) = page.text.split_once("role=\"alert\"").expect("the page has an alert");
+        let (alert, fields) = alert.split_once("id=\"connect-bluesky\"").expect("the form follows the alert");
         assert!(alert.contains(words), "{alert}");
-        assert!(fields.contains(&format!("value=\"{}\"", form[0].1)), "what was filled in stays: {fields}");
-        assert!(!page.text.contains("wrong-wrong"), "but for the password");
+        assert!(fields.contains(&format!("value=\"{}\"", form[0].1)), "the form keeps its values: {fields}");
+        assert!(!page.text.contains("wrong-wrong"), "the password is not repeated");
     }
     let page = browser.post("/accounts/bluesky", &form(password)).await;
     assert_eq!(page.leads(), "/dashboard/accounts?done=connected");
@@ -562,10 +562,10 @@ async fn accounts_are_connected_in_the_way_of_their_platform() {
         "{page}"
     );
     let again = "/dashboard/accounts?identifier=ada.bsky.social#connect-bluesky";
-    assert!(page.contains(again), "it is connected again by a password too: {page}");
+    assert!(page.contains(again), "the page links to the password form: {page}");
     assert!(browser.open("/accounts?identifier=ada.bsky.social").await.contains("value=\"ada.bsky.social\""));
 
-    // Where a login covers several there is a page to choose on, and it leads back.
+    // A login that covers several accounts redirects to the page that selects among them.
     let page = browser.get("/accounts?platform=facebook&status=pending&token=a-b_1").await;
     assert_eq!(page.leads(), format!("{}/connect/choose/a-b_1", world.base));
     for token in ["", "a%2Fb", "..", "a%0Ab"] {
@@ -610,7 +610,7 @@ async fn an_invitation_is_accepted_once() {
 }
 
 #[tokio::test]
-async fn keys_are_made_shown_once_and_revoked() {
+async fn keys_are_created_shown_once_and_revoked() {
     let world = world().start().await;
     let browser = Browser::signed_in(&world).await;
     let page = browser.post("/keys", &[("name", "")]).await;
@@ -631,7 +631,7 @@ async fn keys_are_made_shown_once_and_revoked() {
 }
 
 #[tokio::test]
-async fn files_are_named_after_what_is_in_them() {
+async fn assets_are_named_by_their_content() {
     let world = world().start().await;
     let browser = Browser::new(&world);
     let page = browser.get("").await.text;
@@ -651,7 +651,7 @@ async fn files_are_named_after_what_is_in_them() {
 }
 
 #[tokio::test]
-async fn files_are_shown_fetched_posted_and_deleted() {
+async fn media_are_listed_imported_posted_and_deleted() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let slots = json!({ "slots": [{ "weekday": "monday", "time": "09:00" }] });

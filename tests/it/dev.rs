@@ -1,4 +1,4 @@
-//! `fanfare dev`: one command, nothing to configure, nothing left behind.
+//! `fanfare dev`: one command starts all services, without configuration, and stops them at its end.
 
 use crate::PROGRAM;
 use nix::{
@@ -17,7 +17,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// A directory of the test's own, removed with it.
+/// Temporary directory of a test, removed on drop.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -42,7 +42,7 @@ fn command(data: &Path) -> Command {
     command
 }
 
-/// Starts it, waits for its banner, and gives what `dev.json` says.
+/// Starts `fanfare dev`, waits for its banner, and returns the process and the content of `dev.json`.
 async fn start(data: &Path) -> (Child, Value) {
     let mut child = command(data).args(["--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -52,7 +52,7 @@ async fn start(data: &Path) -> (Child, Value) {
                 return;
             }
         }
-        panic!("it ended before it was up");
+        panic!("`fanfare dev` exited before it was ready");
     };
     tokio::time::timeout(PATIENCE, banner).await.unwrap();
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
@@ -68,7 +68,7 @@ fn signal(pid: &Value, signal: Signal) {
 }
 
 fn runs(pid: &Value) -> bool {
-    // A process that has ended but was not waited for yet has no program any more.
+    // A zombie process has no executable.
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
@@ -86,7 +86,7 @@ async fn published(http: &Client, dev: &Value, id: &str) -> Value {
     let url = format!("{}/posts/{id}", dev["base_url"].as_str().unwrap());
     let look = async || {
         let answer = http.get(&url).bearer_auth(dev["test_key"].as_str().unwrap()).send().await.unwrap();
-        // While Postgres is being restarted, the answer is 503.
+        // While Postgres restarts, the status is 503.
         let is_ok = answer.status() == StatusCode::OK;
         let body: Value = answer.json().await.unwrap();
         if_right(body, |body| is_ok && body["status"] == "published")
@@ -105,9 +105,9 @@ async fn ended(child: &mut Child) -> bool {
 }
 
 #[tokio::test]
-async fn one_command_starts_everything_survives_kills_and_ends_clean() {
+async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Fetches or builds what is missing, which may take longer than a start is waited for.
+    // Downloads or builds what is missing, which may take longer than the time-out of a start.
     tests::shared(&PROGRAM).await;
     let dir = Dir::new("dev");
     let http = Client::new();
@@ -150,18 +150,18 @@ async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
     assert_eq!(accepted(&http, &dev).await, 2);
 
-    // Temporal dies: posts are taken in all the same, and go out when it is back.
+    // While Temporal is down, posts are accepted; they are published after it restarts.
     signal(&dev["pids"]["temporal"], Signal::SIGKILL);
     let second = post(&http, &dev, "While Temporal was away").await;
     published(&http, &dev, &second).await;
     assert_eq!(accepted(&http, &dev).await, 4);
     assert_ne!(manifest(&dir.0)["pids"]["temporal"], dev["pids"]["temporal"]);
 
-    // Postgres dies, and is started again.
+    // Postgres is restarted after a kill.
     signal(&dev["pids"]["postgres"], Signal::SIGKILL);
     published(&http, &dev, &second).await;
 
-    // We die; the next start takes over what is left, and goes on with all data.
+    // After a kill of the server, the next start stops the remaining processes and keeps all data.
     let last = manifest(&dir.0);
     signal(&dev["pids"]["server"], Signal::SIGKILL);
     ended(&mut child).await;
@@ -171,26 +171,26 @@ async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     published(&http, &dev, &first).await;
     for target in first_post["targets"].as_array().unwrap() {
         let page = http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();
-        assert_eq!(page.status(), StatusCode::OK, "links stay good");
+        assert_eq!(page.status(), StatusCode::OK, "links still work");
     }
     let third = post(&http, &dev, "After the kill").await;
     published(&http, &dev, &third).await;
     assert_eq!(accepted(&http, &dev).await, 6);
 
-    // A second one of the same directory says so and touches nothing.
+    // A second start in the same directory fails and changes nothing.
     let refused = command(&dir.0).args(["--port", "0"]).output().await.unwrap();
     assert!(!refused.status.success());
     let sentence = String::from_utf8(refused.stderr).unwrap();
     assert!(sentence.contains("in use") && sentence.trim().lines().count() == 1, "{sentence}");
 
     signal(&dev["pids"]["server"], Signal::SIGINT);
-    assert!(ended(&mut child).await, "Ctrl-C is a good end");
+    assert!(ended(&mut child).await, "Ctrl-C exits with success");
     for process in ["server", "temporal", "postgres"] {
         assert!(!runs(&dev["pids"][process]), "{process} was left running");
     }
 }
 
-/// What it says when it can't start.
+/// Runs a start that must fail and returns its error message.
 async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
     let output = command(data).args(["--port", port]).env(env.0, env.1).output();
     let output = tokio::time::timeout(PATIENCE, output).await.unwrap().unwrap();
@@ -199,7 +199,7 @@ async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said_in_one_sentence_and_nothing_is_left_running() {
+async fn a_failed_start_names_the_cause_and_leaves_nothing_running() {
     tests::shared(&PROGRAM).await;
     let dir = Dir::new("dev-refusals");
     let none = ("RUST_LOG", "error");

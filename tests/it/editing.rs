@@ -1,4 +1,4 @@
-//! A post changes until publishing begins, and never after: the row decides.
+//! A post can be edited until publishing starts. A lock on its row decides between the two.
 
 use crate::{media, world};
 use chrono::{TimeDelta, Utc};
@@ -18,7 +18,7 @@ async fn patch(world: &World, post: &Value, body: Value) -> (StatusCode, Value) 
 }
 
 #[tokio::test]
-async fn what_is_sent_replaces_and_what_is_missing_stays() {
+async fn an_edit_replaces_the_given_fields_and_keeps_the_others() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let bob = world.connect("bluesky", "bob.bsky.social").await;
@@ -55,7 +55,7 @@ async fn what_is_sent_replaces_and_what_is_missing_stays() {
     assert_eq!((found, texts(&edited)), (expected, vec![json!("Three")]));
     let kept =
         edited["targets"].as_array().unwrap().iter().any(|target| target["id"] == post["targets"][0]["id"]);
-    assert!(kept, "the target of an account that stays is the same");
+    assert!(kept, "an account that stays keeps its target");
 
     let (_, edited) = patch(&world, &post, json!({ "x": { "reply_settings": "verified" } })).await;
     let expected = json!({ "x": { "reply_settings": "verified" }, "youtube": { "title": "T" } });
@@ -63,17 +63,17 @@ async fn what_is_sent_replaces_and_what_is_missing_stays() {
     let (_, edited) = patch(&world, &post, json!({ "config": {} })).await;
     assert_eq!(edited["default_config"], json!({}));
 
-    // The relay has done with the post, so that nothing but the edit changes it.
+    // After the relay has queued the post, only the edit changes it.
     let is_queued =
         |post: &Value| post["targets"].as_array().unwrap().iter().all(|one| one["status"] == "queued");
-    world.until(post["id"].as_str().unwrap(), "its workflow", is_queued).await;
-    // The same key again is no change, and an empty body changes nothing a client can name.
+    world.until(post["id"].as_str().unwrap(), "queued targets", is_queued).await;
+    // The same `external_ref` is no change, and neither is an empty body.
     assert_eq!(patch(&world, &post, json!({ "external_ref": "ref" })).await.0, StatusCode::OK);
     let (status, edited) = patch(&world, &post, json!({})).await;
     assert_eq!((status, &edited["scheduled_at"]), (StatusCode::OK, &json!(at)));
-    assert_eq!(edited, world.get(&path(&post)).await, "the answer is the post");
+    assert_eq!(edited, world.get(&path(&post)).await, "the response is the post");
 
-    // Without its time it goes out at once, as what it has become.
+    // Without a scheduled time the edited post is published at once.
     let (_, edited) = patch(&world, &post, json!({ "scheduled_at": null })).await;
     assert_eq!((&edited["status"], &edited["scheduled_at"]), (&json!("queued"), &Value::Null));
     assert_eq!(world.ended(&post).await["status"], "published");
@@ -101,7 +101,7 @@ async fn a_new_text_keeps_the_media_of_a_single_container() {
     assert_eq!((&main["content"], &main["media"]), (&json!("Look"), &shown));
     assert_eq!(world.get(&path(&post)).await["containers"], edited["containers"]);
 
-    // The containers of an answer can be sent back, and replace everything.
+    // The containers of a response can be sent back, and replace all containers.
     let (_, edited) = patch(&world, &post, json!({ "containers": edited["containers"] })).await;
     assert_eq!(edited["containers"][0]["media"], shown);
     let two = json!([{ "content": "One", "media": shown }, { "content": "Two" }]);
@@ -124,7 +124,7 @@ async fn a_new_text_keeps_the_media_of_a_single_container() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_wrong_changes_nothing() {
+async fn an_invalid_edit_changes_nothing() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let post = world
@@ -133,7 +133,7 @@ async fn an_edit_that_is_wrong_changes_nothing() {
         }))
         .await;
     let id = post["id"].as_str().unwrap();
-    let before = world.until(id, "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    let before = world.until(id, "a queued target", |post| post["targets"][0]["status"] == "queued").await;
     for (body, status, code, paths) in [
         (json!({ "content": null }), 400, "invalid_request", json!([["content"]])),
         (json!({ "is_draft": null }), 400, "invalid_request", json!([["is_draft"]])),
@@ -183,7 +183,7 @@ async fn an_edit_that_is_wrong_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_draft_is_released_and_a_waiting_post_made_a_draft() {
+async fn a_draft_is_released_and_a_scheduled_post_becomes_a_draft() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let soon = Utc::now() + TimeDelta::seconds(1);
@@ -193,8 +193,8 @@ async fn a_draft_is_released_and_a_waiting_post_made_a_draft() {
         (status, &draft["status"], &draft["is_draft"]),
         (StatusCode::OK, &json!("draft"), &json!(true))
     );
-    assert_eq!(draft["scheduled_at"], post["scheduled_at"], "a draft keeps its time");
-    // What was due later has gone out: the draft's time has passed.
+    assert_eq!(draft["scheduled_at"], post["scheduled_at"], "a draft keeps its scheduled time");
+    // A post that was due later is published, so that the draft's time has passed.
     let after = soon + TimeDelta::seconds(1);
     let other =
         world.post(json!({ "content": "After it", "accounts": ["ada"], "scheduled_at": after })).await;
@@ -211,14 +211,14 @@ async fn a_draft_is_released_and_a_waiting_post_made_a_draft() {
     assert_eq!(world.ended(&fresh).await["status"], "published");
     assert_eq!(world.accepted("x", "ada").await, 3);
 
-    // One that waits for ever in Temporal ends with its post.
+    // The workflow of a draft, which waits without a time-out, ends when the draft is deleted.
     let waiting = world.post(json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": after })).await;
     patch(&world, &waiting, json!({ "is_draft": true })).await;
     assert_eq!(world.call(Method::DELETE, &path(&waiting), None).await.0, StatusCode::OK);
 }
 
-/// Waits until so many statements wait for a post's row, which a transaction of the test holds. A row's lock
-/// goes to them in this order.
+/// Waits until `statements` statements wait for a post's row, which a transaction of the test locks. They get
+/// the lock in the order in which they began to wait.
 async fn waiting(world: &World, post: PostId, statements: i64) {
     let count = "select count(*) from pg_locks join posts
          on page = (posts.ctid::text::point)[0] and tuple = (posts.ctid::text::point)[1]
@@ -227,16 +227,16 @@ async fn waiting(world: &World, post: PostId, statements: i64) {
         let waiting = sqlx::query_scalar(count).bind(post.0).fetch_one(&world.db).await.unwrap();
         if_right(waiting, |waiting: &i64| *waiting == statements)
     };
-    wait_until("statements that wait for the post's row", look).await;
+    wait_until("statements to wait for the post's row", look).await;
 }
 
-/// Both come to the post's row at the same moment, in either order.
+/// Both wait for the post's row, in either order, until the test releases it.
 #[tokio::test]
-async fn an_edit_and_the_first_attempt_never_both_win() {
+async fn an_edit_and_the_first_attempt_never_both_succeed() {
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     for edit_is_first in [true, false] {
-        // Soon, and late enough that the row is held before.
+        // Late enough that the test locks the row first.
         let due = Utc::now() + TimeDelta::seconds(4);
         let body = json!({ "content": "Before", "accounts": ["ada.bsky.social"], "scheduled_at": due });
         let post = world.post(body).await;
@@ -244,7 +244,7 @@ async fn an_edit_and_the_first_attempt_never_both_win() {
         let mut holding = world.db.begin().await.unwrap();
         let row = sqlx::query("select from posts where id = $1 for update").bind(id.0);
         row.fetch_one(&mut *holding).await.unwrap();
-        assert!(Utc::now() < due, "the post began before its row was held");
+        assert!(Utc::now() < due, "the post was due before its row was locked");
         let edit = async {
             if !edit_is_first {
                 waiting(&world, id, 1).await;
@@ -273,15 +273,15 @@ async fn an_edit_and_the_first_attempt_never_both_win() {
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 2);
 }
 
-/// What the platform shows of a post's first target.
+/// Returns the platform's page of a post's first target.
 async fn page(world: &World, post: &Value) -> String {
     let url = post["targets"][0]["platform_post_url"].as_str().unwrap();
     world.http.get(url).send().await.unwrap().text().await.unwrap()
 }
 
-/// Posts are edited at about the moment at which they are first attempted.
+/// The edits race with the first attempts.
 #[tokio::test]
-async fn what_is_published_is_what_the_edit_was_told() {
+async fn the_published_text_matches_the_response_to_the_edit() {
     const POSTS: usize = 40;
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -289,7 +289,7 @@ async fn what_is_published_is_what_the_edit_was_told() {
     let settings = format!("{}/_settings", world.sandbox_url);
     let set = world.http.post(settings).json(&limits).send().await.unwrap();
     assert!(set.status().is_success(), "{:?}", set.text().await);
-    // How often an edit looks at its post before it is sent.
+    // Number of reads of the post before each edit, which delays the edit.
     let looks = AtomicUsize::new(0);
     let (world, looks) = (&world, &looks);
     stream::iter(0..POSTS)
@@ -300,7 +300,7 @@ async fn what_is_published_is_what_the_edit_was_told() {
                 world.get(&path(&post)).await;
             }
             let (status, answer) = patch(world, &post, json!({ "content": format!("after {number}") })).await;
-            // Whoever won comes later next time, so that they meet.
+            // Delays the next edits after an edit that succeeded, and hastens them after one that failed.
             let (word, other) = match status {
                 StatusCode::OK => {
                     looks.fetch_add(2, Ordering::Relaxed);
@@ -312,7 +312,7 @@ async fn what_is_published_is_what_the_edit_was_told() {
                         (StatusCode::CONFLICT, &json!("publishing_started"))
                     );
                     let fewer = |looks: usize| Some(looks / 2);
-                    looks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).expect("it is some");
+                    looks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).expect("it is `Some`");
                     ("before", "after")
                 }
             };
@@ -320,8 +320,8 @@ async fn what_is_published_is_what_the_edit_was_told() {
             assert_eq!(ended["status"], "published", "{ended:#}");
             assert_eq!(ended["containers"][0]["content"], format!("{word} {number}"));
             let page = page(world, &ended).await;
-            assert!(page.contains(&format!("{word} {number}")), "{status}, and published is {page}");
-            assert!(!page.contains(&format!("{other} {number}")), "{status}, and published is {page}");
+            assert!(page.contains(&format!("{word} {number}")), "{status}, but published: {page}");
+            assert!(!page.contains(&format!("{other} {number}")), "{status}, but published: {page}");
         })
         .buffer_unordered(8)
         .collect::<Vec<()>>()
@@ -333,11 +333,11 @@ async fn what_is_published_is_what_the_edit_was_told() {
 async fn editing_and_deleting_need_no_temporal() {
     let mut world = world().running(&[]).start().await;
     world.connect("x", "ada").await;
-    let temporal = world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:9").expect("it was set");
+    let temporal = world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:9").expect("the address was set");
     world.run("api").await;
     let create = async |content: &str| world.post(json!({ "content": content, "accounts": ["ada"] })).await;
     let (edited, deleted) = (create("Before").await, create("Never").await);
-    // Nothing waits in Temporal for the time of a post that is no more, whatever is carried there first.
+    // The workflow of a deleted post ends, in whichever order the outbox sends the start and the deletion.
     for number in 0..5 {
         let body = json!({ "content": format!("Far {number}"), "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
         let far = world.post(body).await;

@@ -1,14 +1,14 @@
-//! The events, member by member.
+//! Payloads of webhook events, field by field.
 //!
-//! An event is written in the transaction that makes it happen, with one delivery per endpoint. So the list of
-//! deliveries, read after a post has ended, has every event of the post: what is missing there is not sent.
+//! An event is written in the transaction of the change that it reports, with one delivery per endpoint. The
+//! list of deliveries, read after a post has reached its final status, is therefore complete.
 
 use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, World};
 
-/// The data of the events of a name, in the order of their accounts.
+/// Waits for `count` events of a name and returns their data, sorted by network.
 async fn data(receiver: &Receiver, name: &str, count: usize) -> Vec<Value> {
     let deliveries = receiver.events(&vec![name; count]).await;
     let bodies = deliveries.iter().map(tests::Delivery::json).filter(|body| body["event"] == name);
@@ -17,7 +17,7 @@ async fn data(receiver: &Receiver, name: &str, count: usize) -> Vec<Value> {
     all
 }
 
-/// The names of all events that an endpoint is sent, sorted.
+/// Returns the names of all events for an endpoint, sorted.
 async fn names(world: &World, webhook: &Value) -> Vec<String> {
     let path = format!("/webhooks/{}/deliveries?limit=100", webhook["id"].as_str().unwrap());
     let listed = world.get(&path).await;
@@ -27,7 +27,7 @@ async fn names(world: &World, webhook: &Value) -> Vec<String> {
     names
 }
 
-/// The targets of a post on X and on Bluesky.
+/// Returns the targets of a post on X and on Bluesky.
 fn targets(post: &Value) -> [&Value; 2] {
     ["x", "bluesky"].map(|platform| {
         let mut all = post["targets"].as_array().unwrap().iter();
@@ -35,7 +35,7 @@ fn targets(post: &Value) -> [&Value; 2] {
     })
 }
 
-/// The members that name an account.
+/// Returns the fields that identify an account.
 fn subject(account: &str, network: &str, username: &str) -> Value {
     json!({ "accountId": account, "network": network, "username": username })
 }
@@ -46,7 +46,7 @@ fn with(mut object: Value, members: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_post_is_told_as_soon_as_one_account_is_live() {
+async fn post_published_is_sent_when_the_first_target_is_published() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
@@ -57,14 +57,14 @@ async fn a_post_is_told_as_soon_as_one_account_is_live() {
     let post = world.post(json!({ "content": "Told", "accounts": [x, bluesky] })).await;
     hold.until_held().await;
     let id = post["id"].as_str().unwrap();
-    let first = world.until(id, "one account", |post| targets(post)[1]["status"] == "published").await;
+    let first = world.until(id, "one live target", |post| targets(post)[1]["status"] == "published").await;
     let told = data(&receiver, "post.published", 1).await;
     let live = json!({ "platformPostId": targets(&first)[1]["platform_post_id"] });
     let expected = json!({
         "postId": id,
         "orgId": world.owner.org,
         "socialAccounts": [
-            // Under way: neither an id nor an error.
+            // Still publishing: neither an id nor an error.
             subject(&x, "x", "ada"),
             with(subject(&bluesky, "bluesky", "ada.bsky.social"), live),
         ],
@@ -74,7 +74,7 @@ async fn a_post_is_told_as_soon_as_one_account_is_live() {
 
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
-    assert_eq!(ended["published_at"], targets(&first)[1]["published_at"], "the first target's");
+    assert_eq!(ended["published_at"], targets(&first)[1]["published_at"], "the time of the first target");
     assert!(ended["published_at"].as_str() < targets(&ended)[0]["published_at"].as_str(), "{ended:#}");
     let promised = ["post.published", "post.target.published", "post.target.published"];
     assert_eq!(names(&world, &webhook).await, promised);
@@ -95,7 +95,7 @@ async fn a_post_is_told_as_soon_as_one_account_is_live() {
 }
 
 #[tokio::test]
-async fn a_post_that_fails_everywhere_is_told_with_the_error_of_each_account() {
+async fn post_error_has_the_error_of_each_account() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
@@ -133,7 +133,7 @@ async fn a_post_that_fails_everywhere_is_told_with_the_error_of_each_account() {
 }
 
 #[tokio::test]
-async fn a_partial_post_is_told_once_and_not_as_an_error() {
+async fn a_partial_post_sends_post_published_once_and_no_post_error() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
@@ -157,7 +157,7 @@ async fn a_partial_post_is_told_once_and_not_as_an_error() {
 }
 
 #[tokio::test]
-async fn an_account_is_told_with_its_tenant_and_the_reason() {
+async fn reauth_required_has_the_tenant_and_the_error() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;

@@ -1,14 +1,13 @@
-//! One tenant delays no other.
+//! One organization does not delay another.
 //!
-//! The verdicts are times, because a time is what is promised: beside a tenant that holds all it can get of
-//! every queue, another one's work takes at most twice as long as on an idle service. So that they hold on
-//! a busy machine, an idle service beside the flooded one is measured in turns with it, medians are
-//! compared, and the flood consists of work that waits for an answer rather than of work that computes.
-//! Half a second more is always allowed: what a process of its own may be late by on two busy cores, and a
-//! hundredth of what a full queue costs.
+//! The tests compare durations: while one organization fills every queue as far as it can, the work of
+//! another takes at most twice as long as on an idle service. To be reliable on a busy machine, an idle
+//! service is measured in turns with the flooded one, medians are compared, and the flood consists of work
+//! that waits for a response rather than of work that computes. A constant allowance (`FLOOR`) covers
+//! scheduling delays, which are a fraction of the delay behind a full queue.
 //!
-//! Live publishing can't be flooded from outside: a live account needs a real platform. Its queues are
-//! others than those of test mode (`queue::no_two_kinds_of_work_share_a_queue`), and the share of an
+//! Live publishing can't be flooded here, because a live account needs a real platform. Its queues are
+//! separate from those of test mode (`queue::no_two_kinds_of_work_share_a_queue`), and the share of an
 //! organization is the same in both modes (`activities::share`).
 
 use crate::{media::until, world};
@@ -28,12 +27,12 @@ use tokio::{
     time::{Instant, interval},
 };
 
-/// How often each kind of work is measured.
+/// Measurements per kind of work.
 const ROUNDS: usize = 5;
-/// How much later than on an idle service is always allowed: what waits behind the flood waits ten times longer.
+/// Additional time that is always allowed; work that waits behind the flood takes ten times as long.
 const FLOOR: Duration = Duration::from_secs(3);
 
-/// A server that never finishes an answer; it sends a byte of it now and then, so as not to seem dead.
+/// A server that never completes a response; it sends one byte per second to avoid the idle time-out.
 struct Slow {
     url: String,
     held: watch::Receiver<usize>,
@@ -65,7 +64,7 @@ impl Slow {
     async fn holds(&self, number: usize) {
         let mut held = self.held.clone();
         let waiting = held.wait_for(|held| *held >= number);
-        tokio::time::timeout(PATIENCE, waiting).await.expect("it is fetched from").unwrap();
+        tokio::time::timeout(PATIENCE, waiting).await.expect("the workers fetch from it").unwrap();
     }
 }
 
@@ -75,12 +74,13 @@ impl Drop for Slow {
     }
 }
 
-/// The keys of a tenant, which the world acts for from here on.
+/// API keys of an organization.
 struct Tenant {
     test: String,
     live: String,
 }
 
+/// Creates an organization and makes the world act for it.
 async fn tenant(world: &mut World, name: &str) -> Tenant {
     let org = organizations::create(&world.db, name).await.unwrap();
     let key = async |mode| {
@@ -94,14 +94,14 @@ async fn tenant(world: &mut World, name: &str) -> Tenant {
     tenant
 }
 
-/// How long something takes.
+/// Returns the duration of `what`.
 async fn timed(what: impl Future<Output = ()>) -> Duration {
     let began = Instant::now();
     what.await;
     began.elapsed()
 }
 
-/// A text that no other post has: platforms refuse a post that they have.
+/// Returns a unique text, because platforms reject duplicates.
 fn unlike(text: &str) -> String {
     format!("{text} {}", uuid::Uuid::new_v4())
 }
@@ -123,13 +123,13 @@ async fn confirmed(world: &World) {
 }
 
 async fn sampled(world: &World, webhook: &str) {
-    // Where the machine is so busy that no worker answers in time, the API asks to come back.
+    // On a busy machine a worker may not respond in time, and the API returns 503.
     let path = format!("/webhooks/{webhook}/test");
     let sample = async || match world.call(Method::POST, &path, None).await {
         (StatusCode::SERVICE_UNAVAILABLE, problem) => Err(problem),
         answer => Ok(answer),
     };
-    let (status, told) = wait_until("a sample", sample).await;
+    let (status, told) = wait_until("a sample delivery", sample).await;
     assert_eq!((status, &told["delivered"]), (StatusCode::OK, &json!(true)), "{told}");
 }
 
@@ -137,15 +137,15 @@ async fn told(world: &World, receiver: &Receiver) {
     let post = world.post(json!({ "content": unlike("Told"), "accounts": ["bob"] })).await;
     let id = post["id"].as_str().unwrap();
     let is_its = |delivery: &tests::Delivery| String::from_utf8_lossy(&delivery.body).contains(id);
-    receiver.until("its event", |all| all.iter().any(is_its)).await;
+    receiver.until("the event of the post", |all| all.iter().any(is_its)).await;
 }
 
-/// A tenant of a service, and what it is measured by.
+/// An organization of a service, and the durations of its work.
 struct Place {
     world: World,
     tenant: Tenant,
     receiver: Receiver,
-    /// Endpoints in test and in live mode.
+    /// Webhook endpoints in test and in live mode.
     webhooks: [String; 2],
     times: Vec<(String, Vec<Duration>)>,
 }
@@ -173,7 +173,7 @@ impl Place {
         }
     }
 
-    /// Does one of each kind of work.
+    /// Runs and measures one of each kind of work.
     async fn work(&mut self, picture: &str) {
         self.world.key.clone_from(&self.tenant.test);
         for account in ["bob", "bob.bsky.social"] {
@@ -193,7 +193,7 @@ impl Place {
         }
     }
 
-    /// The median of how long each kind of work takes.
+    /// Returns the median duration of each kind of work.
     fn medians(mut self) -> Vec<(String, Duration)> {
         let median = |(what, mut times): (String, Vec<Duration>)| {
             times.sort_unstable();
@@ -203,7 +203,7 @@ impl Place {
     }
 }
 
-/// How many targets of an organization are being published, as Temporal sees it.
+/// Counts the running publishing workflows of an organization.
 async fn targets(client: &Client, owner: Owner) -> usize {
     let query = format!(
         "WorkflowType = 'PublishTarget' and FanfareOrg = '{}' and ExecutionStatus = 'Running'",
@@ -221,7 +221,7 @@ async fn batch(world: &World, text: &str, number: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
+async fn the_load_of_one_organization_does_not_delay_another() {
     let modes = || world().pace(1.0).set("FANFARE_MODES", "live,test");
     let mut idle = Place::of(modes().start().await).await;
     let mut world = modes().start().await;
@@ -232,19 +232,19 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
     let mut flooded = Place::of(world).await;
     let picture = picture().await;
     for place in [&mut idle, &mut flooded] {
-        // The first of each takes longer.
+        // The first of each kind takes longer.
         place.work(&picture.url).await;
         place.times.clear();
     }
 
-    // The flood: posts on two platforms that are never answered, deliveries that are never answered, and
-    // files that come a byte at a time, in test and in live mode.
+    // The flood: posts and deliveries that never get a response, and files that arrive one byte at a time,
+    // in test and in live mode.
     let (slow, silent) = (Slow::start().await, Receiver::start().await);
     silent.hold();
     let world = &mut flooded.world;
     world.owner = greedy_owner;
     world.key.clone_from(&greedy.test);
-    // A worker would publish a hundred at a time on each of the two.
+    // A worker publishes up to a hundred at a time on each of the two platforms.
     for _ in 0..6 {
         batch(world, "Never #sandbox-stuck", 18).await;
     }
@@ -256,9 +256,9 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
         let (status, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{webhook}");
     }
-    // Those of the posts that find a slot beside their own organization's flood.
+    // Deliveries of posts that get a slot despite the flood of their own organization.
     batch(world, "Quick", 10).await;
-    silent.until("deliveries that wait", |all| all.len() >= 30).await;
+    silent.until("deliveries to be held", |all| all.len() >= 30).await;
     for key in [&greedy.test, &greedy.live] {
         world.key.clone_from(key);
         let world = &*world;
@@ -282,7 +282,7 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
     silent.release();
 }
 
-/// Posts on X that are created together.
+/// Creates posts on X in batches of ten.
 async fn created(world: &World, number: usize) -> Vec<Value> {
     let mut all = Vec::new();
     for _ in 0..number / 10 {
@@ -296,8 +296,8 @@ async fn created(world: &World, number: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
-    // At the contract's pace an attempt that is held for a while is not taken for dead.
+async fn waiting_for_a_slot_uses_no_attempt() {
+    // At the production pace a held attempt does not time out.
     let world = world().pace(1.0).own().start().await;
     world.connect("x", "ada").await;
     let mut held = Vec::new();
@@ -317,7 +317,7 @@ async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
     let waits = async || {
         if_right(crate::replay::history(&client, &workflow).await, |events| events.contains("TimerStarted"))
     };
-    wait_until("a timer in its workflow", waits).await;
+    wait_until("a timer in the workflow", waits).await;
     let waiting = world.get(&path).await;
     assert_eq!(waiting["targets"][0]["attempts"], 0, "{waiting:#}");
 
@@ -335,7 +335,6 @@ async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
     crate::replay::replay(&client, "publish_target-crowded", &workflow).await;
 }
 
-/// Serves a picture.
 async fn picture() -> Picture {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/b.png", listener.local_addr().unwrap());
@@ -352,6 +351,7 @@ async fn picture() -> Picture {
     Picture { url, serving }
 }
 
+/// A server of one picture.
 struct Picture {
     url: String,
     serving: JoinHandle<()>,

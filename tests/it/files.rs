@@ -1,16 +1,15 @@
-//! What a file is, and that no file makes whoever looks at it stumble.
+//! Inspection of uploaded files: no truncated or corrupt file is accepted as whole or makes a parser panic.
 
 use ::media::{
-    DeclaredFile, Fault, FileProperties, FileStore, Key, Location, MinRate, Refusal, SizeLimits, StoredFile,
-    UploadError,
+    Fault, FileProperties, FileStore, Key, Location, MinRate, Refusal, SizeLimits, StoredFile, UploadError,
 };
-use domain::{MediaId, Mode, OrgId, Owner};
+use domain::{MediaId, Mode, OrgId, Owner, media::DeclaredFile};
 use futures::stream;
 use std::{path::Path, time::Duration};
 use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
 
-/// A shelf in a directory, without a service around it.
+/// Opens a file store in a directory, without a service.
 fn shelf(directory: &Path) -> FileStore {
     let place = Location::Directory(directory.to_owned());
     FileStore::open(&place, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap()
@@ -21,7 +20,7 @@ fn asset() -> StoredFile {
     StoredFile { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() }
 }
 
-/// What a file turns out to be.
+/// Stores and inspects a file.
 async fn look(shelf: &FileStore, bytes: &[u8]) -> Result<FileProperties, Refusal> {
     let asset = asset();
     let pieces = stream::iter([Ok(bytes.to_vec().into())]);
@@ -44,13 +43,13 @@ fn samples() -> [(&'static str, Vec<u8>); 9] {
         ("wav", wav(1600)),
         ("pdf", pdf()),
         ("docx", docx(100)),
-        // Its sender could have told any size: nothing of it is unpacked.
+        // The declared size may be false, but no entry is decompressed.
         ("bomb", docx(u32::MAX - 1)),
     ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_part_of_a_file_passes_for_the_whole() {
+async fn a_truncated_file_is_rejected() {
     let directory = tests::directory().join(Uuid::now_v7().to_string());
     let shelf = shelf(&directory);
     for (name, bytes) in samples() {
@@ -63,7 +62,7 @@ async fn no_part_of_a_file_passes_for_the_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_byte_makes_a_reader_stumble() {
+async fn no_changed_byte_makes_a_parser_panic() {
     let directory = tests::directory().join(Uuid::now_v7().to_string());
     let shelf = shelf(&directory);
     for (name, bytes) in samples() {
@@ -71,7 +70,7 @@ async fn no_byte_makes_a_reader_stumble() {
             for value in [0, 0xff, bytes[index].wrapping_add(1)] {
                 let mut changed = bytes.clone();
                 changed[index] = value;
-                // What it is then, is open; a reader that panics says so in these words.
+                // A changed file may be valid. Only a panic of the parser is reported with this message.
                 if let Err(refusal) = look(&shelf, &changed).await {
                     assert_ne!(
                         refusal.to_string(),
@@ -85,10 +84,10 @@ async fn no_byte_makes_a_reader_stumble() {
 }
 
 #[tokio::test]
-async fn bytes_that_come_too_slowly_are_not_kept() {
+async fn an_upload_below_the_minimum_rate_is_not_stored() {
     let directory = tests::directory().join(Uuid::now_v7().to_string());
     let shelf = shelf(&directory);
-    // Never silent for long, and it would never end.
+    // An endless stream that is never idle for long.
     let pace = tokio::time::interval(Duration::from_millis(10));
     let dripping = stream::unfold(pace, async |mut pace| {
         pace.tick().await;

@@ -1,8 +1,8 @@
-//! Hostile bodies of 1 MiB: slow to check, large in memory, or answered at length.
+//! Hostile bodies of 1 MiB, which could be slow to validate, large in memory, or lead to a long response.
 //!
-//! The document lists the operations and their fields, so that an operation is attacked by being in it. What
-//! a request costs is part of what is promised here: memory, and CPU time, which does not depend on what else
-//! the machine does.
+//! The operations and their fields are read from the OpenAPI document, so that a new operation is covered
+//! without a change here. The tests bound the memory and the CPU time of a request; CPU time rather than
+//! duration, because it does not depend on the load of the machine.
 
 use crate::{connect, serving::cpu_time, world};
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header, redirect::Policy};
@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 use std::{sync::LazyLock, time::Duration};
 use tests::World;
 
-/// The size of a body: what the service reads at most.
+/// Size of a body in bytes, the most that the service reads.
 const SIZE: usize = 1 << 20;
-/// The room that [`VALUES`] leave in a body for the rest of it.
+/// Bytes of a body that [`VALUES`] leave for the rest of it.
 const ROOM: usize = 4 << 10;
-/// The CPU time that an answer may take. A debug build needs a tenth of it.
+/// CPU time that a request may take. A debug build needs a tenth of it.
 const TIME: Duration = Duration::from_secs(2);
-/// How often a request is sent whose connection ended.
+/// Attempts of a request whose connection is closed.
 const TRIES: usize = 5;
-/// How many bytes the service may take beside those that it had.
+/// Bytes of memory that the service may use in addition for a request.
 const MEMORY: u64 = 64 << 20;
-/// The longest answer of the API, in bytes.
+/// Size of the longest response of the API, in bytes.
 const ANSWER: usize = 256 << 10;
-/// The longest page, in bytes: it repeats what was sent, and a sign takes six bytes at most.
+/// Size of the longest page, in bytes: it repeats the input, whose characters take six bytes at most.
 const PAGE: usize = 7 << 20;
 
 /// The process under attack.
@@ -35,38 +35,38 @@ struct Victim {
 
 impl Victim {
     fn of(world: &World) -> Self {
-        let [pid] = world.pids()[..] else { panic!("one process") };
+        let [pid] = world.pids()[..] else { panic!("the world runs one process") };
         Self { pid, sent: 0, slowest: Duration::ZERO, largest: 0 }
     }
 
-    /// A figure of the kernel's about the process, in bytes.
+    /// Returns a value of `/proc/PID/status`, in bytes.
     fn memory(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 
-    /// Sends it, and holds what happens to what may happen.
+    /// Sends a request and checks its status, the size of the response, memory and CPU time.
     async fn send(&mut self, what: &str, request: RequestBuilder, longest: usize) -> (StatusCode, String) {
         let mut tries = 0;
         loop {
             tries += 1;
-            // From now on the peak is that of what follows.
+            // Resets the peak of the resident memory, `VmHWM`.
             std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5").unwrap();
             let before = self.memory("VmRSS");
             let begun = cpu_time(self.pid);
             let answer = match request.try_clone().unwrap().send().await {
                 Ok(answer) => answer,
-                // A refusal before the body is read may end the connection while the body is sent.
+                // A rejection before the body is read may close the connection while the body is sent.
                 Err(_) if tries < TRIES => continue,
-                Err(error) => panic!("{what}: no answer: {error:?}"),
+                Err(error) => panic!("{what}: no response: {error:?}"),
             };
             let status = answer.status();
             let text = answer.text().await.unwrap();
             let took = cpu_time(self.pid) - begun;
             let memory = self.memory("VmHWM").saturating_sub(before);
             assert!(!status.is_server_error(), "{what}: {status} {}", clipped(&text));
-            assert!(text.len() <= longest, "{what}: {status}, an answer of {} bytes", text.len());
+            assert!(text.len() <= longest, "{what}: {status}, a response of {} bytes", text.len());
             assert!(memory < MEMORY, "{what}: {status}, {} MiB", memory >> 20);
             assert!(took < TIME, "{what}: {status} after {took:?} of CPU time");
             if took > self.slowest || memory > self.largest {
@@ -84,14 +84,14 @@ fn clipped(text: &str) -> &str {
     text.get(..1000).unwrap_or(text)
 }
 
-/// As many of an item as fit into so many bytes, between two ends and with commas.
+/// Returns `item` repeated, with commas, between `begin` and `end`, in at most `size` bytes.
 fn repeated(size: usize, begin: &str, item: &str, end: &str) -> String {
     let item = format!("{item},");
     let items = item.repeat((size - begin.len() - end.len()) / item.len());
     format!("{begin}{}{end}", items.trim_end_matches(','))
 }
 
-/// The same of an item that is made of the numbers from 0.
+/// As [`repeated`], with items that are made from the numbers from 0.
 fn numbered(size: usize, begin: &str, item: impl Fn(usize) -> String, end: &str) -> String {
     let mut body = begin.to_owned();
     for index in 0.. {
@@ -107,7 +107,7 @@ fn numbered(size: usize, begin: &str, item: impl Fn(usize) -> String, end: &str)
     body + end
 }
 
-/// Values that fill a body but for [`ROOM`], each with its name.
+/// JSON values that fill a body except for [`ROOM`], each with its name.
 static VALUES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
     let size = SIZE - ROOM;
     let text = |piece: &str| format!("\"{}\"", piece.repeat((size - 2) / piece.len()));
@@ -128,7 +128,7 @@ static VALUES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
     ]
 });
 
-/// A schema without references; of choices the first.
+/// Resolves references, and the first alternative of `allOf` and `anyOf`.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     if let Some(name) = schema["$ref"].as_str() {
         return resolve(document, document.pointer(&name[1..]).unwrap());
@@ -139,7 +139,7 @@ fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// An object with one more field, which is JSON already.
+/// Returns a JSON object with one field set to `value`, which is JSON text.
 fn with(object: &Map<String, Value>, name: &str, value: &str) -> String {
     let mut rest = object.clone();
     rest.remove(name);
@@ -149,7 +149,7 @@ fn with(object: &Map<String, Value>, name: &str, value: &str) -> String {
     format!("{begin}{comma}{}:{value}}}", json!(name))
 }
 
-/// The operations that take a body: method, path, schema and example.
+/// Returns the operations that have a body: method, path, schema and example.
 async fn operations(world: &World) -> Vec<(Method, String, Value, Map<String, Value>)> {
     let url = format!("{}/openapi.json", world.base);
     let document: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -177,7 +177,7 @@ fn request(world: &World, method: &Method, path: &str, body: String) -> RequestB
 }
 
 #[tokio::test]
-async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
+async fn large_bodies_have_bounded_cost_for_every_operation() {
     let world = world().own().platforms(&["x", "youtube", "facebook", "bluesky"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
     let token = connect::several(&world, "facebook", "ada,bob").await;
@@ -195,7 +195,7 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
             example.insert("accounts".to_owned(), json!(accounts));
             example.insert("is_draft".to_owned(), json!(true));
         }
-        // What is no object is refused by its kind, before the schema of any operation.
+        // A body that is no object is rejected before the schema is checked, so that one operation is enough.
         let whole =
             VALUES.iter().filter(|(name, value)| is_first || value.starts_with('{') || *name == "zeros");
         let mut bodies: Vec<(String, String)> =
@@ -209,13 +209,13 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
         ));
         bodies.push(("a long key".to_owned(), with(&Map::new(), &"k".repeat(SIZE - 10), "0")));
         for (name, property) in schema["properties"].as_object().unwrap() {
-            // All platforms' blocks are the same here; what is in them has a test of its own.
+            // The fields of all platforms are alike here; their settings have a test of their own.
             if platforms::IDS.contains(&name.as_str()) && name != "x" {
                 continue;
             }
             let kind = property["type"].as_str().unwrap_or_default();
             let values = VALUES.iter().filter(|(what, _)| {
-                // The others are sent as whole bodies.
+                // The other values are sent only as whole bodies.
                 !["empty texts", "lists", "keys with values", "deep lists", "accents"].contains(what)
             });
             for (what, value) in values {
@@ -239,7 +239,7 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
         for (index, (name, body)) in bodies.into_iter().enumerate() {
             let what = format!("{method} {path}, {name}");
             let sent = request(&world, &method, &address, body);
-            // The login that waits for a choice needs none.
+            // A pending login is authorized by its token, without a key.
             let sent = if path.contains("{token}") { sent } else { sent.bearer_auth(&world.key) };
             let (status, text) = victim.send(&what, sent, ANSWER).await;
             assert_ne!(status, StatusCode::UNAUTHORIZED, "{what}: {}", clipped(&text));
@@ -251,15 +251,15 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_costs_much() {
+async fn requests_without_a_key_have_bounded_cost() {
     let world = world().own().start().await;
     let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
     for (method, path, _, _) in operations {
         let address = path.replace(['{', '}'], "");
         for (name, value) in VALUES.iter().take(2) {
             let what = format!("{method} {path} without a key, {name}");
-            // It is refused before it is read, so that its sender may not be able to send it whole: what is
-            // sent first is enough to be answered.
+            // The request is rejected before the body is read, so that a long body might not be sent whole.
+            // Its first part is enough.
             let part = value[..16 << 10].to_owned();
             let (status, _) = victim.send(&what, request(&world, &method, &address, part), ANSWER).await;
             let expected = if path.contains("{token}") { 404 } else { 401 };
@@ -269,7 +269,7 @@ async fn without_a_key_nothing_costs_much() {
 }
 
 #[tokio::test]
-async fn no_text_and_no_setting_of_a_post_costs_much() {
+async fn large_texts_and_settings_have_bounded_cost() {
     let world = world().running(&["api"]).everywhere().start().await;
     let mut accounts = Vec::new();
     for platform in platforms::IDS {
@@ -281,7 +281,7 @@ async fn no_text_and_no_setting_of_a_post_costs_much() {
     {
         let text = piece.repeat(100_000 / piece.chars().count());
         posts.push((format!("a text of {piece:?}"), json!({ "content": text, "accounts": accounts })));
-        // As long as the longest that is counted as X does.
+        // As long as the longest text whose length is counted by X's rules.
         let short = piece.repeat(35_000 / piece.len());
         let containers: Vec<_> = (0..10).map(|_| json!({ "content": short })).collect();
         posts
@@ -312,7 +312,7 @@ async fn no_text_and_no_setting_of_a_post_costs_much() {
 }
 
 #[tokio::test]
-async fn a_model_sends_no_message_that_costs_much() {
+async fn mcp_messages_have_bounded_cost() {
     let world = world().own().start().await;
     world.connect("x", "ada").await;
     let mut victim = Victim::of(&world);
@@ -367,7 +367,7 @@ async fn a_model_sends_no_message_that_costs_much() {
 }
 
 #[tokio::test]
-async fn no_form_of_the_dashboard_costs_much() {
+async fn dashboard_forms_have_bounded_cost() {
     let world = world().own().platforms(&["x", "facebook"]).start().await;
     let account = world.connect("x", "ada").await;
     let token = connect::several(&world, "facebook", "ada,bob").await;
@@ -419,18 +419,18 @@ async fn no_form_of_the_dashboard_costs_much() {
     for path in &paths {
         for (name, body) in &bodies {
             for cookie in ["", &cookie] {
-                // Signing out would end it.
+                // Signing out would end the session.
                 if path.ends_with("sign-out") && !cookie.is_empty() {
                     continue;
                 }
-                // Who has no session is sent to sign in before anything is read, but on these pages.
+                // Without a session all other pages redirect before the body is read; one body is enough.
                 let is_open = ["/sign-in", "/invite/", "/choose/"].iter().any(|part| path.contains(part));
                 if cookie.is_empty() && !is_open && *name != bodies[0].0 {
                     continue;
                 }
                 let what =
                     format!("{path}, {name}, {}", if cookie.is_empty() { "stranger" } else { "known" });
-                // The page to choose on takes less, and does not read what is more.
+                // The page that selects accounts reads a smaller body.
                 let body = if path.contains("/choose/") { &body[..200 << 10] } else { body };
                 victim.send(&what, post(path, cookie, body.to_owned()), PAGE).await;
             }
@@ -439,7 +439,7 @@ async fn no_form_of_the_dashboard_costs_much() {
     let text = |sign: &str, count: usize| format!("text={}&", sign.repeat(count));
     bodies = vec![
         ("a text of dashes", format!("account={account}&{}", text("-", 100_000))),
-        ("a text of signs", format!("account={account}&{}", text("<", 1_000_000))),
+        ("a text of brackets", format!("account={account}&{}", text("<", 1_000_000))),
         ("ten texts", format!("account={account}&{}", text("%C3%A9", 15_000).repeat(10))),
         ("one account again and again", format!("{}text=a", format!("account={account}&").repeat(480))),
         (

@@ -1,4 +1,4 @@
-//! What an account published by whatever means comes here once, whatever happens on the way.
+//! Imports of the posts that an account published elsewhere: each is stored once, despite failures.
 
 use crate::{
     api::{fail, key, request},
@@ -15,13 +15,13 @@ use tests::{Hold, Receiver, World};
 /// More posts than fit on one page of X.
 const MANY: usize = 130;
 
-/// Changes how the sandbox behaves.
+/// Changes the sandbox's settings.
 async fn settle(world: &World, settings: Value) {
     let url = format!("{}/_settings", world.sandbox_url);
     assert!(world.http.post(url).json(&settings).send().await.unwrap().status().is_success());
 }
 
-/// An account of X that has published so many posts without us, and its id here.
+/// Connects an X account with `posts` posts that were published without Fanfare, and returns its id.
 async fn prolific(world: &World, username: &str, posts: usize) -> String {
     settle(world, json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
     publish(world, username, 0..posts).await;
@@ -38,7 +38,7 @@ async fn publish(world: &World, username: &str, numbers: Range<usize>) {
     }
 }
 
-/// A moment between two of X's milliseconds' posts.
+/// Returns a time between two posts: X's ids have the resolution of a millisecond.
 async fn moment() -> DateTime<Utc> {
     let millis = tests::now().timestamp_millis() + 1;
     while tests::now().timestamp_millis() < millis {
@@ -54,11 +54,11 @@ async fn begin(world: &World, account: &str, body: Value) -> Value {
     import
 }
 
-/// Waits until an import is as it should be.
+/// Waits until `right` holds for an import.
 async fn until(world: &World, import: &Value, right: impl Fn(&Value) -> bool) -> Value {
     let of = |field: &str| import[field].as_str().unwrap().to_owned();
     let path = format!("/social-accounts/{}/imports/{}", of("social_account_id"), of("id"));
-    world.until_at(&path, "an import", right).await
+    world.until_at(&path, "the import", right).await
 }
 
 async fn ended(world: &World, import: &Value) -> Value {
@@ -70,7 +70,7 @@ fn counts(import: &Value) -> (u64, u64) {
     (count("imported_count"), count("skipped_count"))
 }
 
-/// All imported posts of an account, page by page.
+/// Returns all imported posts of an account, page by page.
 async fn imported(world: &World, account: &str) -> Vec<Value> {
     let path = format!("/social-accounts/{account}/imported-posts?limit=100");
     let (mut all, mut at) = (Vec::new(), path.clone());
@@ -87,7 +87,7 @@ fn contents(posts: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_an_account_published_comes_here_once_and_is_told() {
+async fn an_import_stores_each_post_once_and_sends_an_event() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -120,7 +120,7 @@ async fn what_an_account_published_comes_here_once_and_is_told() {
         })
     );
 
-    // Again, with one post that is new, which went out through here.
+    // A second import finds one new post, which was published with Fanfare.
     let post = world.post(json!({ "content": "Number 3", "accounts": ["ada"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     let again = begin(&world, &account, json!({ "limit": 1000 })).await;
@@ -138,7 +138,7 @@ async fn what_an_account_published_comes_here_once_and_is_told() {
 }
 
 #[tokio::test]
-async fn an_import_keeps_to_its_range_and_its_limit() {
+async fn an_import_respects_its_date_range_and_limit() {
     let world = world().start().await;
     let account = prolific(&world, "ada", 2).await;
     let from = moment().await;
@@ -150,7 +150,7 @@ async fn an_import_keeps_to_its_range_and_its_limit() {
         (json!({ "to_date": to }), (2, 2)),
         (json!({ "to_date": from }), (0, 2)),
         (json!({ "from_date": to, "limit": 1 }), (1, 0)),
-        // The limit bounds what is looked at: a repeated import finds the same.
+        // The limit counts the posts that are read, so that a repeated import finds the same ones.
         (json!({ "limit": 2 }), (0, 2)),
     ] {
         assert_eq!(
@@ -163,12 +163,12 @@ async fn an_import_keeps_to_its_range_and_its_limit() {
 }
 
 #[tokio::test]
-async fn an_import_goes_on_where_its_worker_died() {
+async fn an_import_resumes_after_its_worker_is_killed() {
     let mut world = world().running(&["api", "worker"]).start().await;
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    // The second page has been asked for and is not here yet.
+    // Holds the response of the second page.
     let hold = hold(&world, 2, "after").await;
     let import = begin(&world, &account, json!({ "limit": 1000 })).await;
     hold.until_held().await;
@@ -184,7 +184,7 @@ async fn an_import_goes_on_where_its_worker_died() {
     let found: BTreeSet<_> = contents(&posts).into_iter().map(str::to_owned).collect();
     assert_eq!((posts.len(), found), (MANY, expected));
     receiver.events(&["import.completed"]).await;
-    assert_eq!(receiver.all().len(), 1, "told once");
+    assert_eq!(receiver.all().len(), 1, "one event");
 }
 
 /// Holds a page of X's list.
@@ -195,7 +195,7 @@ async fn hold(world: &World, nth: u64, when: &str) -> Hold {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_silent_is_asked_again() {
+async fn an_import_retries_a_request_without_a_response() {
     let world = world().start().await;
     let account = prolific(&world, "ada", 2).await;
     hold(&world, 1, "before").await;
@@ -205,7 +205,7 @@ async fn a_platform_that_is_silent_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_throttled_import_waits_until_its_account_leaves() {
+async fn a_rate_limited_import_waits_and_fails_when_its_account_is_disconnected() {
     let mut world = world().start().await;
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
@@ -222,7 +222,7 @@ async fn a_throttled_import_waits_until_its_account_leaves() {
     assert_eq!(status, 200);
     let told = receiver.events(&["import.failed", "account.disconnected"]).await;
     let failed: Vec<_> = told.iter().filter(|delivery| delivery.event() == "import.failed").collect();
-    assert_eq!(failed.len(), 1, "told once");
+    assert_eq!(failed.len(), 1, "one event");
     assert_eq!(
         failed[0].json()["data"],
         json!({
@@ -232,16 +232,16 @@ async fn a_throttled_import_waits_until_its_account_leaves() {
     );
     fail(request(&world, Method::GET, &path), 404, "not_found").await;
 
-    // Connected again, its imports are still there, and another may begin.
+    // A reconnected account keeps its imports, and another one can be started.
     assert_eq!(world.connect("x", "ada").await, account);
     let failed = until(&world, &import, |_| true).await;
     assert_eq!(failed["error_message"], "the account was disconnected");
     begin(&world, &account, json!({})).await;
-    world.leave("ImportPosts", "until the window of the platform ends both wait, and then find their rows");
+    world.leave("ImportPosts", "both wait for the platform's rate limit window to end");
 }
 
 #[tokio::test]
-async fn an_import_outlives_an_expired_token_and_ends_with_a_revoked_grant() {
+async fn an_import_refreshes_an_expired_token_and_fails_on_a_revoked_grant() {
     let world = world().start().await;
     let account = prolific(&world, "ada", 1).await;
     let end = async |what: &str| {
@@ -260,7 +260,7 @@ async fn an_import_outlives_an_expired_token_and_ends_with_a_revoked_grant() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_imported_is_told() {
+async fn an_invalid_import_is_rejected() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let path = format!("/social-accounts/{account}/imports");
@@ -281,7 +281,7 @@ async fn what_can_not_be_imported_is_told() {
     }
     fail(request(&world, Method::GET, &format!("{path}/nothing")), 404, "not_found").await;
 
-    // Of a platform that nothing is read from: every one that there is an adapter for lists its posts.
+    // A platform without a list of posts is rejected. All adapters have one, so that this one has no adapter.
     assert!(platforms::all().iter().all(|platform| platform.history.is_some()));
     let connect = Connect {
         platform: "elsewhere".to_owned(),

@@ -1,7 +1,7 @@
-//! Accounts stay connected: their grants are renewed before they end, once, by whichever process.
+//! Accounts stay connected: each grant is renewed before it expires, by one process only.
 //!
-//! The sandbox's tokens are made to live for seconds, so that a test sees what takes hours or months. Its
-//! journal is the witness: every call for a fresh token stands there with its answer.
+//! The sandbox's tokens expire within seconds here, instead of hours or months. Its journal has every refresh
+//! with its status, so that a second refresh of the same grant shows.
 
 use crate::{
     connect::{finalize, joined, several},
@@ -18,7 +18,7 @@ use temporalio_common::UntypedWorkflow;
 use tests::{Receiver, World, if_right, wait_until};
 use workflows::renew_grant;
 
-/// Where fresh tokens come from.
+/// Platform, account and path of the token endpoints.
 const ENDPOINTS: [(&str, &str, &str); 2] = [
     ("x", "ada", "/2/oauth2/token"),
     ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.server.refreshSession"),
@@ -32,13 +32,13 @@ async fn set(world: &World, settings: Value) {
     assert!(answer.status().is_success(), "{settings}");
 }
 
-/// Ends an account's tokens, or its whole grant, at the sandbox.
+/// Expires an account's tokens or revokes its grant at the sandbox.
 async fn end(world: &World, what: &str) {
     let url = format!("{}/_accounts/x/ada/tokens/{what}", world.sandbox_url);
     assert!(world.http.post(url).send().await.unwrap().status().is_success());
 }
 
-/// Waits until a platform was asked for so many fresh tokens, and gives how it answered.
+/// Waits until a token endpoint has received `count` requests, and returns the statuses of all of them.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
     let patience = tests::PATIENCE.as_millis();
     let query = format!("platform={platform}&path={path}&count={count}&timeout_ms={patience}");
@@ -46,17 +46,17 @@ async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u
     let answer = world.http.get(url).send().await.unwrap();
     let status = answer.status();
     let journal: Value = answer.json().await.unwrap();
-    assert_eq!(status, StatusCode::OK, "{platform} was asked for {count} fresh tokens: {journal:#}");
+    assert_eq!(status, StatusCode::OK, "{platform}: fewer than {count} token requests: {journal:#}");
     journal["entries"].as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
 }
 
-/// How X answered those who asked it for a fresh token, whoever they were: a refresh token that was used up
-/// is nobody's.
+/// Returns the statuses of X's token endpoint for all accounts: a request with a spent refresh token has no
+/// account.
 async fn answers(world: &World) -> Vec<u64> {
     asked(world, "x", X, 0).await
 }
 
-/// Creates so many posts at once, and gives them when they have ended.
+/// Creates `count` posts at once, and returns them in their final status.
 async fn posts(world: &World, count: usize) -> Vec<Value> {
     let body = |n: usize| json!({ "content": format!("Post number {n}"), "accounts": ["ada"] });
     let created = join_all((0..count).map(|n| world.post(body(n)))).await;
@@ -67,7 +67,7 @@ async fn posts(world: &World, count: usize) -> Vec<Value> {
     ended
 }
 
-/// The grant as a worker reads it.
+/// Returns the decrypted grant of an account.
 async fn grant(world: &World, account: &str) -> Value {
     let id = account.parse().unwrap();
     let grant = grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
@@ -75,7 +75,7 @@ async fn grant(world: &World, account: &str) -> Value {
     serde_json::from_slice(&opened).unwrap()
 }
 
-/// Waits until an account is as it should be.
+/// Waits until `right` holds for an account.
 async fn until(world: &World, account: &str, what: &str, right: impl Fn(&Value) -> bool) {
     world.until_at(&format!("/social-accounts/{account}"), what, right).await;
 }
@@ -85,14 +85,14 @@ async fn status(world: &World, account: &str) -> String {
     account["status"].as_str().unwrap().to_owned()
 }
 
-/// Waits for the end of the workflow that keeps an account.
+/// Waits until the workflow that renews an account's grant ends.
 async fn unkept(client: &Client, account: &str) {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(renew_grant::id(account.parse().unwrap()));
     let ended = tokio::time::timeout(tests::PATIENCE, handle.get_result(Default::default())).await;
-    assert!(ended.unwrap().is_ok(), "the workflow ends well");
+    assert!(ended.unwrap().is_ok(), "the workflow completes");
 }
 
-/// Runs the API and so many workers in processes of their own.
+/// Runs the API and `workers` workers in processes of their own.
 async fn with_workers(workers: usize, pace: f64) -> World {
     let mut world = world().pace(pace).running(&["api"]).start().await;
     for _ in 0..workers {
@@ -102,7 +102,7 @@ async fn with_workers(workers: usize, pace: f64) -> World {
 }
 
 #[tokio::test]
-async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
+async fn grants_are_renewed_before_they_expire_without_publishing() {
     let world = world().start().await;
     set(&world, json!({ "token_seconds": 4 })).await;
     let mut ids = Vec::new();
@@ -117,9 +117,9 @@ async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
     let keeper = renew_grant::id(ids[0].parse().unwrap());
     replay_run(&client, "renew_grant-updated", &keeper).await;
     set(&world, json!({ "token_seconds": null })).await;
-    // The next grants live as long as they are documented to; nobody has met a refusal on the way.
+    // The next grants have their documented lifetime, and no request was rejected with an expired token.
     for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
-        until(&world, id, "a grant that lives on", |account| {
+        until(&world, id, "a grant with its documented lifetime", |account| {
             let ends = account["token_expires_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
             ends > tests::now() + TimeDelta::minutes(30)
         })
@@ -134,7 +134,7 @@ async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
 }
 
 #[tokio::test]
-async fn whoever_is_connected_by_a_login_is_kept() {
+async fn accounts_connected_by_login_are_renewed() {
     let world = world().start().await;
     set(&world, json!({ "token_seconds": 4 })).await;
     let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
@@ -149,7 +149,7 @@ async fn whoever_is_connected_by_a_login_is_kept() {
     let (status, chosen) = finalize(&world, &token, &pages[..2]).await;
     assert_eq!(status, StatusCode::CREATED, "{chosen}");
 
-    // The code of a login goes where refresh tokens go: the first call is not yet a renewal.
+    // The code of a login is exchanged at the same endpoint, so that the first call is not a renewal.
     for (platform, path, count) in [
         (ENDPOINTS[1].0, ENDPOINTS[1].2, 1),
         ("x", X, 2),
@@ -161,13 +161,13 @@ async fn whoever_is_connected_by_a_login_is_kept() {
     for account in
         [x.as_str(), chosen["account_ids"][0].as_str().unwrap(), chosen["account_ids"][1].as_str().unwrap()]
     {
-        until(&world, account, "a grant that was renewed", |account| account["status"] == "active").await;
+        until(&world, account, "an active account", |account| account["status"] == "active").await;
         let id = account.parse().unwrap();
         let renewed = async || {
             let version = grants::get(&world.db, world.owner, id).await.unwrap().unwrap().version;
             if_right(version, |version| *version >= 2)
         };
-        wait_until("a second grant", renewed).await;
+        wait_until("the second version of the grant", renewed).await;
     }
 }
 
@@ -176,15 +176,15 @@ async fn two_workers_renew_a_grant_once() {
     let world = with_workers(2, 0.01).await;
     set(&world, json!({ "token_seconds": 4 })).await;
     let account = world.connect("x", "ada").await;
-    // A refresh token that is used twice would be refused the second time.
+    // X rejects a refresh token that is used twice.
     let answers = asked(&world, "x", X, 4).await;
     assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
     assert_eq!(status(&world, &account).await, "active");
 }
 
 #[tokio::test]
-async fn fifty_posts_that_meet_an_expired_token_refresh_it_once_and_go_out() {
-    // Nothing is to be repeated, so that no wait has to be short.
+async fn fifty_posts_with_an_expired_token_refresh_it_once_and_are_published() {
+    // Nothing is retried, so that waits need not be shortened.
     let world = with_workers(2, 1.0).await;
     world.connect("x", "ada").await;
     end(&world, "expire").await;
@@ -196,7 +196,7 @@ async fn fifty_posts_that_meet_an_expired_token_refresh_it_once_and_go_out() {
 }
 
 #[tokio::test]
-async fn a_grant_lost_while_idle_is_told_once_however_many_posts_meet_it() {
+async fn a_grant_lost_while_idle_sends_one_event() {
     for (cause, event, status) in [
         ("taken back", "account.reauth_required", "reauth_required"),
         ("refused", "account.token_expired", "token_expired"),
@@ -208,13 +208,13 @@ async fn a_grant_lost_while_idle_is_told_once_however_many_posts_meet_it() {
         let account = world.connect("x", "ada").await;
         match cause {
             "taken back" => end(&world, "revoke").await,
-            // An app that X does not know, for example: the grant itself may be good.
+            // For example an app that X does not know: the grant itself may be valid.
             _ => set(&world, json!({ "refusals": { (X): 401 } })).await,
         }
         let told = receiver.events(&[event]).await;
         assert_eq!(told[0].json()["data"]["accountId"], json!(account));
         assert_eq!(self::status(&world, &account).await, status);
-        assert_eq!(answers(&world).await.len(), 1, "a refusal is final");
+        assert_eq!(answers(&world).await.len(), 1, "a rejection is final");
         unkept(&client().await, &account).await;
 
         end(&world, "expire").await;
@@ -227,9 +227,9 @@ async fn a_grant_lost_while_idle_is_told_once_however_many_posts_meet_it() {
         assert_eq!(told.len(), 1, "{cause}: {:?}", told.iter().map(|one| one.event()).collect::<Vec<_>>());
         assert_eq!(self::status(&world, &account).await, status);
         if cause == "taken back" {
-            assert_eq!(answers(&world).await.len(), 1, "nobody asks again for what is gone");
+            assert_eq!(answers(&world).await.len(), 1, "a revoked grant is not refreshed again");
         }
-        // Connected again, it is kept again.
+        // Reconnecting starts the renewal again.
         set(&world, json!({ "refusals": {} })).await;
         let before = answers(&world).await.len();
         assert_eq!(world.connect("x", "ada").await, account);
@@ -239,7 +239,7 @@ async fn a_grant_lost_while_idle_is_told_once_however_many_posts_meet_it() {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_away_is_asked_again_beyond_the_end_of_the_grant() {
+async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -257,7 +257,7 @@ async fn a_platform_that_is_away_is_asked_again_beyond_the_end_of_the_grant() {
     set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     while answers(&world).await.last() != Some(&200) {
-        assert!(tokio::time::Instant::now() < deadline, "it was not asked again");
+        assert!(tokio::time::Instant::now() < deadline, "the refresh was not retried");
         asked(&world, "x", X, answers(&world).await.len() + 1).await;
     }
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
@@ -281,7 +281,7 @@ async fn an_empty_refresh_token_replaces_nothing() {
 }
 
 #[tokio::test]
-async fn a_grant_that_nothing_renews_serves_until_it_ends() {
+async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -297,30 +297,30 @@ async fn a_grant_that_nothing_renews_serves_until_it_ends() {
     assert!(stored.await.unwrap());
     let told = receiver.events(&["account.token_expired"]).await;
     let at = told[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
-    assert!(at >= ends, "told at {at}, though it serves until {ends}");
+    assert!(at >= ends, "sent at {at}, although the grant is valid until {ends}");
     assert_eq!(status(&world, &account).await, "token_expired");
     unkept(&client().await, &account).await;
 }
 
 #[tokio::test]
-async fn a_refresh_on_demand_is_heard_of() {
+async fn a_refresh_on_demand_reschedules_the_renewal() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     end(&world, "expire").await;
     set(&world, json!({ "token_seconds": 4 })).await;
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
-    // The first grant would have been renewed in an hour and a half.
+    // Without the new expiry the next renewal would be in an hour and a half.
     assert_eq!(asked(&world, "x", X, 2).await, [200, 200]);
 }
 
 #[tokio::test]
-async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_back_is() {
+async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let client = client().await;
     let id = renew_grant::id(account.parse().unwrap());
     let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
-    wait_until("its workflow", async || handle.describe(Default::default()).await).await;
+    wait_until("the renewal workflow", async || handle.describe(Default::default()).await).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client, "renew_grant-disconnected", &id).await;
@@ -331,7 +331,7 @@ async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_ba
 }
 
 #[tokio::test]
-async fn a_grant_without_an_end_is_left_alone() {
+async fn a_grant_without_an_expiry_is_not_renewed() {
     let world = world().start().await;
     let facebook = world.connect("facebook", "ada").await;
     let x = world.connect("x", "ada").await;
@@ -341,7 +341,7 @@ async fn a_grant_without_an_end_is_left_alone() {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
         handle.describe(Default::default()).await.is_ok()
     };
-    // Messages are carried in order, so that the first one's would be there by now.
+    // The outbox is sent in order, so that the workflow of the first account would exist by now.
     wait_until("a workflow of X's account", async || if_right(describe(&x).await, |is_kept| *is_kept)).await;
     assert!(!describe(&facebook).await);
     let handle = client.get_workflow_handle::<UntypedWorkflow>(renew_grant::id(facebook.parse().unwrap()));

@@ -1,4 +1,4 @@
-//! API keys over the API: shown once, never more than their maker, gone when they are gone.
+//! API keys: creation, scopes, rotation, expiry and revocation.
 
 use crate::world;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::{keys, organizations};
 use tests::{World, if_right, now, wait_until};
 
-/// Calls the API with any key.
+/// Calls the API with `key`.
 async fn call(world: &World, key: &str, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
     let request = world.http.request(method, format!("{}{path}", world.base)).bearer_auth(key);
     let request = match body {
@@ -32,7 +32,7 @@ async fn stored(world: &World, owner: Owner, scopes: &[Scope]) -> (String, Strin
     (key.id.to_string(), text)
 }
 
-/// Whether a key opens anything.
+/// Returns whether a key is accepted.
 async fn opens(world: &World, key: &str) -> bool {
     let (status, body) = call(world, key, Method::GET, "/posts", None).await;
     assert!(status == 200 || (status, &body["detail"]) == (401, &json!("invalid or expired API key")));
@@ -70,7 +70,7 @@ async fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     assert!(newest["last_used_at"].is_string(), "{newest}");
     assert_eq!((newest["id"].clone(), newest.get("key")), (made["id"].clone(), None));
     assert!(!listed.to_string().contains(text(&made)));
-    // The key of the world itself is the other one.
+    // The other one is the world's own key.
     assert_eq!(listed["data"].as_array().unwrap().len(), 2);
 
     let path = format!("/api-keys/{}", id(&made));
@@ -84,7 +84,7 @@ async fn a_key_is_shown_once_and_works_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn nobody_grants_more_than_he_has() {
+async fn a_key_cannot_grant_scopes_it_lacks() {
     let world = world().start().await;
     let (_, narrow) = stored(&world, world.owner, &[Scope::KeysWrite, Scope::PostsRead]).await;
     let (strong, _) = stored(&world, world.owner, &[Scope::All]).await;
@@ -98,11 +98,11 @@ async fn nobody_grants_more_than_he_has() {
         assert!(problem["detail"].as_str().unwrap().contains(scopes[scopes.len() - 1]), "{problem}");
     }
     assert_eq!(create(&["posts:read", "keys:write"]).await.0, 201);
-    // Rotating tells the new text, which would be a way to more.
+    // Rotating a stronger key would return its new text.
     let rotate = format!("/api-keys/{strong}/rotate");
     let (status, problem) = call(&world, &narrow, Method::POST, &rotate, None).await;
     assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{problem}");
-    // Even all scopes one by one are not everything.
+    // All scopes listed one by one are not `*`.
     let each: Vec<_> = Scope::ALL.iter().copied().filter(|scope| *scope != Scope::All).collect();
     let (_, each) = stored(&world, world.owner, &each).await;
     let body = json!({ "name": "a", "scopes": ["*"] });
@@ -122,7 +122,7 @@ async fn nobody_grants_more_than_he_has() {
 }
 
 #[tokio::test]
-async fn live_and_test_never_meet() {
+async fn live_and_test_keys_are_separate() {
     let world = world().start().await;
     let live_owner = Owner { mode: Mode::Live, ..world.owner };
     let (live_id, live) = stored(&world, live_owner, &[Scope::All]).await;
@@ -155,7 +155,7 @@ async fn live_and_test_never_meet() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_key_to_be_is_told() {
+async fn an_invalid_key_request_names_the_field() {
     let world = world().start().await;
     let soon = (Utc::now() - TimeDelta::seconds(1)).to_rfc3339();
     let every: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
@@ -203,7 +203,7 @@ async fn what_is_wrong_with_a_key_to_be_is_told() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_serves_through_its_grace_and_no_longer() {
+async fn a_rotated_key_works_until_its_grace_period_ends() {
     let world = world().start().await;
     let body = json!({ "name": "CI", "scopes": ["posts:read"], "expires_at": "2099-01-01T00:00:00Z" });
     let first = make(&world, body).await;
@@ -234,29 +234,29 @@ async fn a_rotated_key_serves_through_its_grace_and_no_longer() {
     assert!(opens(&world, text(&first)).await && opens(&world, text(&second)).await);
     let listed = world.get("/api-keys").await;
     let old = listed["data"].as_array().unwrap().iter().find(|key| key["id"] == first["id"]).unwrap();
-    assert!(old["expires_at"].as_str() < first["expires_at"].as_str(), "it says when it ends: {old}");
+    assert!(old["expires_at"].as_str() < first["expires_at"].as_str(), "the old key expires: {old}");
     let (status, problem) = rotate(&first, None).await;
     assert_eq!((status, &problem["code"]), (409, &json!("conflict")));
-    // Grace can be cut short.
+    // The old key can be revoked within its grace period.
     assert_eq!(
         world.call(Method::DELETE, &format!("/api-keys/{}", id(&first)), None).await.0,
         StatusCode::OK
     );
     assert!(!opens(&world, text(&first)).await);
 
-    // It ends by itself, at the time that it says.
+    // The old key expires by itself, at its `expires_at`.
     let (status, brief) = rotate(&second, Some(json!({ "grace_seconds": 2 }))).await;
     assert_eq!(status, 201, "{brief}");
     let is_open = opens(&world, text(&second)).await;
     let listed = world.get("/api-keys").await;
     let old = listed["data"].as_array().unwrap().iter().find(|key| key["id"] == second["id"]).unwrap();
     let end: DateTime<Utc> = old["expires_at"].as_str().unwrap().parse().unwrap();
-    assert!(is_open || Utc::now() >= end, "it serves until then");
+    assert!(is_open || Utc::now() >= end, "the key works until it expires");
     let ended = async || if_right(opens(&world, text(&second)).await, |is_open| !is_open);
-    wait_until("the end of the grace", ended).await;
+    wait_until("the end of the grace period", ended).await;
     assert!(Utc::now() >= end && opens(&world, text(&brief)).await);
 
-    // Without grace, however it is said, the old one ends at once; of several callers one succeeds.
+    // Without a grace period the old key expires at once; of concurrent rotations one succeeds.
     let (status, third) = rotate(&brief, None).await;
     assert_eq!(status, 201, "{third}");
     assert!(!opens(&world, text(&brief)).await && opens(&world, text(&third)).await);
@@ -268,7 +268,7 @@ async fn a_rotated_key_serves_through_its_grace_and_no_longer() {
 }
 
 #[tokio::test]
-async fn an_organization_is_printed_with_a_key_of_each_mode() {
+async fn org_create_prints_an_organization_and_a_key_of_each_mode() {
     let world = world().start().await;
     let created = world.command(&["org", "create", "Acme"]).await;
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
@@ -286,7 +286,7 @@ async fn an_organization_is_printed_with_a_key_of_each_mode() {
 }
 
 #[tokio::test]
-async fn an_expired_key_opens_nothing_and_is_still_listed() {
+async fn an_expired_key_is_rejected_and_still_listed() {
     let world = world().start().await;
     let scopes = vec![Scope::All];
     let (then, over) = (now() - TimeDelta::hours(2), now() - TimeDelta::hours(1));

@@ -1,4 +1,4 @@
-//! How much may be called: ceilings that all processes share, headers that tell what is left, quotas.
+//! Rate limits that all processes share, the headers that report them, and quotas.
 
 use crate::world;
 use domain::{Mode, Owner, scope::Scope};
@@ -13,7 +13,7 @@ use std::{
 use store::{keys, organizations};
 use tests::{World, if_right, now, wait_until};
 
-/// A day: no window ends while a test counts, but at midnight.
+/// A day, so that no window ends during a test, except at midnight.
 const DAY: u32 = 86_400;
 
 fn limits(of: Value) -> String {
@@ -35,7 +35,7 @@ fn request(world: &World, method: Method, path: &str) -> RequestBuilder {
     world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key)
 }
 
-/// Ceiling and rest, as the headers tell them.
+/// Returns the limit and the remaining calls, as reported in the headers.
 fn levels(headers: &HeaderMap) -> Option<(u64, u64)> {
     let number = |name| headers.get(name).map(|value| value.to_str().unwrap().parse().unwrap());
     Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
@@ -54,7 +54,7 @@ fn refused(response: &Response) {
 }
 
 #[tokio::test]
-async fn every_recognized_call_tells_what_is_left_of_its_tightest_bucket() {
+async fn every_authenticated_call_reports_its_tightest_bucket() {
     let world = limited(json!({ "global": 100, "posts": 50, "webhooks": 60 })).await;
     let reader = key(&world, world.owner, &[Scope::AccountsRead]).await;
     let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
@@ -75,12 +75,12 @@ async fn every_recognized_call_tells_what_is_left_of_its_tightest_bucket() {
         // Both modes of an organization fill the same buckets; another organization has its own.
         (with(&live, "/posts"), 200, Some((100, 91))),
         (with(&elsewhere, "/posts"), 200, Some((100, 99))),
-        // Who is not recognized passes no limiter.
+        // Calls without a valid key or a route pass no limiter.
         (with("sk_test_unknown", "/posts"), 401, None),
         (world.http.get(format!("{}/posts", world.base)), 401, None),
         (own(Method::GET, "/nowhere"), 404, None),
         (own(Method::PUT, "/posts"), 405, None),
-        // Another spelling of a path is no way around its bucket.
+        // Another spelling of a path does not bypass its bucket.
         (own(Method::POST, "/%70osts").json(&draft), 404, None),
         (own(Method::POST, "//posts").json(&draft), 404, None),
         (own(Method::GET, "/posts"), 200, Some((100, 90))),
@@ -91,9 +91,9 @@ async fn every_recognized_call_tells_what_is_left_of_its_tightest_bucket() {
     }
 }
 
-/// Ceilings as they are where no operator sets any.
+/// Checks the default limits, used if the operator sets none.
 #[tokio::test]
-async fn calls_are_bounded_by_the_contracts_table() {
+async fn default_rate_limits_match_the_contract() {
     let world = world().set("FANFARE_RATE_LIMITS", "").start().await;
     let own = |method, path: &str| request(&world, method, path);
     let anyone = |method, path: &str| world.http.request(method, format!("{}{path}", world.base));
@@ -119,11 +119,11 @@ async fn calls_are_bounded_by_the_contracts_table() {
         (own(Method::POST, "/webhooks").body("{"), 60),
         (own(Method::PATCH, "/webhooks/7").body("{"), 60),
         (own(Method::DELETE, "/webhooks/7"), 60),
-        // Reads, and what is not in the table, are bounded by the first line alone.
+        // Reads, and routes that are not in the table, count in the global bucket alone.
         (own(Method::GET, "/webhooks"), 600),
         (own(Method::PATCH, "/social-accounts/7").body("{"), 600),
         (own(Method::POST, "/api-keys").body("{"), 600),
-        // By address, without a key.
+        // Limited by address, without a key.
         (world.http.post(format!("{root}/api/mcp")), 120),
         (anyone(Method::GET, "/social-accounts/pending/none"), 300),
         (sign_in(), 20),
@@ -134,7 +134,7 @@ async fn calls_are_bounded_by_the_contracts_table() {
         assert_eq!(found, ceiling, "{asked}");
         assert!(left < ceiling, "{asked}");
     }
-    // A minute, of which a part is over.
+    // The window is a minute, part of which has passed.
     let connect = || own(Method::POST, "/social-accounts/bluesky/connect").body("{");
     let mut passed = 0;
     let refusal = loop {
@@ -143,14 +143,14 @@ async fn calls_are_bounded_by_the_contracts_table() {
             break response;
         }
         passed += 1;
-        assert!(passed < 20, "two windows at most");
+        assert!(passed < 20, "more calls passed than two windows allow");
     };
     let wait: u64 = refusal.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
 }
 
 #[tokio::test]
-async fn of_700_calls_at_once_to_two_processes_600_pass() {
+async fn two_processes_admit_600_of_700_concurrent_calls() {
     let mut world = limited(json!({ "global": 600 })).await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
@@ -160,7 +160,7 @@ async fn of_700_calls_at_once_to_two_processes_600_pass() {
         let url = format!("{}/social-accounts/{number}", bases[number % 2]);
         world.http.get(url).bearer_auth(&world.key).send()
     };
-    // More at once than both have connections, and fewer than would wait for one too long.
+    // More at once than both have database connections, but too few to time out waiting for one.
     let answers: Vec<_> = stream::iter((0..700).map(call)).buffer_unordered(40).collect().await;
     let mut statuses = HashMap::<u16, usize>::new();
     for answer in answers {
@@ -175,11 +175,11 @@ async fn of_700_calls_at_once_to_two_processes_600_pass() {
 }
 
 #[tokio::test]
-async fn a_refused_call_fills_no_bucket_and_passes_in_the_next_window() {
+async fn a_refused_call_counts_in_no_bucket_and_passes_in_the_next_window() {
     let limits = json!({ "global": { "limit": 50, "window": DAY }, "posts": { "limit": 2, "window": 3 } });
     let world = world().set("FANFARE_RATE_LIMITS", &limits.to_string()).start().await;
     let post = || request(&world, Method::POST, "/posts").body("{");
-    // Two windows at most: at the third call of one, the bucket is full.
+    // The calls span two windows at most, and the third call in one window is refused.
     let mut passed = 0;
     let refusal = loop {
         let response = post().send().await.unwrap();
@@ -198,14 +198,14 @@ async fn a_refused_call_fills_no_bucket_and_passes_in_the_next_window() {
     assert_eq!(problem.get("retry_after"), None);
     let (_, level, _) = send(request(&world, Method::GET, "/posts")).await;
     assert_eq!(level, Some((50, 50 - passed - 1)));
-    // It passes in the next window, for which the client was told to wait.
+    // The call passes in the next window, which `Retry-After` announced.
     let refused = Instant::now();
     wait_until("the next window", async || if_right(send(post()).await.0, |status| *status == 400)).await;
     assert!(refused.elapsed() + Duration::from_secs(1) > Duration::from_secs(wait), "{wait}");
 }
 
 #[tokio::test]
-async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
+async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     let plans = json!([
         { "key": "free", "name": "Free", "api_requests": 3, "upgrade_url": "https://example.com/plans" },
         { "key": "pro", "name": "Pro", "api_requests": 1000 },
@@ -229,7 +229,7 @@ async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
     for _ in 0..3 {
         let (status, levels, problem) = send(list()).await;
         assert_eq!(status, 402, "{problem}");
-        // It passed the limiter.
+        // The call passed the limiter.
         assert!(levels.is_some());
         let detail = problem["detail"].clone();
         assert!(detail.is_string());
@@ -244,7 +244,7 @@ async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
     }
     let usage = world.get("/account/usage").await["usage"].clone();
     assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
-    // Only reading what is used.
+    // Only reading the usage is allowed.
     assert_eq!(send(request(&world, Method::POST, "/api-keys").body("{")).await.0, 402);
 
     assert!(!on("gold").await.status.success());
@@ -257,7 +257,7 @@ async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
 }
 
 #[tokio::test]
-async fn usage_tells_what_the_month_holds() {
+async fn usage_reports_the_current_month() {
     let plans = json!([{ "key": "default", "name": "Small", "posts": 1, "social_accounts": 5 }]);
     let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
     world.connect("x", "ada").await;
@@ -270,7 +270,7 @@ async fn usage_tells_what_the_month_holds() {
     assert_eq!(send(request(&world, Method::GET, "/posts")).await.0, 200);
     let usage = world.get("/account/usage").await["usage"].clone();
     let requests = [&before, &usage].map(|usage| usage["api_requests"]["current"].as_u64().unwrap());
-    assert_eq!(requests[1], requests[0] + 1, "reading what is used costs nothing");
+    assert_eq!(requests[1], requests[0] + 1, "reading the usage is not counted");
     assert_eq!(usage["plan"], json!({ "key": "default", "name": "Small" }));
     assert_eq!(usage["posts"], json!({ "current": 2, "included": 1, "overage": 1 }));
     assert_eq!(usage["social_accounts"], json!({ "current": 2, "limit": 5 }));
@@ -278,7 +278,7 @@ async fn usage_tells_what_the_month_holds() {
     let period = [month.start, month.end].map(domain::event::timestamp);
     assert_eq!(usage["billing_period"], json!({ "start": period[0], "end": period[1] }));
 
-    // What went to the sandbox is none of the live data.
+    // Posts published to the sandbox are not part of the live usage.
     let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::UsageRead]).await;
     let url = format!("{}/account/usage", world.base);
     let (_, _, body) = send(world.http.get(&url).bearer_auth(live)).await;
@@ -296,7 +296,7 @@ async fn logins_without_a_key_are_counted_by_address() {
     let finalize = || call(Method::POST, "/social-accounts/pending/none/finalize").body("{");
     let (status, levels, problem) = send(call(Method::GET, "/social-accounts/pending/none")).await;
     assert_eq!((status, levels, &problem["code"]), (404, Some((5, 4)), &json!("not_found")));
-    // A body that is wrong is not read where there is no such login.
+    // An invalid body is not read if the pending login does not exist.
     let (status, levels, problem) = send(finalize()).await;
     assert_eq!((status, levels, &problem["code"]), (404, Some((5, 3)), &json!("not_found")));
     for (method, path, status) in [
@@ -322,7 +322,7 @@ async fn logins_without_a_key_are_counted_by_address() {
 }
 
 #[tokio::test]
-async fn the_mcp_endpoint_counts_addresses_before_it_asks_for_a_key() {
+async fn the_mcp_endpoint_counts_addresses_before_checking_the_key() {
     let mut world = limited(json!({ "global": 100, "mcp": 3 })).await;
     let url = world.base.replace("/api/v1", "/api/mcp");
     let (http, key) = (world.http.clone(), world.key.clone());
@@ -331,11 +331,11 @@ async fn the_mcp_endpoint_counts_addresses_before_it_asks_for_a_key() {
     let (status, levels, problem) = send(knock(Method::GET, "9.9.9.2").bearer_auth(&key)).await;
     assert_eq!((status, levels, &problem["code"]), (405, Some((3, 1)), &json!("method_not_allowed")));
     assert_eq!(send(knock(Method::POST, "9.9.9.3").bearer_auth("sk_test_wrong")).await.0, 401);
-    // What a caller writes himself makes no other address of his; and a valid key does not help.
+    // A caller cannot change their address with a header, and a valid key does not lift the limit.
     let refusal = knock(Method::POST, "9.9.9.4").bearer_auth(&key).send().await.unwrap();
     refused(&refusal);
     assert_eq!(self::levels(refusal.headers()), Some((3, 0)));
-    // The API itself has no such door.
+    // The API itself does not count this address.
     assert_eq!(send(request(&world, Method::GET, "/posts")).await.0, 200);
 
     // Behind a proxy, the address is the one that the proxy saw.

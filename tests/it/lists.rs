@@ -1,4 +1,4 @@
-//! Lists: what they filter, and that walking them misses nothing and repeats nothing.
+//! Lists: their filters, and paging that neither skips nor repeats items.
 
 use crate::world;
 use reqwest::Method;
@@ -18,7 +18,7 @@ async fn ids(world: &World, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn posts_are_filtered_by_all_that_is_asked_for() {
+async fn listed_posts_match_every_filter() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let sky = world.connect("bluesky", "ada.bsky.social").await;
@@ -43,7 +43,7 @@ async fn posts_are_filtered_by_all_that_is_asked_for() {
         (&format!("social_account_id={sky}"), vec![never, late]),
         (&format!("social_account_id={no_account}"), vec![]),
         ("status=draft&platform=x", vec![late, early]),
-        // From its beginning, and not to its end.
+        // The start is inclusive, the end exclusive.
         ("scheduled_after=2040-01-01T00:00:00Z&scheduled_before=2040-01-02T00:00:00Z", vec![early]),
         ("scheduled_after=2040-01-01T01:00:00%2B01:00", vec![late, early]),
         ("scheduled_after=2040-01-01T00:00:00.001Z", vec![late]),
@@ -53,7 +53,7 @@ async fn posts_are_filtered_by_all_that_is_asked_for() {
     ] {
         assert_eq!(ids(&world, query).await, expected.into_iter().cloned().collect::<Vec<_>>(), "{query}");
     }
-    // As a list shows it, a post's own time is the beginning of a range that holds it.
+    // A post's time, as shown in a list, is the inclusive start of a range with that post.
     let at = world.get("/posts").await["data"][2]["created_at"].as_str().unwrap().to_owned();
     let from = ids(&world, &format!("created_after={at}")).await;
     let until = ids(&world, &format!("created_before={at}")).await;
@@ -62,7 +62,7 @@ async fn posts_are_filtered_by_all_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_walk_sees_what_was_there_once_and_in_order_while_others_insert() {
+async fn paging_returns_each_post_once_and_in_order_during_inserts() {
     const BEFORE: usize = 60;
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
@@ -92,15 +92,15 @@ async fn a_walk_sees_what_was_there_once_and_in_order_while_others_insert() {
         walked
     };
     let (walked, inserted) = tokio::join!(walk, insert);
-    assert!(inserted > 0, "nobody inserted meanwhile");
+    assert!(inserted > 0, "no post was inserted while paging");
     let old: Vec<_> = walked.iter().filter(|id| expected.contains(id)).cloned().collect();
     assert_eq!(old, expected);
-    // What came later stands before it, if it was seen at all.
+    // Posts inserted later come before them, if they were listed at all.
     assert_eq!(walked[walked.len() - BEFORE..], expected[..]);
 }
 
 #[tokio::test]
-async fn a_cursor_goes_on_under_other_filters_of_the_same_owner() {
+async fn a_cursor_can_be_used_with_other_filters() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let sky = world.connect("bluesky", "ada.bsky.social").await;
@@ -111,9 +111,5 @@ async fn a_cursor_goes_on_under_other_filters_of_the_same_owner() {
     let page = world.get("/posts?limit=1").await;
     let cursor = page["next_cursor"].as_str().unwrap();
     let rest = ids(&world, &format!("platform=bluesky&cursor={cursor}")).await;
-    assert_eq!(
-        rest,
-        [posts[1].clone()],
-        "a cursor is a place in the list, whatever is looked for from there"
-    );
+    assert_eq!(rest, [posts[1].clone()], "a cursor is a position in the list, independent of the filters");
 }

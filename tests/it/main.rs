@@ -1,9 +1,9 @@
-//! The service from outside, in one binary: one link, one Postgres, one Temporal for all of it.
+//! Integration tests in one binary, so that they share one link step, one Postgres and one Temporal.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a test has a clock of its own and stops where something is not as it should be"
+    reason = "a test has a clock of its own and fails by panicking"
 )]
 
 extern crate fanfare_tests as tests;
@@ -57,12 +57,12 @@ use tests::{World, WorldBuilder};
 /// The program under test.
 static PROGRAM: LazyLock<&'static str> = LazyLock::new(|| env!("CARGO_BIN_EXE_fanfare-under-test"));
 
-/// The settings of a world, an organization of the test's own.
+/// Returns the settings of a world: an organization for one test.
 fn world() -> WorldBuilder {
     World::of(&PROGRAM)
 }
 
-/// A migrated database of the test's own.
+/// Creates a migrated database for one test.
 async fn database() -> ::store::Pool {
     tests::database(&PROGRAM).await
 }

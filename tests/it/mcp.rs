@@ -1,4 +1,4 @@
-//! The tools of language models: the same functions, keys, scopes and limits as the API's.
+//! MCP tools: the same functions, keys, scopes and limits as the API's.
 
 use crate::{api::fail, api::key, media, world};
 use domain::scope::Scope;
@@ -24,7 +24,7 @@ fn post(world: &World, key: &str, message: &Value) -> RequestBuilder {
         .json(message)
 }
 
-/// Sends a message, and gives the whole JSON-RPC answer.
+/// Sends a message, and returns the whole JSON-RPC response.
 async fn ask(world: &World, key: &str, method: &str, params: Value) -> Value {
     let response = post(world, key, &message(method, params)).send().await.unwrap();
     let (status, text) = (response.status(), response.text().await.unwrap());
@@ -34,7 +34,7 @@ async fn ask(world: &World, key: &str, method: &str, params: Value) -> Value {
     answer
 }
 
-/// Calls a tool that must succeed.
+/// Calls a tool that must succeed, and returns its result.
 async fn call(world: &World, tool: &str, arguments: Value) -> Value {
     let answer = ask(world, &world.key, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
     let result = &answer["result"];
@@ -44,7 +44,7 @@ async fn call(world: &World, tool: &str, arguments: Value) -> Value {
     text
 }
 
-/// Calls a tool that must fail, and gives the problem document.
+/// Calls a tool that must fail, and returns the problem document.
 async fn refused(world: &World, key: &str, tool: &str, arguments: Value) -> Value {
     let answer = ask(world, key, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
     let result = &answer["result"];
@@ -56,7 +56,7 @@ async fn refused(world: &World, key: &str, tool: &str, arguments: Value) -> Valu
 }
 
 #[tokio::test]
-async fn the_tools_are_listed_with_what_they_take_give_and_do() {
+async fn tools_are_listed_with_schemas_and_annotations() {
     let world = world().start().await;
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -126,7 +126,7 @@ async fn a_tool_does_what_its_operation_does() {
     let verdict = call(&world, "validate_post", body.clone()).await;
     assert_eq!(verdict["valid"], true);
     let post = call(&world, "create_post", body.clone()).await;
-    assert_eq!(call(&world, "create_post", body).await["id"], post["id"], "a repeated key creates nothing");
+    assert_eq!(call(&world, "create_post", body).await["id"], post["id"], "a repeated ref creates no post");
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published");
     let id = json!({ "id": post["id"] });
@@ -160,7 +160,7 @@ async fn a_tool_does_what_its_operation_does() {
     let found = call(&world, "find_slot", asked).await;
     assert_eq!(found["slots"], json!(["2040-01-06T00:30:00.000Z", "2040-01-13T00:30:00.000Z"]));
 
-    // Nobody answers there: a worker will find out.
+    // Nothing listens there, which only the worker finds out.
     let medium = json!({ "url": "http://127.0.0.1:9/a.png", "alt_text": "Ada" });
     let medium = call(&world, "import_media", medium).await;
     assert_eq!((&medium["status"], &medium["alt_text"]), (&json!("pending_upload"), &json!("Ada")));
@@ -176,7 +176,7 @@ async fn a_tool_does_what_its_operation_does() {
 }
 
 #[tokio::test]
-async fn a_failed_call_brings_the_problem_whole() {
+async fn a_failed_call_returns_the_whole_problem_document() {
     let world = world().start().await;
     let problem = refused(&world, &world.key, "create_post", json!({ "content": 7, "is_draft": "no" })).await;
     assert_eq!((&problem["status"], &problem["code"]), (&json!(400), &json!("invalid_request")));
@@ -220,7 +220,7 @@ async fn a_tool_needs_its_scope() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_in_the_protocols_words() {
+async fn an_invalid_message_is_refused_with_a_json_rpc_error() {
     let world = world().start().await;
     let send = async |body: &str| {
         let request = post(&world, &world.key, &Value::Null).body(body.to_owned());
@@ -251,7 +251,7 @@ async fn what_is_no_message_is_refused_in_the_protocols_words() {
     assert_eq!(code, -32601);
     send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
 
-    // What is HTTP's own is a problem document, as everywhere.
+    // HTTP errors are problem documents, as in the API.
     let ping = message("ping", json!({}));
     for method in [Method::GET, Method::DELETE, Method::PUT] {
         let request = world.http.request(method, url(&world)).bearer_auth(&world.key);
@@ -268,7 +268,7 @@ async fn what_is_no_message_is_refused_in_the_protocols_words() {
     let own = world.base.replace("/api/v1", "");
     let same = post(&world, &world.key, &ping).header(header::ORIGIN, own).send().await.unwrap();
     assert_eq!(same.status(), 200);
-    // A client that forgets what to accept is answered in JSON.
+    // A client without an `Accept` header gets JSON.
     let plain = world.http.post(url(&world)).bearer_auth(&world.key).json(&ping).send().await.unwrap();
     assert_eq!(
         (plain.status(), &plain.headers()[header::CONTENT_TYPE]),
@@ -285,8 +285,8 @@ async fn plain_version(world: &World, version: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_tool_counts_as_its_operation_does() {
-    // Windows that do not end while this runs.
+async fn a_tool_call_counts_in_the_bucket_of_its_operation() {
+    // Windows that do not end during the test.
     let bucket = |limit: u32| json!({ "limit": limit, "window": 86_400 });
     let limits = json!({ "global": bucket(100), "posts": bucket(2), "mcp": bucket(1000) });
     let world = world().set("FANFARE_RATE_LIMITS", &limits.to_string()).start().await;
@@ -298,13 +298,13 @@ async fn a_tool_counts_as_its_operation_does() {
     };
     let expected = |status, limit: &str, left: &str| (status, limit.to_owned(), left.to_owned());
     assert_eq!(send("list_posts").await, expected(200, "100", "99"));
-    // Wrong arguments count like right ones.
+    // Calls with invalid arguments count too.
     assert_eq!(send("create_post").await, expected(200, "2", "1"));
     assert_eq!(send("delete_post").await, expected(200, "2", "0"));
     let call = message("tools/call", json!({ "name": "create_post", "arguments": {} }));
     let (headers, _) = fail(post(&world, &world.key, &call), 429, "rate_limited").await;
     assert!(headers.contains_key(header::RETRY_AFTER));
-    assert_eq!(send("get_post").await.0, 200, "reading goes on");
+    assert_eq!(send("get_post").await.0, 200, "reads are still allowed");
     let (status, _) = world.call(Method::POST, "/posts", Some(&json!({}))).await;
     assert_eq!(status, 429, "the API's calls are counted in the same bucket");
 }

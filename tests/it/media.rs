@@ -1,4 +1,4 @@
-//! Media: sent, looked at, posted and deleted; and what an attacker sends in their place.
+//! Media: upload, import, inspection, publishing and deletion, including malicious files.
 
 use crate::{
     analytics::{every, scheduled, triggered},
@@ -9,12 +9,12 @@ use crate::{
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
     keys::{self, NewKey},
-    media::{DeclaredFile, DeleteResult, Filter, Inspected, NewMedia},
+    media::{DeleteResult, Filter, Inspected, NewMedia},
     organizations,
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, scope::Scope};
+use domain::{MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, media::DeclaredFile, scope::Scope};
 use futures::{StreamExt, stream};
 use poem::{
     Endpoint, Request, Response, Server,
@@ -31,17 +31,17 @@ use tests::{if_right, wait_within};
 use uuid::Uuid;
 use workflows::clean_up_media;
 
-/// The content type of a text of an office program.
+/// The content type of a Word document.
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// Announces a file.
+/// Declares a file to upload.
 async fn announce(world: &World, body: Value) -> Value {
     let (status, told) = world.call(Method::POST, "/media/upload", Some(&body)).await;
     assert_eq!(status, StatusCode::CREATED, "{told}");
     told
 }
 
-/// Sends bytes to where an announced file is awaited, without a key.
+/// Uploads bytes to an upload URL, without an API key.
 async fn put(world: &World, url: &str, bytes: impl Into<Body>) -> StatusCode {
     world.http.put(url).body(bytes).send().await.unwrap().status()
 }
@@ -50,21 +50,21 @@ async fn confirm(world: &World, told: &Value) -> (StatusCode, Value) {
     world.call(Method::POST, &format!("/media/{}/confirm", told["id"].as_str().unwrap()), None).await
 }
 
-/// Sends a file and confirms it.
+/// Uploads a file and confirms it.
 async fn sent(world: &World, body: Value, bytes: Vec<u8>) -> (StatusCode, Value) {
     let told = announce(world, body).await;
     assert_eq!(put(world, told["upload_url"].as_str().unwrap(), bytes).await, StatusCode::OK);
     confirm(world, &told).await
 }
 
-/// A file that is ready.
+/// Uploads a file, and returns it once it is ready.
 pub(crate) async fn ready(world: &World, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
     let (status, medium) = sent(world, json!({ "filename": filename, "alt_text": alt_text }), bytes).await;
     assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
     medium
 }
 
-/// Waits until an asset is in this state.
+/// Waits until an asset has this status.
 pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
     let path = format!("/media/{}", id.as_str().unwrap());
     let look = async || if_right(world.get(&path).await, |medium| medium["status"] == status);
@@ -72,7 +72,7 @@ pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_file_is_announced_sent_confirmed_and_fetched() {
+async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
     let world = world().start().await;
     let bytes = png(1200, 675);
     let told = announce(
@@ -94,7 +94,7 @@ async fn a_file_is_announced_sent_confirmed_and_fetched() {
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
 
     let url = told["upload_url"].as_str().unwrap();
-    // As often as one likes, until it is confirmed.
+    // The upload may be repeated until the file is confirmed.
     assert_eq!(put(&world, url, vec![7; bytes.len()]).await, StatusCode::OK);
     assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::OK);
     let (status, medium) = confirm(&world, &told).await;
@@ -134,10 +134,10 @@ async fn a_file_is_announced_sent_confirmed_and_fetched() {
 }
 
 #[tokio::test]
-async fn the_bytes_decide_what_a_file_is() {
+async fn the_media_type_is_detected_from_the_bytes() {
     let world = world().start().await;
     let hdr = film(8_000, 64);
-    // What describes the film may stand behind it.
+    // The `moov` box may follow the media data.
     let tail = {
         let head = film_head(640, 360, 8_000);
         let (ftyp, moov) = head.split_at(24);
@@ -166,14 +166,14 @@ async fn the_bytes_decide_what_a_file_is() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_it_claims_is_refused_for_good() {
+async fn mismatched_and_malformed_files_are_refused_permanently() {
     let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 2000, "gif": 1000}"#).start().await;
     let png = png(8, 8);
     let zip = [&png[..], b"PK\x05\x06", &[0; 18]].concat();
     let bomb = [b"\x89PNG\r\n\x1a\n".to_vec(), tests::samples::png(60_000, 60_000)[8..].to_vec()].concat();
     let moving = |length: usize| [gif(1)[..19].to_vec(), gif(length / 20)[19..].to_vec()].concat();
     for (body, bytes, status) in [
-        // Lies about the type.
+        // Not of the declared type.
         (json!({ "filename": "a.png", "content_type": "image/jpeg" }), png.clone(), 422),
         (json!({ "filename": "a.mp4", "content_type": "video/mp4" }), png.clone(), 422),
         (
@@ -185,10 +185,10 @@ async fn what_is_not_what_it_claims_is_refused_for_good() {
         (json!({ "filename": "a.png" }), b"<!DOCTYPE html><script>alert(1)</script>".to_vec(), 422),
         (json!({ "filename": "a.txt" }), b"plain text".to_vec(), 422),
         (json!({ "filename": "a.png" }), Vec::new(), 422),
-        // Two things at once.
+        // Two formats in one file.
         (json!({ "filename": "a.png" }), zip, 422),
         (json!({ "filename": "a.gif" }), [&gif(1)[..13], b"<script>alert(1)</script>"].concat(), 422),
-        // Less than it should be.
+        // Truncated.
         (json!({ "filename": "a.png" }), png[..png.len() - 6].to_vec(), 422),
         (json!({ "filename": "a.png" }), png[..20].to_vec(), 422),
         (json!({ "filename": "a.gif" }), gif(2)[..40].to_vec(), 422),
@@ -197,16 +197,16 @@ async fn what_is_not_what_it_claims_is_refused_for_good() {
         (json!({ "filename": "a.wav" }), b"RIFF\xff\xff\0\0WAVEfmt \x10\0\0\0".to_vec(), 422),
         (json!({ "filename": "a.mp3" }), b"ID3\x04\0\0\x7f\x7f\x7f\x7f".to_vec(), 422),
         (json!({ "filename": "a.webm" }), b"\x1aE\xdf\xa3\xff\xff\xff\xff".to_vec(), 422),
-        // More than anybody unpacks.
+        // Dimensions that are too large to decode.
         (json!({ "filename": "a.png" }), bomb, 422),
-        // A box that claims more than there is, and one that leads nowhere.
+        // A box that exceeds the file, and one that is shorter than its own header.
         (
             json!({ "filename": "a.mp4" }),
             b"\0\0\0\x18ftypisom\0\0\x02\0isommp42\xff\xff\xff\xffmoov".to_vec(),
             422,
         ),
         (json!({ "filename": "a.mp4" }), b"\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x02moov".to_vec(), 422),
-        // A moving one is held to its own cap.
+        // An animated GIF has a size limit of its own.
         (json!({ "filename": "a.gif" }), moving(1500), 413),
     ] {
         let told = announce(&world, body.clone()).await;
@@ -223,7 +223,7 @@ async fn what_is_not_what_it_claims_is_refused_for_good() {
         assert_eq!((&medium["status"], &medium["url"]), (&json!("failed"), &Value::Null), "{what}");
         assert!(medium["error"].is_string(), "{what}");
     }
-    // What is announced wrong is not awaited at all.
+    // An invalid declaration is refused immediately.
     for (body, status) in [
         (json!({ "filename": "a.png", "size": 2001 }), 413),
         (json!({ "filename": "a.html", "content_type": "text/html" }), 422),
@@ -237,7 +237,7 @@ async fn what_is_not_what_it_claims_is_refused_for_good() {
 }
 
 #[tokio::test]
-async fn bytes_are_held_to_what_was_announced() {
+async fn uploads_must_match_the_declared_size_and_digest() {
     let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 100000, "gif": 1000}"#).start().await;
     let bytes = png(8, 8);
     let digest = ready(&world, "a.png", None, bytes.clone()).await["sha256"].clone();
@@ -252,18 +252,18 @@ async fn bytes_are_held_to_what_was_announced() {
         let told = announce(&world, body.clone()).await;
         let url = told["upload_url"].as_str().unwrap();
         assert_eq!(put(&world, url, sent.clone()).await.as_u16(), expected, "{body}");
-        // Also where nobody says how many come.
+        // Also without a `Content-Length`.
         let pieces = stream::iter(
             sent.chunks(1000).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>(),
         );
         assert_eq!(put(&world, url, Body::wrap_stream(pieces)).await.as_u16(), expected, "{body}");
-        // Nothing was kept of it.
+        // No bytes were kept.
         assert_eq!(confirm(&world, &told).await.0, StatusCode::CONFLICT, "{body}");
     }
 }
 
 #[tokio::test]
-async fn an_address_opens_one_file_for_one_thing_and_a_while() {
+async fn a_signed_url_permits_one_action_on_one_file_until_it_expires() {
     let world = world().start().await;
     let (one, other) = (
         announce(&world, json!({ "filename": "a.png" })).await,
@@ -301,7 +301,7 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
         put(&world, &at(&pass(Permission::Put, world.owner, now + hour)), png(8, 8)).await,
         StatusCode::OK
     );
-    // The right to send is none to fetch, and other methods are none at all.
+    // A pass for uploading does not permit downloading, and other methods are not allowed.
     let put_pass = pass(Permission::Put, world.owner, now + hour);
     let fetched = world
         .http
@@ -315,7 +315,7 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
         (posted.status(), &posted.headers()["allow"]),
         (StatusCode::METHOD_NOT_ALLOWED, &"PUT".parse().unwrap())
     );
-    // What another organization owns is not there.
+    // Media of another owner are not found.
     let org = organizations::create(&world.db, "Stranger").await.unwrap();
     for owner in [live, Owner { org, ..world.owner }] {
         let key = keys::create(
@@ -338,7 +338,7 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
 }
 
 #[tokio::test]
-async fn a_picture_and_a_film_go_out_with_their_words() {
+async fn an_image_and_a_video_are_published_with_alt_text() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
@@ -355,7 +355,7 @@ async fn a_picture_and_a_film_go_out_with_their_words() {
             "accounts": [x, bluesky],
         }))
         .await;
-    // While it is under way, nothing that it needs can go.
+    // Media of a post that is being published cannot be deleted.
     hold.until_held().await;
     let path = format!("/media/{}", picture["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::CONFLICT);
@@ -372,7 +372,7 @@ async fn a_picture_and_a_film_go_out_with_their_words() {
 }
 
 #[tokio::test]
-async fn a_platform_that_fetches_finds_the_file() {
+async fn a_platform_can_download_the_file() {
     let world = world().start().await;
     let account = world.connect("instagram", "ada").await;
     let jpeg = jpeg(640, 640);
@@ -387,7 +387,7 @@ async fn a_platform_that_fetches_finds_the_file() {
 }
 
 #[tokio::test]
-async fn a_post_takes_only_what_can_be_posted() {
+async fn a_post_accepts_only_media_that_can_be_published() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -411,7 +411,7 @@ async fn a_post_takes_only_what_can_be_posted() {
             problem["errors"].as_array().unwrap().iter().map(|issue| issue["path"].clone()).collect();
         assert_eq!(json!(paths), json!([1, 2, 3].map(|at| json!(["containers", 0, "media", at, "id"]))));
     }
-    // The platforms see the facts.
+    // Platforms validate the inspected file.
     let (status, problem) = world.call(Method::POST, "/posts", Some(&of(&[&wide["id"]]))).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
     let post = world.post(of(&[&picture["id"]])).await;
@@ -419,12 +419,12 @@ async fn a_post_takes_only_what_can_be_posted() {
     let edit = json!({ "containers": of(&[&wide["id"]])["containers"] });
     let (status, problem) = world.call(Method::PATCH, &path, Some(&edit)).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
-    // What is kept is looked at again for accounts that are new.
+    // Media that the post keeps are validated again for new accounts.
     let (status, problem) =
         world.call(Method::PATCH, &path, Some(&json!({ "accounts": ["ada.bsky.social"] }))).await;
     assert_eq!(status, StatusCode::OK, "{problem}");
 
-    // A post that waits needs its media.
+    // Media of a scheduled post cannot be deleted.
     let medium = format!("/media/{}", picture["id"].as_str().unwrap());
     let (status, problem) = world.call(Method::DELETE, &medium, None).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
@@ -457,7 +457,7 @@ async fn media_are_listed_newest_first_by_offset() {
     assert_eq!((status.as_u16(), problem["errors"].as_array().unwrap().len()), (400, 3), "{problem}");
 }
 
-/// Serves files, and redirects to where a path says.
+/// Serves a file, redirects and faulty responses, by path.
 struct Origin(Vec<u8>);
 
 impl Endpoint for Origin {
@@ -488,7 +488,7 @@ impl Endpoint for Origin {
 }
 
 #[tokio::test]
-async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
+async fn an_import_downloads_only_from_allowed_addresses() {
     let caps =
         r#"{"image": 1000000, "gif": 1000000, "video": 1000000, "audio": 1000000, "document": 1000000}"#;
     let world = world()
@@ -496,7 +496,7 @@ async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
         .set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32")
         .start()
         .await;
-    // Beside what `localhost` leads to, which is not opened here.
+    // Not the address of `localhost`, which is not allowed here.
     let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
     let origin = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
     let serving = tokio::spawn(Server::new_with_acceptor(acceptor).run(Origin(png(30, 20))));
@@ -529,7 +529,7 @@ async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
         let medium = until(&world, &import(path).await, "failed").await;
         assert!(medium["error"].as_str().unwrap().contains(reason), "{path}: {medium}");
     }
-    // What is wrong on its face is told at once.
+    // A URL that is obviously not allowed is refused immediately.
     for url in
         ["http://10.0.0.1/a.png", "https://169.254.169.254/latest", "ftp://example.com/a", "https://[::1]/a"]
     {
@@ -543,7 +543,7 @@ async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
     serving.abort();
 }
 
-/// The resident memory of the service's processes, at its peak, in bytes.
+/// Returns the highest peak resident memory of the service's processes, in bytes.
 fn peak(world: &World) -> u64 {
     let of = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -553,21 +553,21 @@ fn peak(world: &World) -> u64 {
     world.pids().into_iter().map(of).max().unwrap()
 }
 
-/// The size of the film below, in MiB: `FANFARE_FILM_MIB=2048` is the promise at its full length.
+/// Returns the size of the video below in MiB. `FANFARE_FILM_MIB=2048` tests the full promise.
 fn film_mib() -> usize {
     std::env::var("FANFARE_FILM_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(96)
 }
 
-/// How long a film of this size may take on a slow machine.
+/// Returns the time limit for processing a video of this size on a slow machine.
 fn patience() -> Duration {
     tests::PATIENCE * u32::try_from(1 + film_mib() / 256).unwrap()
 }
 
 #[tokio::test]
-async fn memory_does_not_grow_with_a_film() {
+async fn memory_does_not_grow_with_the_size_of_a_video() {
     let world = world().own().platforms(&["youtube"]).start().await;
     world.connect("youtube", "ada").await;
-    // What is needed for anything at all is there before it is measured.
+    // Warm up, so that memory needed for any post is not measured.
     let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
     let post = |id: &Value| json!({ "containers": [{ "content": "Watch", "media": [{ "id": id }] }], "accounts": ["ada"] });
     world.ended(&world.post(post(&small["id"])).await).await;
@@ -588,7 +588,7 @@ async fn memory_does_not_grow_with_a_film() {
         StatusCode::OK
     );
     let (status, medium) = confirm(&world, &told).await;
-    // Its headers were looked at; the rest is read while nobody waits.
+    // Only its headers were inspected; the rest is read in the background.
     assert_eq!(
         (status, &medium["status"], &medium["duration_ms"]),
         (StatusCode::OK, &json!("uploaded"), &json!(8000)),
@@ -598,10 +598,10 @@ async fn memory_does_not_grow_with_a_film() {
     until(&world, &medium["id"], "ready").await;
     let path = format!("/posts/{}", created["id"].as_str().unwrap());
     let look = async || if_right(world.get(&path).await, |post| post["status"] == "published");
-    wait_within(patience(), "its publication", look).await;
+    wait_within(patience(), "the post to be published", look).await;
     let grown = peak(&world).saturating_sub(before) >> 20;
-    eprintln!("A film of {} MiB took {grown} MiB of memory", film_mib());
-    assert!(grown <= 64, "a film of {} MiB took {grown} MiB of memory", film_mib());
+    eprintln!("A video of {} MiB took {grown} MiB of memory", film_mib());
+    assert!(grown <= 64, "a video of {} MiB took {grown} MiB of memory", film_mib());
 }
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -627,7 +627,7 @@ fn found(sha256: Option<&str>) -> Inspected {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
+async fn an_asset_is_settled_once_and_visible_only_to_its_owner() {
     let db = database().await;
     let org = organizations::create(&db, "One").await.unwrap();
     let owner = Owner { org, mode: Mode::Test };
@@ -642,7 +642,7 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
         );
         assert_eq!(store::media::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
     }
-    // One at a time takes the bytes in, until it seems dead.
+    // One claim at a time is valid, until it is stale.
     assert!(store::media::claim_processing(&db, owner, asset.id, at(0), at(10)).await.unwrap());
     assert!(!store::media::claim_processing(&db, owner, asset.id, at(0), at(20)).await.unwrap());
     assert!(store::media::claim_processing(&db, owner, asset.id, at(15), at(20)).await.unwrap());
@@ -663,7 +663,7 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
+async fn unused_media_expire_and_media_in_use_are_kept() {
     let world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
@@ -681,7 +681,7 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
     });
     let post = world.post(draft).await;
     assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), DeleteResult::InUse);
-    // Nothing is old enough yet.
+    // No asset is old enough yet.
     assert_eq!(store::media::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
     assert_eq!(store::media::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
     assert!(store::media::get(db, owner, awaited).await.unwrap().is_none());
@@ -689,7 +689,7 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
     assert_eq!(store::media::expire(db, at(1), Some(at(1)), 10, at(9)).await.unwrap(), 1);
     assert!(store::media::get(db, owner, idle).await.unwrap().is_none());
     assert!(store::media::get(db, owner, needed).await.unwrap().is_some());
-    // A post that has ended keeps its media for as long as is kept.
+    // Media of a post that has ended are kept for the retention period.
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     assert_eq!(
@@ -701,13 +701,13 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
 }
 
 #[tokio::test]
-async fn bytes_that_nobody_waits_for_go_by_the_clock() {
+async fn a_schedule_deletes_unconfirmed_uploads() {
     let world = world().own().everywhere().start().await;
     let temporal = client().await;
     let handle = temporal.get_schedule_handle(clean_up_media::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(3600)).await;
 
-    // Sent a day ago, and never confirmed.
+    // Created more than a day ago, and never confirmed.
     let (media, now) = (
         store::media::create(
             &world.db,

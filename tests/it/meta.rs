@@ -1,5 +1,4 @@
-//! Meta's platforms through the whole service: publishing in two steps, and tokens that no refresh token
-//! brings back.
+//! Meta's platforms through the whole service: publishing in two steps, and tokens without a refresh token.
 
 use crate::world;
 use reqwest::StatusCode;
@@ -11,7 +10,7 @@ fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn a_post_and_its_first_comment_go_out_to_threads_and_to_a_page() {
+async fn a_post_and_its_first_comment_are_published_to_threads_and_to_a_page() {
     let world = world().start().await;
     let (threads, page) = (world.connect("threads", "ada").await, world.connect("facebook", "ada").await);
     let post = world
@@ -35,7 +34,7 @@ async fn a_post_and_its_first_comment_go_out_to_threads_and_to_a_page() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_of_metas_publishes_once() {
+async fn a_lost_reply_from_meta_publishes_once() {
     let world = world().start().await;
     let accounts = [world.connect("threads", "ada").await, world.connect("facebook", "ada").await];
     let post = world.post(json!({ "content": "Heard once #sandbox-lost-reply", "accounts": accounts })).await;
@@ -49,7 +48,7 @@ async fn a_lost_reply_of_metas_publishes_once() {
 }
 
 #[tokio::test]
-async fn a_token_that_nothing_renews_ends_the_target_and_asks_to_reconnect() {
+async fn a_token_that_cannot_be_refreshed_fails_the_target_and_asks_to_reconnect() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;

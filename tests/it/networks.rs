@@ -1,4 +1,4 @@
-//! An organization's own OAuth apps, and where connecting an account begins.
+//! An organization's own OAuth apps, and the authorization URLs that connecting an account begins with.
 
 use crate::{
     api::{fail, key, request},
@@ -33,7 +33,7 @@ fn time(value: &Value) -> DateTime<Utc> {
     value.as_str().unwrap().parse().unwrap()
 }
 
-/// The network but for the times.
+/// Returns the network without its timestamps.
 fn timeless(network: &Value) -> Value {
     let mut network = network.clone();
     let object = network.as_object_mut().unwrap();
@@ -43,7 +43,7 @@ fn timeless(network: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_platform_has_one_app_and_only_what_is_sent_changes() {
+async fn a_platform_has_one_app_and_updates_change_only_the_fields_sent() {
     let world = world().start().await;
     let (status, first) = register(&world, json!({ "platform": "youtube", "client_id": null })).await;
     assert_eq!(status, StatusCode::CREATED, "{first}");
@@ -68,7 +68,7 @@ async fn a_platform_has_one_app_and_only_what_is_sent_changes() {
     assert_eq!(second["created_at"], first["created_at"]);
     assert!(time(&second["updated_at"]) > time(&first["updated_at"]));
 
-    // What is not sent stays, and null says no more than that.
+    // Omitted fields keep their values, and null counts as omitted.
     let again = json!({ "platform": "youtube", "display_name": null, "scopes": null, "is_enabled": true });
     let (status, third) = register(&world, again).await;
     expected["is_enabled"] = json!(true);
@@ -107,7 +107,7 @@ async fn a_platform_has_one_app_and_only_what_is_sent_changes() {
 }
 
 #[tokio::test]
-async fn a_removed_app_is_gone_until_it_is_registered_again() {
+async fn a_deleted_app_is_not_found_until_it_is_registered_again() {
     let world = world().start().await;
     let body = json!({ "platform": "x", "client_id": "id", "client_secret": SECRET, "scopes": ["a"] });
     let (_, network) = register(&world, body).await;
@@ -119,7 +119,7 @@ async fn a_removed_app_is_gone_until_it_is_registered_again() {
     fail(request(&world, Method::PATCH, &path(&network)).json(&json!({})), 404, "not_found").await;
     assert_eq!(world.get("/social-networks").await, json!({ "data": [] }));
 
-    // Accounts that were connected through it go on refreshing with its secret.
+    // Accounts that were connected through it still refresh their tokens with its secret.
     let id = network["id"].as_str().unwrap().parse().unwrap();
     let kept = networks::credentials(&world.db, world.owner, id).await.unwrap().unwrap();
     assert!(kept.client_id.as_deref() == Some("id") && kept.secret_sealed.is_some());
@@ -133,7 +133,7 @@ async fn a_removed_app_is_gone_until_it_is_registered_again() {
 }
 
 #[tokio::test]
-async fn of_many_who_register_a_platform_at_once_one_creates_it() {
+async fn concurrent_registrations_of_a_platform_create_one_app() {
     let world = world().start().await;
     for round in 0..3 {
         let bodies = (0..8).map(|index| json!({ "platform": "x", "display_name": format!("App {index}") }));
@@ -143,7 +143,7 @@ async fn of_many_who_register_a_platform_at_once_one_creates_it() {
         assert_eq!((created, updated), (1, 7), "{round}: {answers:?}");
         let ids: HashSet<_> = answers.iter().map(|(_, network)| network["id"].to_string()).collect();
         assert_eq!(ids.len(), 1);
-        // From the second round on a removed one is revived.
+        // From the second round on, a deleted app is registered again.
         world.call(Method::DELETE, &path(&answers[0].1), None).await;
     }
 }
@@ -175,7 +175,7 @@ async fn a_client_secret_is_readable_to_workers_only() {
     assert_eq!(opened(&first), SECRET);
     assert!(!first.windows(8).any(|window| window == &SECRET.as_bytes()[..8]));
 
-    // What is not sent stays as it was, also sealed; what is sent replaces it.
+    // If no secret is sent, the ciphertext stays unchanged; a new secret replaces it.
     keep(register(&world, json!({ "platform": "x", "display_name": "Ours" })).await);
     keep(world.call(Method::PATCH, &path(&network), Some(&json!({ "display_name": "Mine" }))).await);
     assert_eq!(sealed().await, first);
@@ -185,7 +185,7 @@ async fn a_client_secret_is_readable_to_workers_only() {
     keep(register(&world, json!({ "platform": "x", "client_secret": SECRET })).await);
     assert_eq!(opened(&sealed().await), SECRET);
 
-    // Nor do refusals repeat it.
+    // Error responses do not contain it either.
     for body in [
         json!({ "platform": SECRET }),
         json!({ "platform": "x", "client_secret": [SECRET] }),
@@ -195,7 +195,7 @@ async fn a_client_secret_is_readable_to_workers_only() {
     ] {
         let (status, problem) = register(&world, body.clone()).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
-        // What is no platform is told back, as the contract has it.
+        // The contract repeats an unknown platform in the error.
         if body["platform"] != SECRET {
             answers.push(problem.to_string());
         }
@@ -208,11 +208,11 @@ async fn a_client_secret_is_readable_to_workers_only() {
     }
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(&log).unwrap();
-    assert!(text.contains("DEBUG") && !text.contains(SECRET), "the log tells the secret");
+    assert!(text.contains("DEBUG") && !text.contains(SECRET), "no debug log, or it has the secret");
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_app_is_told() {
+async fn invalid_fields_of_an_app_are_reported() {
     let world = world().start().await;
     let (_, network) = register(&world, json!({ "platform": "tiktok" })).await;
     let faults = |problem: &Value| -> Value {
@@ -294,12 +294,12 @@ async fn what_is_wrong_with_an_app_is_told() {
         .header("content-type", "application/json")
         .body(twice);
     let twice: Value = twice.send().await.unwrap().json().await.unwrap();
-    assert_eq!(twice["display_name"], "b", "of duplicate keys the last counts");
+    assert_eq!(twice["display_name"], "b", "the last of duplicate keys counts");
     assert_eq!(world.get("/social-networks").await["data"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn apps_belong_to_one_owner_and_ask_for_their_scopes() {
+async fn apps_belong_to_one_owner_and_require_their_scopes() {
     let world = world().start().await;
     let (_, network) = register(&world, json!({ "platform": "x", "client_id": "mine" })).await;
     let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
@@ -337,7 +337,7 @@ async fn apps_belong_to_one_owner_and_ask_for_their_scopes() {
     }
 }
 
-/// The address that connecting begins at, and its parameters.
+/// Returns the authorization URL and its parameters.
 async fn authorize(world: &World, body: Option<&Value>) -> (Url, HashMap<String, String>) {
     let (status, answer) = world.call(Method::POST, "/social-networks/x/auth-url", body).await;
     assert_eq!(status, StatusCode::OK, "{answer}");
@@ -347,30 +347,30 @@ async fn authorize(world: &World, body: Option<&Value>) -> (Url, HashMap<String,
     (url, query)
 }
 
-/// What a state stands for.
+/// Claims the authorization request of a state, and returns it.
 async fn intent(world: &World, state: &str) -> AuthorizationRequest {
     let state = Key::derive(&[0; 32]).open(state, Utc::now()).unwrap();
     assert_eq!(state.owner, world.owner);
     match oauth_states::claim(&world.db, state.owner, state.id).await.unwrap().unwrap() {
         Claim::First(intent) => intent,
-        Claim::Repeated(_) => panic!("nobody came back before"),
+        Claim::Repeated(_) => panic!("the state was claimed before"),
     }
 }
 
 #[tokio::test]
-async fn an_authorization_is_asked_for_in_the_right_name() {
+async fn authorization_urls_use_the_organizations_app_or_the_shared_one() {
     let world = world().start().await;
     let shared = sandbox::app("x").unwrap().client_id;
     let ours = format!("{}/connect/callback", world.base);
 
-    // No body at all is as good as an empty one.
+    // A missing body counts as an empty one.
     let (url, query) = authorize(&world, None).await;
     assert!(url.as_str().starts_with(&format!("{}/x.com/i/oauth2/authorize?", world.sandbox_url)), "{url}");
     assert_eq!((&query["client_id"], &query["redirect_uri"]), (&shared, &ours));
     assert_eq!((query["response_type"].as_str(), query["code_challenge_method"].as_str()), ("code", "S256"));
     assert!(query["state"].len() <= 500 && query["scope"].contains("tweet.write"));
     let page = world.http.get(url.clone()).send().await.unwrap();
-    assert_eq!(page.status(), StatusCode::OK, "the sandbox asks its user: {url}");
+    assert_eq!(page.status(), StatusCode::OK, "the sandbox shows a consent page: {url}");
     let plain = intent(&world, &query["state"]).await;
     assert_eq!((plain.network, plain.callback, plain.redirect_uri), (None, ours.clone(), None));
     assert_eq!(plain.scopes.join(" "), query["scope"]);
@@ -410,9 +410,9 @@ async fn an_authorization_is_asked_for_in_the_right_name() {
         }
     );
     let (_, query) = authorize(&world, None).await;
-    assert_eq!(query["scope"], "tweet.read", "those of the app, where the call names none");
+    assert_eq!(query["scope"], "tweet.read", "the app's scopes, if the call names none");
 
-    // Disabled, nameless or removed, it is no app: the shared one asks, by our own callback.
+    // If the app is disabled, deleted or has no client id, the shared app and our callback are used.
     for body in [json!({ "is_enabled": false }), json!({ "is_enabled": true, "client_id": null })] {
         world.call(Method::PATCH, &path(&network), Some(&body)).await;
         let (_, query) = authorize(&world, None).await;
@@ -423,7 +423,7 @@ async fn an_authorization_is_asked_for_in_the_right_name() {
 }
 
 #[tokio::test]
-async fn without_an_app_there_is_nobody_to_ask() {
+async fn an_authorization_url_requires_an_app() {
     let mut world = world().own().everywhere().start().await;
     let auth_url = |platform: &str| format!("/social-networks/{platform}/auth-url");
     for platform in ["twitter", "X", "7", "%00"] {
@@ -452,7 +452,7 @@ async fn without_an_app_there_is_nobody_to_ask() {
     let (_, network) = register(&world, json!({ "platform": "x" })).await;
     world.call(Method::DELETE, &path(&network), None).await;
 
-    // The operator shares an app: the worker gets its secret, the API its name.
+    // The operator shares an app: workers get its secret, the API needs only its client id.
     world.kill("all").await;
     world.set("FANFARE_SHARED_APPS", r#"{"x":{"client_id":"shared","client_secret":"s"}}"#);
     world.run("all").await;
@@ -463,11 +463,11 @@ async fn without_an_app_there_is_nobody_to_ask() {
     world.run("all").await;
     assert_eq!(authorize(&world, None).await.1["client_id"], "named");
     world.key = test;
-    assert_ne!(authorize(&world, None).await.1["client_id"], "named", "live apps are no apps of the sandbox");
+    assert_ne!(authorize(&world, None).await.1["client_id"], "named", "test mode ignores shared live apps");
 }
 
 #[tokio::test]
-async fn users_and_accounts_are_those_that_the_caller_may_name() {
+async fn authorization_parameters_are_validated() {
     let world = world().start().await;
     let (ada, bob) = (world.connect("x", "ada").await, world.connect("bluesky", "bob.bsky.social").await);
     let ask = |body: Value| request(&world, Method::POST, "/social-networks/x/auth-url").json(&body);
@@ -541,7 +541,7 @@ async fn an_authorization_is_claimed_once() {
     let repeated = claims.iter().filter(|claim| **claim == Claim::Repeated(intent.clone())).count();
     assert_eq!((first, repeated), (1, 15));
 
-    // A late return still finds what it was for, until others clear it away a day after its end.
+    // A late callback still finds its request, until a new request deletes it a day after its expiry.
     keep(now + TimeDelta::hours(24)).await;
     assert!(oauth_states::claim(&db, owner, id).await.unwrap().is_some());
     keep(now + TimeDelta::hours(25)).await;

@@ -1,7 +1,7 @@
 //! Operations in Temporal's UI and CLI: terminate, cancel, reset, start again, signal.
 //!
-//! None of it doubles a post, leaves a row open or gives two ends, and what was reset goes on. Each is
-//! done here with the real CLI.
+//! None of them duplicates a post, leaves a row open or reports two results, and a reset workflow continues.
+//! The tests use the real CLI.
 
 use crate::{PROGRAM, replay, world};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -13,7 +13,7 @@ fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
 }
 
-/// The workflows of a post with one target.
+/// Returns the workflow ids of a post and of its only target.
 fn workflows(post: &Value) -> (String, String) {
     (format!("post-{}", id(post)), format!("target-{}", id(&post["targets"][0])))
 }
@@ -22,13 +22,13 @@ async fn cli(args: &[&str]) -> String {
     temporal(&PROGRAM, args).await
 }
 
-/// Starts a workflow over from its first task.
+/// Resets a workflow to its first task.
 async fn reset(workflow: &str) {
     let args = ["workflow", "reset", "--type", "FirstWorkflowTask", "--reason", "a test", "-w"];
     cli(&[&args[..], &[workflow]].concat()).await;
 }
 
-/// Exactly one end: the post's and its target's, each told once, however often it was delivered.
+/// Asserts that the post and its target each ended with one event, regardless of repeated deliveries.
 async fn told_once(receiver: &Receiver, ended: &Value) {
     let (target, post) = match ended["status"].as_str() {
         Some("published") => ("post.target.published", "post.published"),
@@ -72,23 +72,23 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_post_that_is_reset_while_its_target_publishes_goes_out_once() {
+async fn a_post_that_is_reset_while_its_target_publishes_is_published_once() {
     let scene = Scene::at(0.01).await;
     let post = scene.post("Slow #sandbox-slow").await;
-    scene.world.until(id(&post), "its attempt", |post| post["status"] == "publishing").await;
+    scene.world.until(id(&post), "the attempt to begin", |post| post["status"] == "publishing").await;
     let (workflow, _) = workflows(&post);
     reset(&workflow).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
-    // The run that the reset made ends too.
+    // The run that the reset started ends too.
     replay::replay(&replay::client().await, "publish_post-reset", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
 
 #[tokio::test]
-async fn targets_that_wait_go_on_when_their_post_is_reset() {
-    // The next attempt comes in a minute, whatever the pace.
+async fn waiting_targets_continue_after_a_reset() {
+    // The next attempt is due in a minute, regardless of the pace.
     let scene = Scene::at(0.05).await;
     let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     let (workflow, target) = workflows(&post);
@@ -105,10 +105,10 @@ async fn targets_that_wait_go_on_when_their_post_is_reset() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_reset_while_it_publishes_goes_out_once() {
+async fn a_target_that_is_reset_while_it_publishes_is_published_once() {
     let scene = Scene::at(0.01).await;
     let post = scene.post("Slow #sandbox-slow").await;
-    scene.world.until(id(&post), "its attempt", |post| post["status"] == "publishing").await;
+    scene.world.until(id(&post), "the attempt to begin", |post| post["status"] == "publishing").await;
     reset(&workflows(&post).1).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
@@ -121,10 +121,10 @@ async fn a_target_that_is_terminated_while_it_publishes_ends_once() {
     for ending in ["terminate", "cancel"] {
         let scene = Scene::at(0.01).await;
         let post = scene.post("Slow #sandbox-slow").await;
-        scene.world.until(id(&post), "its attempt", |post| post["status"] == "publishing").await;
+        scene.world.until(id(&post), "the attempt to begin", |post| post["status"] == "publishing").await;
         cli(&["workflow", ending, "-w", &workflows(&post).1]).await;
         let ended = scene.world.ended(&post).await;
-        // It was on its way: a look-up finds it, however its workflow was ended.
+        // The call was in flight: a look-up finds the post, regardless of how the workflow was stopped.
         assert_eq!(ended["status"], "published", "{ending}: {ended:#}");
         replay::replay(&replay::client().await, "publish_post-stopped", &workflows(&post).0).await;
         told_once(&scene.receiver, &ended).await;
@@ -133,7 +133,7 @@ async fn a_target_that_is_terminated_while_it_publishes_ends_once() {
 }
 
 #[tokio::test]
-async fn a_waiting_target_that_is_ended_says_that_an_operator_did() {
+async fn a_waiting_target_that_is_stopped_names_an_operator_as_the_reason() {
     for ending in ["terminate", "cancel"] {
         let scene = Scene::at(1.0).await;
         let post = scene.attempt_failed("Refused #sandbox-429").await;
@@ -148,13 +148,13 @@ async fn a_waiting_target_that_is_ended_says_that_an_operator_did() {
 }
 
 #[tokio::test]
-async fn a_scheduled_post_that_is_terminated_goes_out_all_the_same() {
+async fn a_scheduled_post_that_is_terminated_is_still_published() {
     let scene = Scene::at(0.01).await;
     let body = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = scene.world.post(body).await;
-    scene.world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    scene.world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
-    // Its time comes.
+    // The scheduled time arrives.
     tests::sql(&scene.world.db, &format!("update posts set scheduled_at = now() where id = '{}'", id(&post)))
         .await;
     let ended = scene.world.ended(&post).await;
@@ -164,11 +164,11 @@ async fn a_scheduled_post_that_is_terminated_goes_out_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_scheduled_post_that_is_canceled_in_temporal_ends() {
+async fn a_scheduled_post_that_is_canceled_in_temporal_fails() {
     let scene = Scene::at(0.01).await;
     let body = json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = scene.world.post(body).await;
-    scene.world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    scene.world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "cancel", "-w", &workflows(&post).0]).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(
@@ -181,7 +181,7 @@ async fn a_scheduled_post_that_is_canceled_in_temporal_ends() {
 }
 
 #[tokio::test]
-async fn a_terminated_post_leaves_its_targets_alone() {
+async fn a_terminated_post_does_not_stop_its_targets() {
     let scene = Scene::at(0.05).await;
     let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
@@ -196,7 +196,7 @@ async fn a_terminated_post_leaves_its_targets_alone() {
 }
 
 #[tokio::test]
-async fn what_has_ended_may_be_started_again() {
+async fn starting_an_ended_workflow_again_changes_nothing() {
     let scene = Scene::at(0.01).await;
     let post = scene.post("Once").await;
     let ended = scene.world.ended(&post).await;
@@ -227,14 +227,14 @@ async fn what_has_ended_may_be_started_again() {
         reset(workflow).await;
         replay::replay(&client, "again", workflow).await;
     }
-    assert_eq!(scene.receiver.all().len(), 2, "every end is told once");
+    assert_eq!(scene.receiver.all().len(), 2, "each event is delivered once");
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
     assert_eq!(scene.world.get(&format!("/posts/{}", id(&post))).await["targets"], ended["targets"]);
 }
 
 #[tokio::test]
-async fn signals_that_can_not_be_read_are_ignored() {
-    // The next attempt comes when it is asked for, or in a minute.
+async fn unreadable_signals_are_ignored() {
+    // The next attempt begins on request, or in a minute.
     let scene = Scene::at(1.0).await;
     let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     let (workflow, target) = workflows(&post);
@@ -251,7 +251,7 @@ async fn signals_that_can_not_be_read_are_ignored() {
     cli(&["workflow", "signal", "-w", &target, "--name", "retry_now", "--input", "\"garbage\""]).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
-    // Neither workflow is stuck at a task that fails again and again.
+    // Neither workflow is stuck in a task that keeps failing.
     let client = replay::client().await;
     replay::replay(&client, "publish_target-signaled", &target).await;
     replay::replay(&client, "publish_post-signaled", &workflow).await;
@@ -260,7 +260,7 @@ async fn signals_that_can_not_be_read_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_delivery_whose_workflow_is_ended_is_made_all_the_same() {
+async fn a_delivery_whose_workflow_is_stopped_is_still_made() {
     for ending in ["terminate", "cancel"] {
         let scene = Scene::at(0.01).await;
         // Both events are refused twice.
@@ -290,7 +290,7 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
 }
 
 #[tokio::test]
-async fn a_worker_serves_the_platforms_that_it_is_told_to() {
+async fn a_worker_serves_only_its_configured_platforms() {
     let mut world = world().running(&["api"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("bluesky", "ada.bsky.social").await];
     let of = |post: &Value, platform: &str| {
@@ -300,11 +300,11 @@ async fn a_worker_serves_the_platforms_that_it_is_told_to() {
     world.set("FANFARE_PLATFORMS", "x");
     world.run("worker").await;
     let post = world.post(json!({ "content": "One after the other", "accounts": accounts })).await;
-    let half = world.until(id(&post), "the one on X", |post| of(post, "x") == "published").await;
+    let half = world.until(id(&post), "the target on X", |post| of(post, "x") == "published").await;
     assert_eq!(of(&half, "bluesky"), "queued", "{half:#}");
     world.set("FANFARE_PLATFORMS", "bluesky");
     world.run("worker").await;
-    world.until(id(&post), "both", |post| of(post, "bluesky") == "published").await;
+    world.until(id(&post), "both targets", |post| of(post, "bluesky") == "published").await;
 
     for (variable, wrong) in [("FANFARE_PLATFORMS", "x,elsewhere"), ("FANFARE_MODES", "dry")] {
         let before = world.set(variable, wrong).unwrap();

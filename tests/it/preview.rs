@@ -1,11 +1,11 @@
-//! What validating says is what creating does.
+//! Validating a post reports the same issues as creating it.
 
 use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_verdict_names_each_account_and_stores_nothing() {
+async fn validation_reports_each_account_and_stores_nothing() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let bob = world.connect("x", "bob").await;
@@ -14,7 +14,7 @@ async fn a_verdict_names_each_account_and_stores_nothing() {
     let fit = json!({ "content": "Fits", "accounts": [ada, bob, sky], "external_ref": "ref" });
     assert_eq!(validate(&fit).await, (StatusCode::OK, json!({ "valid": true, "issues": [] })));
 
-    // 290 characters fit on bluesky and not on x, whose accounts are told one by one.
+    // 290 characters fit on Bluesky but not on X, whose accounts are reported one by one.
     let long = json!({
         "containers": [{ "content": "Fits" }, { "content": "a".repeat(290) }],
         "accounts": [ada, sky, bob],
@@ -46,7 +46,7 @@ async fn a_verdict_names_each_account_and_stores_nothing() {
     assert_eq!(
         (status.as_u16(), &problem["code"]),
         (422, &json!("content_rejected")),
-        "creating says the same"
+        "creating it fails too"
     );
 
     for (body, status, code) in [
@@ -62,5 +62,5 @@ async fn a_verdict_names_each_account_and_stores_nothing() {
         assert_eq!((found.as_u16(), &problem["code"]), (status, &json!(code)), "{body}");
     }
     assert_eq!(world.get("/posts").await["data"], json!([]));
-    assert_eq!(world.post(fit).await["external_ref"], "ref", "the key was not used up");
+    assert_eq!(world.post(fit).await["external_ref"], "ref", "validating stored no ref");
 }

@@ -1,11 +1,11 @@
-//! Posts that a platform processes before they go out, and the errors on the way: the row decides.
+//! Posts with media that a platform processes before publishing, and errors between the steps.
 
 use crate::{media::ready, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, World, samples::gif};
 
-/// How long the sandbox processes media.
+/// Sets how long the sandbox processes media.
 async fn process_for(world: &World, milliseconds: u64) {
     let settings = json!({ "processing_ms": milliseconds });
     let changed = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&settings).send().await;
@@ -19,15 +19,15 @@ async fn post_gif(world: &World, content: &str) -> Value {
     world.post(json!({ "containers": [container], "accounts": ["ada"] })).await
 }
 
-/// The journal's entries of X's publishing call.
+/// Returns the number of X's publishing calls in the journal.
 async fn publishing_calls(world: &World) -> usize {
     let entries = world.journal("x", "ada").await;
     entries.iter().filter(|entry| entry["method"] == "POST" && entry["path"] == "/2/tweets").count()
 }
 
 #[tokio::test]
-async fn what_a_platform_never_finishes_ends_when_its_window_closes() {
-    // X's window of ten minutes is six seconds here.
+async fn processing_that_never_finishes_fails_when_its_window_closes() {
+    // X's window of ten minutes is six seconds at this pace.
     let world = world().start().await;
     world.connect("x", "ada").await;
     process_for(&world, 3_600_000).await;
@@ -44,7 +44,7 @@ async fn what_a_platform_never_finishes_ends_when_its_window_closes() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_after_processing_has_the_budget_of_any_other() {
+async fn a_call_that_fails_after_processing_has_the_full_retry_budget() {
     let world = world().pace(0.001).start().await;
     world.connect("x", "ada").await;
     process_for(&world, 1).await;
@@ -59,7 +59,7 @@ async fn a_call_that_fails_after_processing_has_the_budget_of_any_other() {
     assert!(failures.count() >= 9, "{timeline:#}");
 }
 
-/// Lets the database refuse the first updates of a column, each with another error.
+/// Makes the database reject the first updates that match a condition, each with a different error.
 async fn break_updates(world: &World, of: &str) {
     let codes = ["57014", "40P01", "40001", "25006", "53100", "53200"];
     let raise = codes.iter().enumerate().map(|(nth, code)| {
@@ -80,7 +80,7 @@ async fn break_updates(world: &World, of: &str) {
 }
 
 #[tokio::test]
-async fn an_id_survives_every_error_of_the_database() {
+async fn a_platform_id_survives_database_errors() {
     let world = world().own().start().await;
     world.connect("x", "ada").await;
     break_updates(&world, "old.platform_id is null and new.platform_id is not null").await;
@@ -98,7 +98,7 @@ async fn an_id_survives_every_error_of_the_database() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_survives_every_error_of_the_database() {
+async fn an_accepted_call_survives_database_errors() {
     let world = world().own().platforms(&["google_business"]).start().await;
     world.connect("google_business", "ada").await;
     break_updates(&world, "new.accepted and not old.accepted").await;
@@ -113,7 +113,7 @@ async fn what_was_accepted_survives_every_error_of_the_database() {
 }
 
 #[tokio::test]
-async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
+async fn a_post_whose_url_is_unknown_is_published_with_its_comments() {
     let world = world().start().await;
     world.connect("facebook", "ada").await;
     let hold = json!({ "platform": "facebook", "method": "GET", "when": "before" });
@@ -125,9 +125,8 @@ async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
     let id = post["id"].as_str().unwrap();
     let live = world.get(&format!("/posts/{id}")).await;
     assert_eq!(live["status"], "published", "{live:#}");
-    // The address is asked for again until it is told.
-    let told =
-        world.until(id, "its address", |post| post["targets"][0]["platform_post_url"].is_string()).await;
+    // The URL is requested again until the platform returns it.
+    let told = world.until(id, "the URL", |post| post["targets"][0]["platform_post_url"].is_string()).await;
     assert_eq!(told["targets"][0]["error_code"], Value::Null, "{told:#}");
     assert_eq!(world.accepted("facebook", "ada").await, 2);
     hold.release().await;
@@ -139,14 +138,14 @@ async fn deleted_in_doubt(content: &str, accepted: usize) {
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
     let id = post["id"].as_str().unwrap();
-    world.until(id, "its first attempt", |post| post["targets"][0]["status"] == "failed").await;
+    world.until(id, "its first failure", |post| post["targets"][0]["status"] == "failed").await;
     let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
     assert_eq!(status, StatusCode::OK);
     let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
     let workflow = workflows::publish_target::id(target);
     crate::replay::replay(&crate::replay::client().await, "publish_target-deleted", &workflow).await;
     assert_eq!(world.accepted("x", "ada").await, accepted);
-    assert_eq!(publishing_calls(&world).await, 1, "nothing is published anew");
+    assert_eq!(publishing_calls(&world).await, 1, "nothing is published again");
 }
 
 #[tokio::test]
@@ -156,7 +155,7 @@ async fn a_deleted_post_in_doubt_is_looked_up_and_not_published_again() {
 }
 
 #[tokio::test]
-async fn a_post_deleted_between_two_tries_is_not_published() {
+async fn a_post_deleted_between_two_attempts_is_not_published() {
     let world = world().pace(1.0).start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let post =
@@ -165,14 +164,14 @@ async fn a_post_deleted_between_two_tries_is_not_published() {
     world.until(id, "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
     let (status, deleted) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
     assert_eq!((status, &deleted["canceled"]), (StatusCode::OK, &json!(true)));
-    // Its workflow is woken, finds that nothing is left to do, and ends.
+    // Its workflow wakes up, finds nothing to do, and ends.
     let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
     let workflow = workflows::publish_target::id(target);
     crate::replay::replay(&crate::replay::client().await, "publish_target-withdrawn", &workflow).await;
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
 }
 
-/// X's limit for a publishing call is eight seconds at this pace.
+/// X's time limit for a publishing call is eight seconds at this pace.
 #[tokio::test]
 async fn a_call_that_is_never_answered_ends_at_its_deadline() {
     let world = world().start().await;
@@ -181,7 +180,7 @@ async fn a_call_that_is_never_answered_ends_at_its_deadline() {
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     assert_eq!(world.accepted("x", "ada").await, 1);
-    // The target itself tells of the failure only until the next attempt.
+    // The target itself shows the failure only until the next attempt.
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let mut entries = timeline["data"].as_array().unwrap().iter();
     let failure = entries.find(|entry| entry["kind"] == "failure").expect("a failure");

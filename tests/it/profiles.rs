@@ -32,7 +32,7 @@ async fn profile_of(world: &World, account: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_profile_is_made_changed_and_removed() {
+async fn a_profile_is_created_updated_and_deleted() {
     let world = world().start().await;
     let plain = create(&world, json!({ "name": "Plain", "description": null, "timezone": null })).await;
     let expected = json!({
@@ -72,7 +72,7 @@ async fn a_profile_is_made_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn an_account_is_in_one_profile_and_filters_follow() {
+async fn an_account_is_in_at_most_one_profile_and_lists_filter_by_it() {
     let world = world().start().await;
     let (ada, bob) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     let one = create(&world, json!({ "name": "One", "social_account_ids": [bob, ada] })).await;
@@ -101,7 +101,7 @@ async fn an_account_is_in_one_profile_and_filters_follow() {
     assert_eq!(profile_of(&world, &ada).await, Value::Null);
     assert_eq!(world.get(&path(&other)).await["social_account_ids"], json!([]));
 
-    // Many who exchange accounts at once wait for each other, and each account ends in one place.
+    // Concurrent updates that move accounts wait for each other, and each account ends in one profile.
     let calls = (0..12).map(|index| {
         let profile = if index % 2 == 0 { &one } else { &other };
         let accounts = if index % 4 < 2 { json!([ada, bob]) } else { json!([bob]) };
@@ -119,12 +119,12 @@ async fn an_account_is_in_one_profile_and_filters_follow() {
 
     patch(&world, &one, json!({ "social_account_ids": [ada, bob] })).await;
     world.call(Method::DELETE, &path(&one), None).await;
-    assert_eq!(profile_of(&world, &ada).await, Value::Null, "its accounts stay");
+    assert_eq!(profile_of(&world, &ada).await, Value::Null, "accounts are kept");
     assert_eq!(world.get("/social-accounts").await["data"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn a_profiles_settings_are_those_of_its_accounts_posts() {
+async fn posts_inherit_the_settings_of_their_accounts_profiles() {
     let world = world().start().await;
     let (ada, bob) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     world.connect("bluesky", "eve.bsky.social").await;
@@ -143,13 +143,13 @@ async fn a_profiles_settings_are_those_of_its_accounts_posts() {
         json!({ "x": { "reply_settings": "verified", "for": "one" }, "reddit": {} })
     );
     assert_eq!(config(json!(["bob"]), Value::Null).await, json!({}));
-    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, json!({}), "bob's has no profile");
+    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, json!({}), "bob has no profile");
     let other = json!({ "x": { "reply_settings": "following", "for": "other" } });
     create(&world, json!({ "name": "Other", "default_config": other, "social_account_ids": [bob] })).await;
     let agreed = json!({ "x": { "reply_settings": "following" } });
     assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, agreed);
 
-    // A platform's refusal counts also where the profile is to blame, and a post keeps what it took up.
+    // Platform rules also apply to the profile's settings, and a post keeps the settings it was created with.
     let post = world.post(json!({ "content": "a", "accounts": ["ada"], "is_draft": true })).await;
     patch(&world, &one, json!({ "default_config": { "x": { "quote_tweet_id": "1" } } })).await;
     let poll = json!({ "x": { "poll": { "options": ["a", "b"], "duration_minutes": 60 } } });
@@ -158,7 +158,7 @@ async fn a_profiles_settings_are_those_of_its_accounts_posts() {
     let kept = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
     assert_eq!(kept["default_config"], ours);
 
-    // What no post could have is refused at once.
+    // Settings that no post could have are refused immediately.
     let wrong = json!({ "default_config": { "x": { "reply_settings": "nobody" }, "reddit": null } });
     let again = request(&world, Method::PATCH, &path(&one)).json(&wrong);
     let (_, problem) = fail(again, 422, "content_rejected").await;
@@ -168,7 +168,7 @@ async fn a_profiles_settings_are_those_of_its_accounts_posts() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_profile_is_told() {
+async fn invalid_fields_of_a_profile_are_reported() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let profile = create(&world, json!({ "name": "One", "social_account_ids": [ada] })).await;
@@ -226,11 +226,11 @@ async fn what_is_wrong_with_a_profile_is_told() {
         assert_eq!(problem["errors"][0]["path"], json!(["social_account_ids", 1]), "{problem}");
         assert_eq!(problem["errors"].as_array().unwrap().len(), 1);
     }
-    assert_eq!(world.get("/profiles").await, json!({ "data": [profile] }), "a refused change leaves nothing");
+    assert_eq!(world.get("/profiles").await, json!({ "data": [profile] }), "a refused change has no effect");
 }
 
 #[tokio::test]
-async fn an_account_takes_what_it_is_given_and_keeps_the_rest() {
+async fn updating_an_account_changes_only_the_fields_sent() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let path = format!("/social-accounts/{ada}");

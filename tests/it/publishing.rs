@@ -1,4 +1,4 @@
-//! Posts go out, or end with a reason.
+//! Posts are published, or fail with a reason.
 
 use crate::world;
 use domain::Failure;
@@ -12,7 +12,7 @@ fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn a_post_goes_out_to_every_account_and_its_webhooks_come_in() {
+async fn a_post_is_published_to_every_account_and_its_events_are_delivered() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -69,7 +69,7 @@ async fn a_thread_is_published_in_order_below_its_main_container() {
 }
 
 #[tokio::test]
-async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
+async fn containers_that_a_platform_does_not_support_are_left_out_and_reported() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let google = world.connect("google_business", "ada").await;
@@ -106,7 +106,7 @@ async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
             target(post, platform)["error_message"].as_str().is_some_and(|told| told.contains(words))
         })
     };
-    let ended = world.until(post["id"].as_str().unwrap(), "what was left out", is_told).await;
+    let ended = world.until(post["id"].as_str().unwrap(), "the omissions", is_told).await;
     for (platform, accepted) in [("x", 3), ("google_business", 1), ("facebook", 2)] {
         let target = target(&ended, platform);
         assert_eq!((&target["status"], &target["attempts"]), (&json!("published"), &json!(1)), "{target:#}");
@@ -117,9 +117,9 @@ async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let lines = timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "left_out");
     assert_eq!(lines.count(), 2, "{timeline:#}");
-    // Its events may still be on their way.
+    // Its events may still be undelivered.
     let mut next = timeline["next"].as_array().unwrap().iter();
-    assert!(next.all(|step| step["action"] == "deliver"), "nothing of it is tried again: {timeline:#}");
+    assert!(next.all(|step| step["action"] == "deliver"), "no publishing is retried: {timeline:#}");
     receiver.events(&["post.published", "post.target.published", "post.target.published"]).await;
     assert!(receiver.all().iter().all(|delivery| delivery.event() != "post.target.failed"));
 }
@@ -141,7 +141,7 @@ async fn an_account_that_publishes_is_active_again() {
 }
 
 #[tokio::test]
-async fn a_refused_content_ends_dead_with_the_platforms_words() {
+async fn rejected_content_ends_dead_with_the_platforms_message() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -160,7 +160,7 @@ async fn a_refused_content_ends_dead_with_the_platforms_words() {
 }
 
 #[tokio::test]
-async fn a_text_that_the_platform_has_already_is_not_taken_for_the_earlier_post() {
+async fn a_duplicate_text_is_not_mistaken_for_the_earlier_post() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let first = world.post(json!({ "content": "The same words", "accounts": ["ada"] })).await;
@@ -178,7 +178,7 @@ async fn a_text_that_the_platform_has_already_is_not_taken_for_the_earlier_post(
 }
 
 #[tokio::test]
-async fn one_account_live_and_one_dead_make_a_partial_post_with_one_event() {
+async fn one_published_and_one_dead_target_make_a_partial_post_with_one_event() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -196,7 +196,7 @@ async fn one_account_live_and_one_dead_make_a_partial_post_with_one_event() {
 }
 
 #[tokio::test]
-async fn a_busy_platform_is_tried_again_until_it_takes_the_post() {
+async fn transient_failures_are_retried_until_the_post_is_published() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -215,7 +215,7 @@ async fn a_busy_platform_is_tried_again_until_it_takes_the_post() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_ends_dead_with_the_last_reason() {
+async fn a_spent_retry_budget_ends_dead_with_the_last_error() {
     let world = world().pace(0.0005).start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let receiver = Receiver::start().await;
@@ -234,11 +234,11 @@ async fn a_spent_budget_ends_dead_with_the_last_reason() {
     let publishing = world.journal("bluesky", "ada.bsky.social").await;
     let tries =
         publishing.iter().filter(|entry| entry["path"].as_str().unwrap().ends_with("putRecord")).count();
-    assert_eq!(tries, 10, "the contract's budget");
+    assert_eq!(tries, 10, "the contract's retry budget");
 }
 
 #[tokio::test]
-async fn a_refused_token_is_refreshed_once_and_the_post_goes_out() {
+async fn an_expired_token_is_refreshed_once_and_the_post_is_published() {
     let world = world().start().await;
     for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
         world.connect(platform, account).await;
@@ -261,7 +261,7 @@ async fn a_refused_token_is_refreshed_once_and_the_post_goes_out() {
 }
 
 #[tokio::test]
-async fn a_revoked_grant_ends_the_target_and_tells_the_owner() {
+async fn a_revoked_grant_fails_the_target_and_notifies_the_owner() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -278,7 +278,7 @@ async fn a_revoked_grant_ends_the_target_and_tells_the_owner() {
 }
 
 #[tokio::test]
-async fn a_token_refused_to_the_last_ends_the_target_and_tells_the_owner_to_reconnect() {
+async fn a_token_that_stays_rejected_fails_the_target_and_asks_to_reconnect() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -307,13 +307,13 @@ async fn a_token_refused_to_the_last_ends_the_target_and_tells_the_owner_to_reco
 }
 
 #[tokio::test]
-async fn a_refused_comment_leaves_its_post_published_and_says_what_was_lost() {
+async fn a_rejected_comment_leaves_its_post_published_and_is_reported() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let containers = json!([{ "content": "Main" }, { "content": "Comment #sandbox-400" }]);
     let post = world.post(json!({ "containers": containers, "accounts": ["ada"] })).await;
     let id = post["id"].as_str().unwrap();
-    let lost = world.until(id, "the loss", |post| post["targets"][0]["error_code"].is_string()).await;
+    let lost = world.until(id, "an error", |post| post["targets"][0]["error_code"].is_string()).await;
     let target = target(&lost, "x");
     assert_eq!((&lost["status"], &target["status"]), (&json!("published"), &json!("published")), "{lost:#}");
     assert_eq!(target["error_code"], "rejected_400", "{lost:#}");
@@ -322,7 +322,7 @@ async fn a_refused_comment_leaves_its_post_published_and_says_what_was_lost() {
 }
 
 #[tokio::test]
-async fn the_timeline_tells_what_happened_and_what_comes_next() {
+async fn the_timeline_lists_past_entries_and_the_next_step() {
     let world = world().pace(1.0).start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let post = world.post(json!({ "content": "#sandbox-503", "accounts": ["ada.bsky.social"] })).await;

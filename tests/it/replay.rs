@@ -1,8 +1,8 @@
-//! Workflow code and its histories stay in step.
+//! Workflow code replays the recorded histories.
 //!
-//! A workflow that runs for days is replayed by the code of the day. `workflows/histories` keeps runs
-//! of every released shape; code that can't replay one of them would leave such runs stuck. With
-//! `FANFARE_RECORD` set, the runs of this test are kept there.
+//! A workflow that runs for days may be replayed by newer code. `workflows/histories` has histories of every
+//! released version of the workflows; code that cannot replay one would leave such runs stuck. With
+//! `FANFARE_RECORD` set, the histories of these tests are recorded there.
 
 use crate::world;
 use futures::StreamExt;
@@ -56,10 +56,10 @@ async fn kept_histories_replay() {
         }
         replayed += 1;
     }
-    assert!(replayed >= 4, "only {replayed} histories are kept");
+    assert!(replayed >= 4, "only {replayed} histories are recorded");
 }
 
-/// A client of the Temporal server that the tests share.
+/// Returns a client of the Temporal server that the tests share.
 pub(crate) async fn client() -> Client {
     let address: url::Url =
         format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
@@ -68,7 +68,7 @@ pub(crate) async fn client() -> Client {
 }
 
 #[tokio::test]
-async fn what_runs_now_replays() {
+async fn current_workflows_replay() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -99,7 +99,7 @@ async fn what_runs_now_replays() {
             }
             "retried" => {
                 let failed = |post: &Value| post["targets"][0]["attempts"].as_i64() >= Some(2);
-                let post = world.until(post["id"].as_str().unwrap(), "its second attempt", failed).await;
+                let post = world.until(post["id"].as_str().unwrap(), "a second attempt", failed).await;
                 let path = format!("{path}/targets/{}/retry", post["targets"][0]["id"].as_str().unwrap());
                 assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
             }
@@ -140,14 +140,14 @@ async fn what_runs_now_replays() {
     replay(&client, "deliver_event-again", &format!("redeliver-{delivery}-1")).await;
 
     let account = account.as_str().unwrap();
-    // The platform is silent at first.
+    // The platform does not respond at first.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
     world.hold(hold).await;
     let imports = format!("/social-accounts/{account}/imports");
     let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
     replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
 
-    // Nobody listens there.
+    // Nothing listens there.
     let nowhere = json!({ "url": "http://127.0.0.1:9/a.png" });
     let (_, medium) = world.call(Method::POST, "/media/import", Some(&nowhere)).await;
     let medium = medium["id"].as_str().unwrap();
@@ -161,7 +161,7 @@ async fn what_runs_now_replays() {
     replay(&client, "disconnect_account", &format!("disconnect-{account}-1")).await;
 }
 
-/// The id of an organization's question that is not among those known. Temporal's list lags behind.
+/// Returns the id of an organization's `WorkerRequest` that is not in `known`. Temporal's list lags.
 pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
     let look = async || {
         let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{org}'");
@@ -169,20 +169,20 @@ pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -
         let mut ids = found.into_iter().map(|found| found.unwrap().id().to_owned());
         ids.find(|id| !known.contains(id)).ok_or("it is not listed")
     };
-    wait_until("the request", look).await
+    wait_until("the request to be listed", look).await
 }
 
-/// The history of a workflow so far, as JSON; empty while it has not been started.
+/// Returns the history of a workflow so far, as JSON; empty if it has not started.
 pub(crate) async fn history(client: &Client, id: &str) -> String {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
     let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await;
     history.map_or_else(|_| String::new(), |history| String::from_utf8_lossy(&history).into_owned())
 }
 
-/// Waits for a workflow's end, replays its history, keeps it where that is asked for, and gives it.
+/// Waits for a workflow to end, replays its history, records it if `FANFARE_RECORD` is set, and returns it.
 pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
-    // A relay may be about to start it.
+    // The relay may not have started it yet.
     let look = async || match handle.get_result(Default::default()).await {
         Err(error) if !matches!(error, WorkflowGetResultError::NotFound(_)) => panic!("{id}: {error}"),
         result => result,
@@ -197,14 +197,14 @@ pub(crate) async fn started(client: &Client, id: &str) {
     wait_until(id, async || handle.describe(Default::default()).await).await;
 }
 
-/// Replays a run of a workflow that went on as another run, and keeps its history where that is asked for.
+/// Replays a run that continued as new, and records its history if `FANFARE_RECORD` is set.
 pub(crate) async fn replay_run(client: &Client, name: &str, id: &str) {
     let look = async || {
         let query = format!("WorkflowId = '{id}' and ExecutionStatus = 'ContinuedAsNew'");
         let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
         match found.into_iter().next() {
             Some(Ok(found)) => Ok(found.run_id().to_owned()),
-            _ => Err("it did not go on"),
+            _ => Err("no run has continued as new"),
         }
     };
     let run = wait_until(id, look).await;

@@ -1,4 +1,4 @@
-//! A failed target waits for its next attempt, unless somebody wants it now.
+//! A failed target waits for its next attempt, unless a client requests it immediately.
 
 use crate::world;
 use reqwest::{Method, StatusCode};
@@ -19,8 +19,8 @@ async fn failed(world: &World, post: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_failed_target_is_tried_again_at_once() {
-    // At the contract's own pace five refusals take some eight minutes by themselves.
+async fn a_failed_target_can_be_retried_immediately() {
+    // In real time, five failures take about eight minutes without manual retries.
     let world = world().pace(1.0).start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let body = json!({ "content": "Refused #sandbox-503x5", "accounts": ["ada.bsky.social"] });
@@ -41,7 +41,7 @@ async fn a_failed_target_is_tried_again_at_once() {
         seen = found["targets"][0]["attempts"].as_i64().unwrap();
         let (status, target) = world.call(Method::POST, &path(&post), None).await;
         if status == StatusCode::CONFLICT {
-            // The next attempt has begun by itself between the look and the call.
+            // The next attempt has begun on its own between the poll and the call.
             continue;
         }
         assert_eq!((status, &target["status"]), (StatusCode::ACCEPTED, &json!("failed")), "{target}");
@@ -58,15 +58,15 @@ async fn a_failed_target_is_tried_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_look_that_comes_too_early_costs_no_attempt() {
-    // X refuses after the fact: only when its lists have caught up can be said that nothing is live.
+async fn an_early_lookup_consumes_no_attempt() {
+    // X may publish and still return 503: a look-up is conclusive only once X's lists have caught up.
     let mut world = world().pace(1.0).start().await;
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Refused #sandbox-503", "accounts": ["ada"] })).await;
     failed(&world, &post).await;
     for looks in 1..=3 {
         let (status, problem) = world.call(Method::POST, &path(&post), None).await;
-        // A conflict when the look has begun by itself in between.
+        // A conflict if the look-up has begun on its own in between.
         assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status), "{problem}");
         let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
         let has_failed = |timeline: &Value| {
@@ -77,11 +77,11 @@ async fn a_look_that_comes_too_early_costs_no_attempt() {
     }
     let target = &failed(&world, &post).await["targets"][0];
     assert_eq!(target["attempts"], 1, "{target:#}");
-    world.leave_post(&post, "it is tried ten times within hours");
+    world.leave_post(&post, "it is retried ten times within hours");
 }
 
 #[tokio::test]
-async fn what_waits_for_nothing_can_not_be_hurried() {
+async fn only_a_target_that_waits_for_an_attempt_can_be_retried() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let far = "2040-01-01T00:00:00Z";
@@ -102,7 +102,7 @@ async fn what_waits_for_nothing_can_not_be_hurried() {
 }
 
 #[tokio::test]
-async fn the_timeline_tells_what_comes_next_and_when() {
+async fn the_timeline_lists_the_next_retry_and_its_time() {
     let world = world().pace(1.0).start().await;
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Refused #sandbox-503", "accounts": ["ada"] })).await;
@@ -111,7 +111,7 @@ async fn the_timeline_tells_what_comes_next_and_when() {
         let before = failed(&world, &post).await;
         let timeline = world.get(&format!("{path}/timeline")).await;
         if world.get(&path).await != before {
-            // The next attempt has come between the two.
+            // The next attempt has begun between the two requests.
             continue;
         }
         let target = &before["targets"][0];

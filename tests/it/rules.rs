@@ -1,11 +1,11 @@
-//! The table of the contract's rules names tests that exist.
+//! Checks that the table of the contract's rules names only tests that exist.
 
 use std::{
     collections::{BTreeMap, HashSet},
     path::Path,
 };
 
-/// All tests of the workspace: the file or module that each stands in, and its name.
+/// Collects all tests of the workspace, each as its file or module and its name.
 fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
@@ -14,7 +14,7 @@ fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
             tests(&path, found);
         }
         let Some(file) = name.strip_suffix(".rs") else { continue };
-        // A module of several files goes by its directory.
+        // A module of several files is named after its directory.
         let file = if file == "mod" { dir.file_name().unwrap().to_str().unwrap() } else { file };
         let source = std::fs::read_to_string(&path).unwrap();
         let (mut is_test, mut is_case) = (false, false);
@@ -47,20 +47,20 @@ fn every_rule_names_tests_that_exist() {
         include_str!("rules.md").lines().filter(|line| line.starts_with("| ") && !line.starts_with("| rule"));
     for row in rows {
         let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [rule, says, held] = &cells[..] else { panic!("no row of three: {row}") };
-        assert!(!says.is_empty(), "{rule} says nothing");
+        let [rule, says, held] = &cells[..] else { panic!("a row must have three cells: {row}") };
+        assert!(!says.is_empty(), "{rule} has no text");
         let names: Vec<_> =
             held.split('`').skip(1).step_by(2).filter(|name| *name != ".ci/contract").collect();
         let is_elsewhere = held.contains(".ci/contract");
-        assert!(!names.is_empty() || is_elsewhere, "nothing holds {rule}");
+        assert!(!names.is_empty() || is_elsewhere, "{rule} names no test");
         for name in names {
             let (file, test) = name.split_once("::").unwrap();
             assert!(
                 found.contains(&(file.to_owned(), test.to_owned())),
-                "{rule} names {name}, which is not there"
+                "{rule} names {name}, which does not exist"
             );
         }
-        assert!(rules.insert(rule.to_owned(), held.to_owned()).is_none(), "{rule} stands there twice");
+        assert!(rules.insert(rule.to_owned(), held.to_owned()).is_none(), "{rule} is listed twice");
     }
     assert!(rules.len() > 100, "only {} rules were read", rules.len());
 }

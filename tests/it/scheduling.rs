@@ -1,4 +1,4 @@
-//! Posts that wait: for their time, for their release, or for nothing any more.
+//! Scheduled posts, drafts and canceled posts.
 
 use crate::{media, world};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tests::samples::jpeg;
 
 #[tokio::test]
-async fn a_scheduled_post_goes_out_at_its_time_and_not_before() {
+async fn a_scheduled_post_is_published_at_its_time_and_not_before() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let due = Utc::now() + TimeDelta::seconds(3);
@@ -31,7 +31,7 @@ async fn a_time_in_the_past_is_due_at_once() {
 }
 
 #[tokio::test]
-async fn a_canceled_post_never_goes_out() {
+async fn a_canceled_post_is_never_published() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let due = Utc::now() + TimeDelta::seconds(2);
@@ -49,12 +49,12 @@ async fn a_canceled_post_never_goes_out() {
 }
 
 #[tokio::test]
-async fn a_draft_waits_for_its_release() {
+async fn a_draft_is_not_published_until_it_is_released() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let draft = world.post(json!({ "content": "Draft", "accounts": ["ada"], "is_draft": true })).await;
     assert_eq!((&draft["status"], &draft["is_draft"]), (&json!("draft"), &json!(true)));
-    // What comes after it has ended; a draft that were on its way would have ended first.
+    // A later post has ended; the draft, if it were being published, would have ended first.
     let next = world.post(json!({ "content": "Not a draft", "accounts": ["ada"] })).await;
     world.ended(&next).await;
     assert_eq!(world.get(&format!("/posts/{}", draft["id"].as_str().unwrap())).await["status"], "draft");
@@ -62,7 +62,7 @@ async fn a_draft_waits_for_its_release() {
 }
 
 #[tokio::test]
-async fn a_draft_may_be_unfinished_until_its_release() {
+async fn a_draft_may_be_invalid_until_it_is_released() {
     let world = world().start().await;
     world.connect("instagram", "ada").await;
     let body = json!({ "content": "No picture yet", "accounts": ["ada"] });
@@ -70,7 +70,7 @@ async fn a_draft_may_be_unfinished_until_its_release() {
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
     let body = json!({ "content": "No picture yet", "accounts": ["ada"], "is_draft": true });
     let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
-    assert_eq!(verdict["valid"], false, "what would be refused is told before: {verdict}");
+    assert_eq!(verdict["valid"], false, "validation reports why a release would fail: {verdict}");
     let draft = world.post(body).await;
 
     let patch = async |body: Value| {
@@ -97,7 +97,7 @@ async fn a_draft_may_be_unfinished_until_its_release() {
 }
 
 #[tokio::test]
-async fn a_post_that_is_moved_goes_out_at_its_new_time_only() {
+async fn a_rescheduled_post_is_published_only_at_its_new_time() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let (soon, far) = (Utc::now() + TimeDelta::seconds(2), Utc::now() + TimeDelta::hours(2));

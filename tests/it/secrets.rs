@@ -1,4 +1,4 @@
-//! Secrets open for workers only, with keys that can be changed, and show up nowhere else.
+//! Only workers decrypt secrets, their keys can be rotated, and secrets appear in no other place.
 
 use crate::{
     connect::{finalize, several},
@@ -24,10 +24,10 @@ use tokio::{
     process::Command,
 };
 
-/// No part of this is a part of any text of ours.
+/// Text that shares no part with any text of the program.
 const CANARY: &str = "Zq7-Xv2kWj9_Qp4";
 
-/// Every setting that holds a secret, in every command that has it.
+/// Checks every setting that holds a secret, in every command that has it.
 #[tokio::test]
 async fn a_malformed_secret_is_named_and_not_shown() {
     let private = PrivateKey::generate();
@@ -53,7 +53,7 @@ async fn a_malformed_secret_is_named_and_not_shown() {
     let key = &whole[..42];
     let mut seen = BTreeSet::new();
     for (path, variable) in secret_settings(&server::command(), &[]) {
-        // Too short, no key, no URL, no JSON; and keys, JSON and URLs that are nearly right.
+        // Too short, and no key, URL or JSON at all; then almost valid keys, JSON and URLs.
         let values = [
             CANARY.to_owned(),
             format!("2:{key}"),
@@ -78,7 +78,7 @@ async fn a_malformed_secret_is_named_and_not_shown() {
         assert!(seen.contains(variable), "{variable} is not among {seen:?}");
     }
 
-    // Well-formed, but nobody answers there.
+    // URLs with a secret that fail to parse or to connect.
     for url in [
         format!("postgres://fanfare:{CANARY}@127.0.0.1:9/fanfare"),
         format!("postgres://fanfare:{CANARY}@127.0.0.1:port/fanfare"),
@@ -91,7 +91,7 @@ async fn a_malformed_secret_is_named_and_not_shown() {
     }
 }
 
-/// The settings whose values are shown nowhere, with the words of the command that takes each.
+/// Returns the settings with hidden values, each with the path of the command that takes it.
 fn secret_settings(command: &clap::Command, path: &[String]) -> Vec<(Vec<String>, String)> {
     let own = command.get_arguments().filter(|argument| argument.is_hide_env_values_set());
     let own = own.filter_map(|argument| Some((path.to_vec(), argument.get_env()?.to_str()?.to_owned())));
@@ -101,9 +101,9 @@ fn secret_settings(command: &clap::Command, path: &[String]) -> Vec<(Vec<String>
     own.chain(below).collect()
 }
 
-/// A client secret of an OAuth app.
+/// The client secret of an OAuth app.
 const CLIENT_SECRET: &str = "planted-client-secret-5dbd1b2c";
-/// A secret that signs webhooks.
+/// The signing secret of a webhook endpoint.
 const SIGNING_SECRET: &str = "whsec_planted-signing-secret-0c5e9f77";
 
 async fn publishes(world: &World, content: &str, account: &str) {
@@ -113,7 +113,7 @@ async fn publishes(world: &World, content: &str, account: &str) {
 }
 
 #[tokio::test]
-async fn the_api_serves_without_the_key_that_opens() {
+async fn the_api_runs_without_the_decryption_key() {
     let mut world = world().running(&[]).everywhere().start().await;
     let account = world.connect("x", "ada").await;
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
@@ -125,7 +125,7 @@ async fn the_api_serves_without_the_key_that_opens() {
     world.subscribe(&receiver.url).await;
     let post = world.post(json!({ "content": "Sealed", "accounts": ["ada"] })).await;
     let refused = world.command(&["worker"]).await;
-    assert!(!refused.status.success(), "a worker can do nothing without it");
+    assert!(!refused.status.success(), "a worker requires the key");
     world.set("FANFARE_OPEN_KEYS", &ring);
     world.run("worker").await;
     assert_eq!(world.ended(&post).await["status"], "published");
@@ -133,7 +133,7 @@ async fn the_api_serves_without_the_key_that_opens() {
 }
 
 #[tokio::test]
-async fn keys_are_changed_while_everything_runs() {
+async fn encryption_keys_are_rotated_while_the_service_runs() {
     let mut world = world().own().platforms(&["x", "google_business", "youtube"]).start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
@@ -147,7 +147,7 @@ async fn keys_are_changed_while_everything_runs() {
     let token = several(&world, "google_business", "ada").await;
     publishes(&world, "With the old key", "user0").await;
 
-    // Workers learn the new key before anybody seals with it.
+    // Workers must have the new key before any process encrypts with it.
     let new = PrivateKey::generate();
     let old = world.set("FANFARE_OPEN_KEYS", "").unwrap();
     world.set("FANFARE_OPEN_KEYS", &format!("2:{},{old}", new.reveal()));
@@ -156,7 +156,7 @@ async fn keys_are_changed_while_everything_runs() {
     world.run("all").await;
     publishes(&world, "With both keys", "user1").await;
 
-    // Half-way through the accounts it meets a row that is in use, and is killed there.
+    // Halfway through the accounts, the command waits for a locked row, and is killed there.
     let middle: AccountId = ids[6].parse().unwrap();
     let mut busy = world.db.begin().await.unwrap();
     let lock = sqlx::query("select from accounts where id = $1 for update").bind(middle.0);
@@ -178,8 +178,8 @@ async fn keys_are_changed_while_everything_runs() {
     let done = world.command(&["key", "reseal", "--batch", "2"]).await;
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success(), "{said}\n{}", String::from_utf8_lossy(&done.stderr));
-    // Six accounts, the client secret, the signing secret and the login that waits for a choice. What the
-    // killed one was waiting to write, Postgres may have written all the same.
+    // Six accounts, the client secret, the signing secret and the pending login. Postgres may have completed
+    // the write for which the killed process was waiting.
     assert!(
         ["Re-encrypted 9 values", "Re-encrypted 8 values"].iter().any(|end| said.contains(end)),
         "{said}"
@@ -188,7 +188,7 @@ async fn keys_are_changed_while_everything_runs() {
     let again = world.command(&["key", "reseal"]).await;
     assert!(String::from_utf8(again.stdout).unwrap().contains("Re-encrypted 0 values"));
 
-    // The old key is gone: all that was kept is still good.
+    // Without the old key, all stored secrets can still be decrypted.
     world.set("FANFARE_OPEN_KEYS", &format!("2:{}", new.reveal()));
     assert!(world.stop("all").await);
     world.run("all").await;
@@ -205,7 +205,7 @@ async fn keys_are_changed_while_everything_runs() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_missing_is_told_and_what_it_sealed_is_left_alone() {
+async fn a_missing_key_is_reported_and_its_secrets_are_left_unchanged() {
     let mut world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let stranger = PrivateKey::generate();
@@ -220,7 +220,7 @@ async fn a_key_that_is_missing_is_told_and_what_it_sealed_is_left_alone() {
     publishes(&world, "As before", "ada").await;
 }
 
-/// How many of the accounts' grants this ring opens.
+/// Returns how many of the accounts' grants this opener decrypts.
 async fn opened(world: &World, opener: &Opener, ids: &[String]) -> usize {
     let mut count = 0;
     for id in ids {
@@ -231,7 +231,7 @@ async fn opened(world: &World, opener: &Opener, ids: &[String]) -> usize {
     count
 }
 
-/// All that must not be seen, and all that was.
+/// Secrets that must not appear, and the texts to search for them.
 #[derive(Default)]
 struct Search {
     secrets: BTreeSet<(&'static str, String)>,
@@ -239,13 +239,13 @@ struct Search {
 }
 
 impl Search {
-    /// Hides a secret.
+    /// Adds a secret to search for.
     fn hide(&mut self, what: &'static str, secret: &str) {
-        assert!(secret.len() >= 16, "{what} is too short to be looked for");
+        assert!(secret.len() >= 16, "{what} is too short to search for");
         self.secrets.insert((what, secret.to_owned()));
     }
 
-    /// Hides what an account's grant holds by now.
+    /// Adds the secrets in an account's current grant.
     async fn hide_grant(&mut self, world: &World, account: &str) {
         let id = account.parse().unwrap();
         let sealed = grants::get(&world.db, world.owner, id).await.unwrap().unwrap().sealed;
@@ -260,7 +260,7 @@ impl Search {
         }
     }
 
-    /// Calls the API, and looks at all of the answer.
+    /// Calls the API, and adds the whole response to the texts.
     async fn call(&mut self, world: &World, method: Method, path: &str, body: Option<Value>) -> Value {
         let url = format!("{}{path}", world.base);
         let mut request = world.http.request(method.clone(), url).bearer_auth(&world.key);
@@ -274,7 +274,7 @@ impl Search {
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
-    /// Looks at the histories of all workflows of an organization, payloads included.
+    /// Adds the histories of all workflows of an organization, with payloads, and returns the workflow types.
     async fn histories(&mut self, org: &str) -> BTreeSet<String> {
         let client = client().await;
         let found: Vec<_> =
@@ -292,7 +292,7 @@ impl Search {
         kinds
     }
 
-    /// Panics where something is seen that was hidden, without showing it.
+    /// Panics if a text contains a secret, without printing the secret.
     fn judge(&self) {
         for (place, text) in &self.seen {
             for (what, secret) in &self.secrets {
@@ -302,7 +302,7 @@ impl Search {
     }
 }
 
-/// Appends what is base64 in a history: the payloads.
+/// Appends the decoded base64 strings of a history: the payloads.
 fn unpack(value: &Value, into: &mut String) {
     match value {
         Value::String(text) => {
@@ -349,7 +349,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let wrong = json!({ "platform": 1, "client_secret": [CLIENT_SECRET] });
     search.call(&world, Method::POST, "/social-networks", Some(wrong)).await;
     search.call(&world, Method::GET, "/social-networks", None).await;
-    // The one answer that shows a signing secret is the creation's; the same of a key.
+    // Only the response to creation shows a signing secret or a key, so it is not searched.
     let hook = json!({ "url": receiver.url, "events": ["*"], "signing_secret": SIGNING_SECRET });
     let (status, hook) = world.call(Method::POST, "/webhooks", Some(&hook)).await;
     assert_eq!((status, &hook["signing_secret"]), (StatusCode::CREATED, &json!(SIGNING_SECRET)));
@@ -367,7 +367,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     assert_eq!(revoked.status(), StatusCode::UNAUTHORIZED);
     search.seen.push(("the answer to a revoked key".to_owned(), revoked.text().await.unwrap()));
 
-    // Published, refused, refreshed, lost: whatever has to do with a token.
+    // Every use of a token: published, rejected, refreshed, lost.
     let both = json!(["ada", "ada.bsky.social"]);
     let mut posts = vec![world.post(json!({ "content": "One", "accounts": both })).await];
     world.ended(&posts[0]).await;
@@ -422,13 +422,9 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
         search.seen.push((path.to_owned(), answer.text().await.unwrap()));
     }
     let metrics = world.http.get(format!("{origin}/metrics")).send().await.unwrap().status();
-    assert_eq!(
-        metrics,
-        StatusCode::NOT_FOUND,
-        "where metrics are served, they are to be looked through here"
-    );
+    assert_eq!(metrics, StatusCode::NOT_FOUND, "if metrics are served here, they must be searched too");
 
-    // Temporal's list lags behind; by then every kind of workflow is in it.
+    // Temporal's list lags, so wait until it has every workflow type.
     let org = world.owner.org.to_string();
     let kinds =
         ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
@@ -437,10 +433,10 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
         let found = search.histories(&org).await;
         if found == BTreeSet::from(kinds.clone()) { Ok(()) } else { Err(format!("{found:?}")) }
     };
-    wait_until("every kind of workflow", listed).await;
+    wait_until("every workflow type", listed).await;
     assert!(world.stop("worker").await && world.stop("api").await);
     let log = std::fs::read_to_string(&log).unwrap();
-    // What is looked through is there to be seen.
+    // The searched texts are not empty.
     assert!(
         log.contains("Published target") && log.contains("messages to Temporal"),
         "the log of both processes"
@@ -448,6 +444,6 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     assert!(search.seen.iter().any(|(place, text)| place.contains("renew-grant-") && text.contains(&x)));
     assert_eq!(world.owner.mode, Mode::Test);
     search.seen.push(("the log".to_owned(), log));
-    assert!(search.secrets.len() > 12, "{} secrets were hidden", search.secrets.len());
+    assert!(search.secrets.len() > 12, "only {} secrets to search for", search.secrets.len());
     search.judge();
 }

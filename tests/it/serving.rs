@@ -1,4 +1,4 @@
-//! The HTTP server's limits: what a client may keep open or unfinished, and for how long.
+//! The HTTP server's limits on connections and unfinished requests.
 
 use crate::world;
 use nix::{
@@ -21,16 +21,16 @@ async fn connection(world: &World) -> TcpStream {
     TcpStream::connect(url.socket_addrs(|| None).unwrap()[0]).await.unwrap()
 }
 
-/// Everything that the server sends until it closes the connection.
+/// Reads everything that the server sends until it closes the connection.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    // A reset is an end as well.
+    // A reset counts as closed.
     let _ = read.expect("the server closes the connection");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The head and the body of one answer of a server that keeps the connection open.
+/// Reads the head and the body of one response on a connection that stays open.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
@@ -43,11 +43,11 @@ async fn answer(stream: &mut TcpStream) -> String {
             }
         }
         let read = timeout(PATIENCE, stream.read_buf(&mut bytes)).await.expect("an answer").unwrap();
-        assert!(read > 0, "the connection was closed within an answer: {text}");
+        assert!(read > 0, "the connection was closed within a response: {text}");
     }
 }
 
-/// Begins a request whose body the server now waits for: all but its last byte is sent.
+/// Begins a request, and sends all but the last byte of its body once the server asks for it.
 async fn begun(world: &World) -> TcpStream {
     let mut stream = connection(world).await;
     let key = &world.key;
@@ -57,15 +57,15 @@ async fn begun(world: &World) -> TcpStream {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut asked = [0; 25];
-    timeout(PATIENCE, stream.read_exact(&mut asked)).await.expect("it asks for the body").unwrap();
+    timeout(PATIENCE, stream.read_exact(&mut asked)).await.expect("a 100 response").unwrap();
     assert_eq!(asked, *b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(b"{").await.unwrap();
     stream
 }
 
-/// Time-outs as they are where no operator sets any.
+/// Checks the default time-outs, used if the operator sets none.
 #[tokio::test]
-async fn clients_have_the_time_that_the_contract_gives_them() {
+async fn default_time_outs_match_the_contract() {
     let world = world().start().await;
     let help = world.command(&["api", "--help"]).await;
     let help = String::from_utf8(help.stdout).unwrap();
@@ -80,7 +80,7 @@ async fn clients_have_the_time_that_the_contract_gives_them() {
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[tokio::test]
-async fn a_head_that_is_not_finished_closes_the_connection() {
+async fn an_unfinished_head_closes_the_connection() {
     let world = world().set("FANFARE_HEAD_TIMEOUT", "1").start().await;
     let mut silent = connection(&world).await;
     let mut half = connection(&world).await;
@@ -102,12 +102,12 @@ async fn a_head_that_is_not_finished_closes_the_connection() {
         assert!(!rest(stream).await.contains("HTTP/1.1 200"));
     }
     let mut bytes = Vec::new();
-    let _ = timeout(PATIENCE, reading.read_to_end(&mut bytes)).await.expect("a slow head is no head");
+    let _ = timeout(PATIENCE, reading.read_to_end(&mut bytes)).await.expect("a slow head ends");
     dripping.abort();
 }
 
 #[tokio::test]
-async fn an_answer_that_precedes_the_body_closes_no_connection() {
+async fn a_response_before_the_body_keeps_the_connection_open() {
     let world = world().start().await;
     for (method, path, status) in [
         ("POST", "/api/v1/social-accounts/pending/none/finalize", 404),
@@ -133,7 +133,7 @@ async fn an_answer_that_precedes_the_body_closes_no_connection() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_answered_with_408() {
+async fn a_missing_body_is_answered_with_408() {
     let world = world().set("FANFARE_BODY_TIMEOUT", "1").start().await;
     let upload = json!({ "filename": "a.png" });
     let (status, upload) = world.call(Method::POST, "/media/upload", Some(&upload)).await;
@@ -156,7 +156,7 @@ async fn a_body_that_does_not_come_is_answered_with_408() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_not_used_is_closed() {
+async fn an_idle_connection_is_closed() {
     let world = world().set("FANFARE_IDLE_TIMEOUT", "1").start().await;
     let mut stream = connection(&world).await;
     stream.write_all(HEALTH).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_connection_that_is_not_used_is_closed() {
 }
 
 #[tokio::test]
-async fn beyond_the_ceiling_connections_wait_and_idle_ones_make_room() {
+async fn connections_over_the_limit_wait_and_idle_ones_are_closed() {
     let world = world().set("FANFARE_CONNECTIONS", "2").start().await;
     let [mut first, mut second] = [connection(&world).await, connection(&world).await];
     for stream in [&mut first, &mut second] {
@@ -177,7 +177,7 @@ async fn beyond_the_ceiling_connections_wait_and_idle_ones_make_room() {
     assert!(answer(&mut third).await.starts_with("HTTP/1.1 200"));
     assert_eq!(rest(&mut first).await, "", "the one that was idle for longest is closed");
 
-    // None of the two that are open from here on is idle.
+    // From here on, neither of the two open connections is idle.
     let mut busy = [begun(&world).await, begun(&world).await];
     let mut fourth = connection(&world).await;
     fourth.write_all(HEALTH).await.unwrap();
@@ -189,7 +189,7 @@ async fn beyond_the_ceiling_connections_wait_and_idle_ones_make_room() {
 }
 
 #[tokio::test]
-async fn a_client_of_http_2_has_so_many_streams_and_no_more() {
+async fn concurrent_http_2_streams_are_limited() {
     let world = world().start().await;
     let mut stream = connection(&world).await;
     // The preface and empty settings: RFC 9113, 3.4 and 6.5.
@@ -200,11 +200,11 @@ async fn a_client_of_http_2_has_so_many_streams_and_no_more() {
     let mut settings = vec![0; usize::from(head[2])];
     timeout(PATIENCE, stream.read_exact(&mut settings)).await.expect("settings").unwrap();
     let streams = settings.chunks(6).find(|setting| setting[..2] == [0, 3]);
-    let streams = u32::from_be_bytes(streams.expect("a ceiling is told")[2..].try_into().unwrap());
+    let streams = u32::from_be_bytes(streams.expect("a stream limit")[2..].try_into().unwrap());
     assert!((100..=200).contains(&streams), "{streams}");
 }
 
-/// CPU time that a process has used, to a hundredth of a second (USER_HZ is 100 on Linux).
+/// Returns the CPU time that a process has used, to a hundredth of a second (USER_HZ is 100 on Linux).
 pub(crate) fn cpu_time(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The fields after the name, which may hold spaces: utime and stime are fields 14 and 15.
@@ -213,9 +213,9 @@ pub(crate) fn cpu_time(pid: u32) -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// The verdict is a time: no other sign tells a server that waits from one that spins.
+/// Measures CPU time, the only way to distinguish a server that waits from one that spins.
 #[tokio::test]
-async fn without_file_descriptors_it_waits_and_does_not_spin() {
+async fn without_file_descriptors_the_server_waits_and_does_not_spin() {
     let mut world = world().running(&[]).start().await;
     world.run_with_files("api", 80).await;
     let pid = world.pids()[0];
@@ -226,7 +226,7 @@ async fn without_file_descriptors_it_waits_and_does_not_spin() {
         streams.push(stream);
     }
     let before = cpu_time(pid);
-    // The last one is not accepted before another goes.
+    // The last connection is not accepted until another one closes.
     let waiting = timeout(Duration::from_secs(3), streams.last_mut().unwrap().read_u8()).await;
     assert!(waiting.is_err(), "{waiting:?}");
     let used = cpu_time(pid) - before;
@@ -238,14 +238,14 @@ async fn without_file_descriptors_it_waits_and_does_not_spin() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_when_it_is_told_to_stop_is_answered() {
+async fn requests_in_flight_are_answered_during_shutdown() {
     let mut world = world().own().start().await;
     let mut idle = connection(&world).await;
     idle.write_all(HEALTH).await.unwrap();
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200"));
     let mut stream = begun(&world).await;
     kill(Pid::from_raw(world.pids()[0].try_into().unwrap()), Signal::SIGTERM).unwrap();
-    // The idle connection ends at once, which tells that stopping has begun.
+    // The idle connection closes immediately, which shows that the shutdown has begun.
     assert_eq!(rest(&mut idle).await, "");
     stream.write_all(b"}").await.unwrap();
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 400"));

@@ -1,4 +1,4 @@
-//! Posting slots: who has which, what takes one, and what gives it back.
+//! Posting slots: the accounts that they belong to, and when a post takes or frees one.
 
 use crate::{
     api::{fail, key, request},
@@ -15,7 +15,7 @@ use tests::World;
 
 const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// A slot in every hour of the week, the next half an hour ahead: none passes while a test looks.
+/// Returns a slot in every hour of the week. The next is half an hour ahead, so none passes during a test.
 fn hourly() -> Value {
     let minute = (Utc::now() + TimeDelta::minutes(30)).minute();
     let time = |hour: u32| format!("{hour:02}:{minute:02}");
@@ -31,7 +31,7 @@ async fn set(world: &World, account: Option<&str>, slots: &Value) -> Value {
     set
 }
 
-/// The next open slots of an account.
+/// Returns the next open slots of an account.
 async fn open(world: &World, account: &str, count: usize) -> Vec<String> {
     let found = world.get(&format!("/scheduling/find-slot?account={account}&count={count}")).await;
     assert_eq!(found["slot"], found["slots"][0]);
@@ -61,13 +61,13 @@ fn time(text: &Value) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn an_account_goes_by_its_own_slots_or_else_by_the_organizations() {
+async fn an_account_uses_its_own_slots_or_else_the_organizations() {
     let world = world().start().await;
     let (ada, bob) = (world.connect("x", "ada").await, world.connect("bluesky", "bob.bsky.social").await);
     assert_eq!(world.get("/scheduling/slots").await, json!({ "data": [] }));
     let slots = json!([{ "weekday": "friday", "time": "23:59" }, { "weekday": "monday", "time": "00:00" }]);
     let all = set(&world, None, &slots).await;
-    assert_eq!((&all["social_account_id"], &all["slots"]), (&Value::Null, &slots), "as they were set");
+    assert_eq!((&all["social_account_id"], &all["slots"]), (&Value::Null, &slots), "in the given order");
     assert_eq!(all["created_at"], all["updated_at"]);
     let next: Vec<_> = all["next_slots"].as_array().unwrap().iter().map(time).collect();
     assert_eq!(next.len(), 5);
@@ -84,7 +84,7 @@ async fn an_account_goes_by_its_own_slots_or_else_by_the_organizations() {
     assert!(open(&world, "ada", 3).await.iter().all(|at| at.ends_with("T12:30:00.000Z")));
     assert!(!open(&world, "bob.bsky.social", 3).await.iter().any(|at| at.ends_with("T12:30:00.000Z")));
 
-    // Setting replaces, and nothing of an account's own is the organization's again.
+    // Setting replaces the slots. With an empty set, the account uses the organization's slots again.
     let none = set(&world, Some(&ada), &json!([])).await;
     assert_eq!((&none["id"], &none["slots"], &none["next_slots"]), (&own["id"], &json!([]), &json!([])));
     assert_eq!(none["created_at"], own["created_at"]);
@@ -97,7 +97,7 @@ async fn an_account_goes_by_its_own_slots_or_else_by_the_organizations() {
     let (_, problem) = fail(find("ada"), 422, "no_open_slot").await;
     assert_eq!(problem["errors"][0]["path"], json!(["account"]), "{problem}");
 
-    // What is set for an account goes and comes with it.
+    // An account's slots are hidden while it is disconnected, and return when it reconnects.
     let own = set(&world, Some(&ada), &hourly()).await;
     assert_eq!(world.get("/scheduling/slots").await["data"][1], own);
     world.call(Method::DELETE, &format!("/social-accounts/{ada}"), None).await;
@@ -112,7 +112,7 @@ async fn an_account_goes_by_its_own_slots_or_else_by_the_organizations() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_slots_is_told() {
+async fn invalid_slots_are_reported() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let one = |weekday: Value, time: Value| json!({ "slots": [{ "weekday": weekday, "time": time }] });
@@ -193,7 +193,7 @@ async fn what_is_wrong_with_slots_is_told() {
 }
 
 #[tokio::test]
-async fn a_slot_is_found_where_it_is_asked_for_and_stays_open() {
+async fn finding_a_slot_respects_its_parameters_and_takes_no_slot() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let slots = json!([
@@ -208,7 +208,7 @@ async fn a_slot_is_found_where_it_is_asked_for_and_stays_open() {
         assert_eq!((&found["timezone"], &found["slot"]), (&json!(zone), &found["slots"][0]));
         found["slots"].clone()
     };
-    // On 31 March 2030 the clocks of Berlin go from 02:00 to 03:00: both slots of the night are one.
+    // On 31 March 2030 the clocks of Berlin go from 02:00 to 03:00: both slots of that night coincide.
     let spring = ["2030-03-31T01:30:00.000Z", "2030-04-01T07:00:00.000Z", "2030-04-07T00:30:00.000Z"];
     // On 27 October they go from 03:00 back to 02:00: the first 02:30 counts.
     let autumn = ["2030-10-27T00:30:00.000Z", "2030-10-27T02:30:00.000Z", "2030-10-28T08:00:00.000Z"];
@@ -228,7 +228,7 @@ async fn a_slot_is_found_where_it_is_asked_for_and_stays_open() {
     assert_eq!(world.get("/posts").await["data"], json!([]));
 }
 
-/// When the clocks of Central Europe are moved: the last Sunday of the month.
+/// Returns the day on which Central Europe changes its clocks: the last Sunday of the month.
 fn change(year: i32, month: u32) -> NaiveDate {
     let mut day = NaiveDate::from_ymd_opt(year, month, 31).unwrap();
     while day.weekday() != Weekday::Sun {
@@ -238,7 +238,7 @@ fn change(year: i32, month: u32) -> NaiveDate {
 }
 
 #[tokio::test]
-async fn a_year_of_queued_posts_keeps_to_the_wall_and_then_there_is_no_slot() {
+async fn queued_posts_keep_local_time_and_fill_at_most_a_year() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     set(&world, Some(&ada), &json!([{ "weekday": "sunday", "time": "02:30" }])).await;
@@ -262,14 +262,14 @@ async fn a_year_of_queued_posts_keeps_to_the_wall_and_then_there_is_no_slot() {
             );
         }
     }
-    // 365 days are 52 weeks and a day, which may have a Sunday.
+    // 365 days are 52 weeks and a day, which may be a Sunday.
     assert!((52..=53).contains(&taken.len()), "{taken:?}");
     let dates: Vec<_> = taken.iter().map(DateTime::date_naive).collect();
     assert!(dates.windows(2).all(|pair| pair[1] - pair[0] == TimeDelta::weeks(1)), "{dates:?}");
     for at in &taken {
         let date = at.date_naive();
         let (spring, autumn) = (change(date.year(), 3), change(date.year(), 10));
-        // The night that loses its 02:30 has it at 03:30, which is 01:30 in UTC like all winter.
+        // On the night without 02:30 the slot is at 03:30, which is 01:30 in UTC, as in winter.
         let hour = if date > spring && date <= autumn { 0 } else { 1 };
         assert_eq!((date.weekday(), at.hour(), at.minute()), (Weekday::Sun, hour, 30), "{at}");
     }
@@ -280,7 +280,7 @@ async fn a_year_of_queued_posts_keeps_to_the_wall_and_then_there_is_no_slot() {
     assert_eq!((&verdict["valid"], &issue["code"]), (&json!(false), &json!("no_open_slot")), "{verdict}");
     assert_eq!((&issue["account"], &issue["path"]), (&json!(ada), &json!(["queued_from_account"])));
 
-    // The last slot goes to one of many, and who sends that one's key again gets its post.
+    // One of many calls gets the last slot, and calls with the same external_ref get its post.
     let newest = world.get("/posts?limit=1").await["data"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(world.call(Method::DELETE, &format!("/posts/{newest}"), None).await.0, StatusCode::OK);
     let create = async |number: usize| {
@@ -294,7 +294,7 @@ async fn a_year_of_queued_posts_keeps_to_the_wall_and_then_there_is_no_slot() {
 }
 
 #[tokio::test]
-async fn a_hundred_posts_at_once_from_two_processes_take_a_hundred_slots() {
+async fn a_hundred_concurrent_posts_to_two_processes_take_a_hundred_slots() {
     let mut world = world().own().start().await;
     let ada = world.connect("x", "ada").await;
     set(&world, None, &hourly()).await;
@@ -310,7 +310,7 @@ async fn a_hundred_posts_at_once_from_two_processes_take_a_hundred_slots() {
         let response = world.http.post(url).bearer_auth(&world.key).json(&body).send().await.unwrap();
         (response.status().as_u16(), response.json::<Value>().await.unwrap())
     };
-    // More at once than both processes have connections, and fewer than would wait for one too long.
+    // More at once than both processes have database connections, but too few to time out waiting for one.
     let answers: Vec<_> =
         stream::iter(0..100).map(|number| create(number, None)).buffer_unordered(40).collect().await;
     let mut taken = BTreeSet::new();
@@ -320,7 +320,7 @@ async fn a_hundred_posts_at_once_from_two_processes_take_a_hundred_slots() {
     }
     assert_eq!(taken.into_iter().collect::<Vec<_>>(), expected, "the next hundred, and none left out");
 
-    // Of many with one key, one creates and takes a slot, whichever of those that they looked at.
+    // Of many calls with one external_ref, one creates a post and takes a slot, any of those that they tried.
     let next = open(&world, "ada", 31).await;
     let answers = join_all((0..30).map(|number| create(number, Some("once")))).await;
     let created = answers.iter().filter(|(status, _)| *status == 201).count();
@@ -328,11 +328,11 @@ async fn a_hundred_posts_at_once_from_two_processes_take_a_hundred_slots() {
     let at = &answers[0].1["scheduled_at"];
     assert!(answers.iter().all(|(_, post)| post["scheduled_at"] == *at));
     let left: Vec<_> = next.into_iter().filter(|slot| at != slot.as_str()).collect();
-    assert_eq!(open(&world, "ada", 30).await, left, "one is taken, the others were given back");
+    assert_eq!(open(&world, "ada", 30).await, left, "one is taken, the others are free");
 }
 
 #[tokio::test]
-async fn what_is_deleted_or_moved_gives_its_slot_back() {
+async fn deleting_or_rescheduling_a_post_frees_its_slot() {
     let world = world().start().await;
     let (ada, bob) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     set(&world, None, &hourly()).await;
@@ -340,9 +340,9 @@ async fn what_is_deleted_or_moved_gives_its_slot_back() {
     let first = async || open(&world, "ada", 1).await.remove(0);
     let (one, two) = (queue(&world, "ada").await, queue(&world, &ada).await);
     assert_eq!(json!([one["scheduled_at"], two["scheduled_at"]]), json!(slots[..2]));
-    // A slot of the organization's is each account's own.
+    // Each account has the organization's slots to itself.
     assert_eq!(queue(&world, "bob").await["scheduled_at"], json!(slots[0]));
-    // Who names a time takes no slot, and validating takes none.
+    // A post with an explicit time takes no slot, and neither does validation.
     world.post(json!({ "content": "At", "accounts": ["ada"], "scheduled_at": slots[2] })).await;
     let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&queued("ada"))).await;
     assert_eq!(verdict, json!({ "valid": true, "issues": [] }));
@@ -354,22 +354,22 @@ async fn what_is_deleted_or_moved_gives_its_slot_back() {
     let three = queue(&world, "ada").await;
     assert_eq!(three["scheduled_at"], json!(slots[0]));
 
-    // Another time gives it back; the queue gives the next one.
+    // Setting another time frees the slot; queuing again takes the next open one.
     let moved = patch(&world, &three, json!({ "scheduled_at": "2040-01-01T00:00:00Z" })).await;
     assert_eq!((&moved["status"], first().await), (&json!("scheduled"), slots[0].clone()));
     let back = patch(&world, &three, json!({ "queued_from_account": "ada" })).await;
     assert_eq!((&back["status"], &back["scheduled_at"]), (&json!("scheduled"), &json!(slots[0])));
-    // The slot that a post holds is open to it, and the same time again is no other time.
+    // A post may take the slot that it already has, and setting the same time keeps the slot.
     let same = patch(&world, &three, json!({ "queued_from_account": ada })).await;
     assert_eq!(same["scheduled_at"], json!(slots[0]));
     let edit = json!({ "content": "Other", "scheduled_at": slots[0], "accounts": ["bob", "ada"] });
     patch(&world, &three, edit).await;
     assert_eq!(first().await, slots[2]);
-    // To another queue.
+    // Moving to another queue frees the slot.
     let other = patch(&world, &three, json!({ "queued_from_account": "bob" })).await;
     assert_eq!((&other["scheduled_at"], first().await), (&json!(slots[1]), slots[0].clone()));
     assert_eq!(open(&world, &bob, 1).await, [slots[2].clone()]);
-    // Away from the queue's account.
+    // Removing the queue's account frees the slot.
     let left = patch(&world, &three, json!({ "accounts": ["ada"] })).await;
     assert_eq!(
         (&left["scheduled_at"], open(&world, &bob, 1).await),
@@ -377,7 +377,7 @@ async fn what_is_deleted_or_moved_gives_its_slot_back() {
     );
     patch(&world, &three, json!({ "scheduled_at": "2040-01-01T00:00:00Z" })).await;
 
-    // A post that becomes a draft keeps its time, so it keeps its slot; a draft gets none.
+    // A post that becomes a draft keeps its time, so it keeps its slot; a draft cannot take one.
     let draft = patch(&world, &two, json!({ "is_draft": true })).await;
     assert_eq!((&draft["status"], &draft["scheduled_at"]), (&json!("draft"), &json!(slots[1])));
     assert_eq!(open(&world, "ada", 2).await, [slots[0].clone(), slots[2].clone()]);
@@ -391,7 +391,7 @@ async fn what_is_deleted_or_moved_gives_its_slot_back() {
     world.ended(&two).await;
     assert_eq!(open(&world, "ada", 2).await, slots[..2]);
 
-    // Whoever finds no slot changes nothing.
+    // An edit that finds no slot changes nothing.
     set(&world, None, &json!([])).await;
     let before = world.get(&format!("/posts/{}", three["id"].as_str().unwrap())).await;
     let edit = request(&world, Method::PATCH, &format!("/posts/{}", three["id"].as_str().unwrap()));
@@ -400,7 +400,7 @@ async fn what_is_deleted_or_moved_gives_its_slot_back() {
 }
 
 #[tokio::test]
-async fn many_who_move_into_a_queue_at_once_take_a_slot_each() {
+async fn concurrent_moves_into_a_queue_take_a_slot_each() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     set(&world, None, &hourly()).await;
@@ -414,7 +414,7 @@ async fn many_who_move_into_a_queue_at_once_take_a_slot_each() {
     let taken: BTreeSet<_> =
         moved.iter().chain(&created).map(|post| post["scheduled_at"].as_str().unwrap().to_owned()).collect();
     assert_eq!(taken.into_iter().collect::<Vec<_>>(), slots);
-    // Again at once, each keeps or betters what it has, and no two meet.
+    // Queuing again, each keeps its slot or takes an earlier one, and no two share one.
     let moved = join_all(posts.iter().map(|post| patch(&world, post, queue.clone()))).await;
     let taken: BTreeSet<_> =
         moved.iter().chain(&created).map(|post| post["scheduled_at"].as_str().unwrap().to_owned()).collect();
@@ -422,7 +422,7 @@ async fn many_who_move_into_a_queue_at_once_take_a_slot_each() {
 }
 
 #[tokio::test]
-async fn slots_of_others_are_not_there() {
+async fn slots_of_other_owners_are_not_visible() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let own = set(&world, Some(&ada), &hourly()).await;
@@ -458,7 +458,7 @@ async fn slots_of_others_are_not_there() {
         let (_, problem) = fail(call, 403, "insufficient_scope").await;
         assert!(problem["detail"].as_str().unwrap().contains(lacking), "{problem}");
     }
-    // Two accounts of one name have to be told apart.
+    // A username that two accounts share is ambiguous.
     world.connect("threads", "eve").await;
     world.connect("x", "eve").await;
     let find = request(&world, Method::GET, "/scheduling/find-slot?account=eve");

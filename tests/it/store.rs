@@ -1,6 +1,6 @@
-//! What the queries promise, asked of a real Postgres.
+//! The queries of `store`, tested on a real Postgres.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,7 +30,7 @@ use store::{
     webhooks::{self, NewWebhook},
 };
 
-/// A moment, in seconds after an arbitrary one.
+/// Returns a time, in seconds after an arbitrary one.
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 123_456_789).unwrap()
 }
@@ -83,7 +83,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
 async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
     match posts::create(db, owner, new, at(10)).await.unwrap() {
         Created::New(post) => post,
-        Created::Replay(post) => panic!("{} was there already", post.id),
+        Created::Replay(post) => panic!("{} already existed", post.id),
     }
 }
 
@@ -92,7 +92,7 @@ async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (TargetKe
     (key, publishing::begin(db, key, Purpose::Publish).await.unwrap())
 }
 
-/// Writes the intent of a call that may take a minute; false when that is refused.
+/// Records the intent of a call that may take a minute, and returns whether it was accepted.
 async fn intend(db: &Pool, target: TargetId, fence: i32) -> bool {
     let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
     publishing::intend(db, target, 0, fence, &step, limit).await.unwrap().is_some()
@@ -104,7 +104,7 @@ async fn messages(db: &Pool) -> Vec<Message> {
     claimed.into_iter().map(|claimed| claimed.message.expect("readable")).collect()
 }
 
-/// A post as it is now, deleted or not.
+/// Returns the current state of a post, deleted or not.
 async fn now_of(db: &Pool, owner: Owner, post: &Post) -> Post {
     posts::replay(db, owner, post.external_ref.as_deref().unwrap()).await.unwrap().unwrap()
 }
@@ -138,7 +138,7 @@ async fn a_post_reads_back_as_it_was_returned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_makes_one_post_however_many_ask_at_once() {
+async fn concurrent_calls_with_one_external_ref_create_one_post() {
     let db = database().await;
     let owner = owner(&db).await;
     let account = account(&db, owner, "x", "1", "ada").await;
@@ -209,7 +209,7 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connecting_again_keeps_the_id_and_wakes_the_account() {
+async fn reconnecting_keeps_the_id_and_reactivates_the_account() {
     let db = database().await;
     let owner = owner(&db).await;
     let first = account(&db, owner, "x", "1", "ada").await;
@@ -259,7 +259,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_refreshes_of_one_grant_one_is_kept() {
+async fn one_of_two_concurrent_refreshes_of_a_grant_is_kept() {
     let db = database().await;
     let owner = owner(&db).await;
     let account = account(&db, owner, "x", "1", "ada").await;
@@ -268,17 +268,17 @@ async fn of_two_refreshes_of_one_grant_one_is_kept() {
         grants::replace(&db, owner, account.id, sealed, version, Some(at(99)), at(9)).await.unwrap()
     };
     let (one, other) = tokio::join!(store(b"one", read.version), store(b"other", read.version));
-    assert!(one != other, "one wins");
+    assert!(one != other, "one is kept");
     let kept = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
     assert_eq!(kept.version, read.version + 1);
     assert!(disconnect::disconnect(&db, owner, account.id, at(10)).await.unwrap());
-    assert!(!store(b"late", kept.version).await, "a removed account stays removed");
+    assert!(!store(b"late", kept.version).await, "the account stays disconnected");
     assert_eq!(grants::get(&db, owner, account.id).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_not_begun_is_canceled_with_its_post() {
+async fn deleting_a_post_cancels_targets_that_have_not_begun() {
     let db = database().await;
     let owner = owner(&db).await;
     let account = account(&db, owner, "x", "1", "ada").await;
@@ -302,7 +302,7 @@ async fn what_has_not_begun_is_canceled_with_its_post() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleting_a_post_cancels_what_has_no_call_under_way() {
+async fn deleting_a_post_cancels_targets_without_a_call_in_flight() {
     let db = database().await;
     let owner = owner(&db).await;
     let (mut accounts, mut refs) = (Vec::new(), Vec::new());
@@ -312,13 +312,13 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
     refs.extend(&accounts);
     let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&refs) };
     let post = create(&db, owner, new).await;
-    // The first waits for its next try, the second is preparing, the call of the third is under way, the
-    // fourth was not begun.
-    let (_, BeginResult::Attempt(waiting)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    // The first waits for its next attempt, the second is preparing, the third has a call in flight, and the
+    // fourth has not begun.
+    let (_, BeginResult::Attempt(waiting)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     let hour = Duration::from_secs(3600);
     publishing::record_failure(&db, &waiting, &Failure::upstream(503, "no"), hour).await.unwrap();
-    let (_, BeginResult::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("taken up") };
-    let (key, BeginResult::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("taken up") };
+    let (_, BeginResult::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("it began") };
+    let (key, BeginResult::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("it began") };
     assert!(intend(&db, key.target, calling.fence).await);
     messages(&db).await;
 
@@ -331,12 +331,12 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
     let hurried = |number: usize| {
         told.contains(&Message::RetryTarget { target: post.targets[number].id, post: post.id, owner })
     };
-    assert!(hurried(0) && hurried(2), "whose workflow may sleep is told: {told:?}");
+    assert!(hurried(0) && hurried(2), "workflows that may sleep are woken: {told:?}");
 
-    // Neither publishes any more, and what comes of the call under way counts.
+    // Neither publishes any more, and the result of the call in flight counts.
     assert!(!intend(&db, post.targets[1].id, preparing.fence).await);
     let BeginResult::Attempt(look) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
-        panic!("open")
+        panic!("it is open")
     };
     assert_eq!(look.barred, Some(Barred::Deleted));
     assert!(!intend(&db, key.target, look.fence).await);
@@ -346,7 +346,7 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_lost_its_turn_ends_nothing() {
+async fn a_superseded_attempt_settles_nothing() {
     let db = database().await;
     let owner = owner(&db).await;
     let new =
@@ -354,8 +354,8 @@ async fn an_attempt_that_lost_its_turn_ends_nothing() {
     webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
-    let (key, BeginResult::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
-    let (_, BeginResult::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    let (_, BeginResult::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     messages(&db).await;
     let failure = Failure::rejected(400, "there already");
     let dead = End::Dead { source: failure.code.source(), failure };
@@ -379,12 +379,12 @@ async fn an_attempt_that_lost_its_turn_ends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_dead_has_no_second_end() {
+async fn a_dead_target_is_not_settled_again() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
-    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     assert!(intend(&db, key.target, attempt.fence).await);
     let failure = Failure::network("an operator stopped it", true);
     let dead = End::Dead { source: failure.code.source(), failure };
@@ -400,12 +400,12 @@ async fn what_ended_dead_has_no_second_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_id_is_shown_and_the_first_stays() {
+async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     assert!(intend(&db, key.target, attempt.fence).await);
     for _ in 0..2 {
         assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap().platform_id, "1");
@@ -415,17 +415,17 @@ async fn a_second_id_is_shown_and_the_first_stays() {
     };
     assert_eq!(told(timeline::list(&db, owner, post.id).await.unwrap()), []);
     assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap().platform_id, "1");
-    let [told] = &told(timeline::list(&db, owner, post.id).await.unwrap())[..] else { panic!("told once") };
+    let [told] = &told(timeline::list(&db, owner, post.id).await.unwrap())[..] else { panic!("one entry") };
     assert!(told.message.contains("2 beside 1"), "{}", told.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_intent_says_until_when_its_call_may_be_on_its_way() {
+async fn an_intent_records_the_deadline_of_its_call() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     let (step, limit) = (json!({}), Duration::from_secs(90));
     let begun = publishing::intend(&db, key.target, 0, first.fence, &step, limit).await.unwrap().unwrap();
     let look = async || match publishing::begin(&db, key, Purpose::Look).await.unwrap() {
@@ -436,19 +436,19 @@ async fn an_intent_says_until_when_its_call_may_be_on_its_way() {
     assert!(!second.is_counted && second.attempts == first.attempts);
     let entry = &second.entries[0];
     assert_eq!((entry.commit_begun_at, entry.commit_deadline), (Some(begun), Some(begun + limit)));
-    assert!((begun - second.begun_at).abs() < TimeDelta::seconds(60), "one clock");
+    assert!((begun - second.begun_at).abs() < TimeDelta::seconds(60), "both times are from one clock");
 
-    // The call's answer belongs to its intent, even after another attempt took the target up.
+    // A call's response belongs to its intent, even after another attempt has begun.
     assert!(publishing::accept(&db, key.target, 0, begun, &json!({ "id": 7 })).await.unwrap());
     assert!(look().await.entries[0].accepted);
-    // A look-up finds nothing: when the first call was begun is kept beyond the next one.
+    // A look-up finds nothing: the start of the first call is kept beyond the next intent.
     let third = look().await;
     publishing::clear_intent(&db, key.target, 0, third.fence).await.unwrap();
     let again = publishing::intend(&db, key.target, 0, third.fence, &step, limit).await.unwrap().unwrap();
     let entry = &look().await.entries[0];
     assert_eq!((entry.commit_begun_at, entry.doubted_since), (Some(again), Some(begun)));
     assert!(!publishing::accept(&db, key.target, 0, begun, &json!({})).await.unwrap(), "another intent");
-    // A call that surely published nothing leaves no trace of itself.
+    // The intent of a call that certainly published nothing is removed.
     publishing::void_intent(&db, key.target, 0, again).await.unwrap();
     let entry = &look().await.entries[0];
     assert_eq!((entry.commit_begun_at, entry.doubted_since), (None, Some(begun)));
@@ -460,24 +460,24 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     let since = first.begun_at;
     publishing::record_processing(&db, key.target, first.fence, Some(since), Some(Duration::ZERO))
         .await
         .unwrap();
     let BeginResult::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
-        panic!("open")
+        panic!("it is open")
     };
     assert_eq!((second.attempts, second.is_counted), (1, false));
     assert_eq!(second.processing_since, Some(since));
     assert!(intend(&db, key.target, second.fence).await);
-    // The publishing call failed: what follows is another attempt, and another phase with its own window.
+    // The publishing call failed: next is another attempt, whose processing phase has a window of its own.
     publishing::record_failure(&db, &second, &Failure::upstream(500, "no"), Duration::ZERO).await.unwrap();
     let BeginResult::Attempt(third) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
-        panic!("open")
+        panic!("it is open")
     };
     assert_eq!((third.attempts, third.is_counted, third.processing_since), (2, true, None));
-    // Nobody comes before the time that the row names, however its workflow was started.
+    // No attempt begins before the time in the row, regardless of how the workflow was started.
     publishing::record_failure(&db, &third, &Failure::upstream(500, "no"), Duration::from_secs(600))
         .await
         .unwrap();
@@ -488,7 +488,7 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_can_not_be_read_delays_only_itself() {
+async fn an_unreadable_message_delays_only_itself() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
@@ -522,7 +522,7 @@ async fn organizations_take_turns_in_the_outbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_distance_of_the_clocks_is_told() {
+async fn clock_skew_is_measured() {
     let db = database().await;
     assert!(::store::skew(&db, tests::now).await.unwrap() < Duration::from_secs(5));
     let ahead = || tests::now() + TimeDelta::seconds(60);
@@ -533,7 +533,7 @@ async fn the_distance_of_the_clocks_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
+async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     let db = database().await;
     let owner = owner(&db).await;
     let new = NewWebhook {
@@ -565,7 +565,7 @@ async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
+async fn a_timeline_lists_entries_and_deliveries_in_order() {
     let db = database().await;
     let owner = owner(&db).await;
     let new = NewWebhook {
@@ -586,7 +586,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     assert_eq!(told, ["created", "attempt", "published", "delivery", "delivery"]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
-    // Both deliveries end with the endpoint.
+    // Deleting the endpoint ends both deliveries.
     assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
@@ -602,11 +602,11 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
     );
     let mut expected = Vec::new();
     for n in 0..23 {
-        // Several share a moment, and some differ by less than a millisecond.
+        // Several share a creation time, and some differ by less than a millisecond.
         let made = at(n / 5) + TimeDelta::microseconds(n % 2);
         let account = if n % 3 == 0 { &bluesky } else { &x };
         let Created::New(post) = posts::create(&db, owner, draft_of(&[account]), made).await.unwrap() else {
-            panic!("there is no key to be taken")
+            panic!("without external_ref, a post is new")
         };
         expected.push((post.created_at, post.id, n % 3 == 0));
     }
@@ -673,7 +673,7 @@ async fn accounts_are_listed_by_every_filter_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_until_it_expires_or_is_revoked() {
+async fn a_key_authenticates_until_it_expires_or_is_revoked() {
     let db = database().await;
     let owner = owner(&db).await;
     let new =
@@ -686,7 +686,7 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
         usage::authenticate_and_count(&db, text, &[], None, now).await.unwrap().map(|admission| admission.key)
     };
     assert_eq!(open(&text, at(1)).await, Some(key.clone()));
-    // The use is noted, and within the same minute not again.
+    // The first use is recorded; others within the same minute are not.
     let first = open(&text, at(60)).await.unwrap().last_used_at;
     assert_eq!(first.unwrap().timestamp(), at(1).timestamp());
     assert_eq!(open(&text, at(62)).await.unwrap().last_used_at, first);
@@ -707,7 +707,7 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_rotations_makes_a_key() {
+async fn one_of_many_concurrent_rotations_creates_a_key() {
     let db = database().await;
     let owner = owner(&db).await;
     let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: Some(at(500)) };
@@ -726,7 +726,7 @@ async fn one_of_many_rotations_makes_a_key() {
 const GLOBAL: Bucket = Bucket { name: "global", ceiling: 5, seconds: 60 };
 const POSTS: Bucket = Bucket { name: "posts", ceiling: 3, seconds: 60 };
 
-/// A key's text.
+/// Creates a key, and returns its text.
 async fn key(db: &Pool, owner: Owner) -> String {
     let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: None };
     keys::create(db, new, at(0)).await.unwrap().1
@@ -752,17 +752,17 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
         (&text, &[GLOBAL, POSTS][..], 0, (vec![1, 1], false, 1, false)),
         (&text, &[POSTS, GLOBAL], 1, (vec![2, 2], false, 2, false)),
         (&text, &[GLOBAL, POSTS], 59, (vec![3, 3], false, 3, false)),
-        // No room for a fourth post: the other bucket and the month stay as they are.
+        // The bucket of posts is full: the other bucket and the month stay unchanged.
         (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
         (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
-        // Another key of the organization, in its other mode, fills the same ones.
+        // A key of the organization's other mode counts in the same buckets.
         (&live, &[GLOBAL], 59, (vec![4], false, 4, false)),
         (&text, &[GLOBAL], 59, (vec![5], false, 5, false)),
         (&text, &[GLOBAL], 59, (vec![6], true, 5, false)),
-        // The next window; and a process whose clock is a moment behind goes on with it.
+        // The next window. A process whose clock is slightly behind counts in it as well.
         (&text, &[GLOBAL, POSTS], 60, (vec![1, 1], false, 6, false)),
         (&text, &[GLOBAL, POSTS], 59, (vec![2, 2], false, 6, true)),
-        // The quota is used up, the buckets fill all the same.
+        // The quota is used up, but calls still count in the buckets.
         (&text, &[GLOBAL, POSTS], 61, (vec![3, 3], false, 6, true)),
         (&text, &[GLOBAL, POSTS], 61, (vec![3, 4], true, 6, false)),
         // Next month.
@@ -770,12 +770,12 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
     ] {
         assert_eq!(call(text, buckets, second).await, expected, "at {second}");
     }
-    // Another organization is another matter, and so is a call that no quota counts.
+    // Another organization is counted separately, and a call without quotas is not counted in the month.
     let other = key(&db, self::owner(&db).await).await;
     assert_eq!(call(&other, &[GLOBAL], 61).await, (vec![1], false, 1, false));
     let free = usage::authenticate_and_count(&db, &other, &[GLOBAL], None, at(61)).await.unwrap().unwrap();
     assert_eq!((free.levels[0].calls, free.requests), (2, 1));
-    // On a plan that is not limited, nothing ends.
+    // A plan without a limit is never exceeded.
     assert!(organizations::set_plan(&db, owner.org, "gone").await.unwrap());
     let (_, _, requests, is_over) = call(&text, &[], 40 * 86_400).await;
     assert_eq!((requests, is_over), (2, false));
@@ -783,13 +783,13 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_ceiling_is_passed_however_many_call_at_once() {
+async fn concurrent_calls_exceed_no_limit() {
     let db = database().await;
     let owner = owner(&db).await;
     let keys = [key(&db, owner).await, key(&db, Owner { mode: Mode::Live, ..owner }).await];
     let buckets = [Bucket { ceiling: 100, ..GLOBAL }, Bucket { ceiling: 30, ..POSTS }];
     let quotas: Quotas = [("default".to_owned(), 80)].into_iter().collect();
-    // Every other call is a write, with the buckets in another order.
+    // Every other call is a write, and every other write lists the buckets in reverse.
     let calls = (0..240).map(|number: usize| {
         let buckets = match number % 4 {
             0 => vec![buckets[0], buckets[1]],
@@ -817,7 +817,7 @@ async fn no_ceiling_is_passed_however_many_call_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_are_counted_and_forgotten() {
+async fn address_counts_are_deleted_after_their_window() {
     let db = database().await;
     let count = async |address: &str, second| {
         usage::count(&db, GLOBAL, address.parse().unwrap(), at(second)).await.unwrap().calls
@@ -837,12 +837,12 @@ async fn addresses_are_counted_and_forgotten() {
     let addresses: Vec<_> = (0..50).map(|number| format!("192.0.3.{}", number % 5)).collect();
     let counted = join_all(addresses.iter().map(|address| count(address, 120))).await;
     assert_eq!(counted.iter().sum::<u64>(), 5 * (1..=10).sum::<u64>());
-    // Nothing of windows that have ended is left behind.
+    // Counts of windows that have ended are deleted.
     assert_eq!(usage::address_count(&db).await.unwrap(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn targets_that_settle_at_the_same_moment_end_their_post() {
+async fn targets_that_settle_concurrently_end_their_post() {
     let db = database().await;
     let owner = owner(&db).await;
     let (one, other) =
@@ -864,7 +864,7 @@ async fn targets_that_settle_at_the_same_moment_end_their_post() {
     }
 }
 
-/// Two targets of one account that a call left in doubt, and what the platform has of them.
+/// Two targets of one account are in doubt, and look-ups find one post on the platform.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platforms_post_belongs_to_one_target() {
     let db = database().await;
@@ -873,7 +873,7 @@ async fn a_platforms_post_belongs_to_one_target() {
     let begun = async |account: &Account| {
         let post = create(&db, owner, draft_of(&[account])).await;
         let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
-            panic!("taken up")
+            panic!("it began")
         };
         let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
         let begun = publishing::intend(&db, key.target, 0, attempt.fence, &step, limit).await.unwrap();
@@ -888,15 +888,15 @@ async fn a_platforms_post_belongs_to_one_target() {
     };
     let (one, two, other) = (begun(&ada).await, begun(&ada).await, begun(&bob).await);
     let (one, other) = (doubt(one).await, doubt(other).await);
-    // The post may be the other one's, whose call is under way or was accepted.
-    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may be the other one's");
+    // The post may belong to the other target, whose call is in flight or was accepted.
+    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may belong to another");
     let open = two.1;
     assert!(publishing::accept(&db, two.0.target, 0, open, &json!({ "handle": 1 })).await.unwrap());
-    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may be the other one's");
+    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may belong to another");
     publishing::capture(&db, two.0, 0, "8").await.unwrap();
     let (third, two) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);
-    assert!(publishing::adopt(&db, third, 0, "7").await.unwrap(), "nobody else is at it");
-    // Of two look-ups that find the same post in the same moment, one takes it.
+    assert!(publishing::adopt(&db, third, 0, "7").await.unwrap(), "no other call is open");
+    // Of two concurrent look-ups that find the same post, one adopts it.
     let adopt = |key: TargetKey| {
         let db = db.clone();
         tokio::spawn(async move { publishing::adopt(&db, key, 0, "9").await.unwrap() })
@@ -907,11 +907,11 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert!(publishing::adopt(&db, winner, 0, "9").await.unwrap(), "it stays the winner's");
     assert!(taken(loser, &ada).await.contains(&"9".to_owned()), "another target's");
     assert!(!taken(winner, &ada).await.contains(&"9".to_owned()), "its own");
-    // Another account may have one of that id.
+    // A post of another account may have the same id.
     assert!(taken(other, &bob).await.is_empty());
     assert!(publishing::adopt(&db, other, 0, "9").await.unwrap());
 
-    // The platform's answer is kept in any case, and the shared id is shown.
+    // An id from the platform's response is always kept, and a shared one is reported.
     let captured = publishing::capture(&db, winner, 0, "9").await.unwrap();
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", false));
     let captured = publishing::capture(&db, loser, 0, "9").await.unwrap();
@@ -924,7 +924,7 @@ async fn a_platforms_post_belongs_to_one_target() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else() {
+async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
@@ -937,14 +937,14 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let begun = create(&db, owner, keyed("begun", draft_of(&[&ada]))).await;
     let live = create(&db, owner, keyed("live", draft_of(&[&ada]))).await;
     let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &preparing, 0).await else {
-        panic!("taken up")
+        panic!("it began")
     };
     let (begun_key, BeginResult::Attempt(other)) = begin(&db, owner, &begun, 0).await else {
-        panic!("taken up")
+        panic!("it began")
     };
     assert!(intend(&db, begun.targets[0].id, other.fence).await);
     let (live_key, BeginResult::Attempt(third)) = begin(&db, owner, &live, 0).await else {
-        panic!("taken up")
+        panic!("it began")
     };
     assert!(intend(&db, live.targets[0].id, third.fence).await);
     publishing::capture(&db, live_key, 0, "77").await.unwrap();
@@ -966,13 +966,13 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
         let now = now_of(&db, owner, post).await;
         assert_eq!((now.status, statuses(&now)), (status, targets), "{:?}", post.external_ref);
     }
-    // The attempt that was preparing can't publish any more; the one that may have can be looked up.
+    // The attempt that was preparing can no longer publish; the one in doubt can be looked up.
     assert!(!intend(&db, preparing.targets[0].id, attempt.fence).await);
-    // Nor can the one that is in doubt.
+    // The one in doubt cannot publish either.
     assert!(!intend(&db, begun.targets[0].id, other.fence).await);
     let BeginResult::Attempt(look) = publishing::begin(&db, begun_key, Purpose::Publish).await.unwrap()
     else {
-        panic!("open")
+        panic!("it is open")
     };
     assert!(!intend(&db, begun.targets[0].id, look.fence).await);
     assert!(
@@ -1004,18 +1004,18 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let outdated =
         domain::outbox::Disconnection { grant_version: parting.grant_version - 1, ..parting.clone() };
     disconnect::erase(&db, &outdated).await.unwrap();
-    assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().is_some(), "another grant's parting");
+    assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().is_some(), "it is of an older grant");
     disconnect::erase(&db, parting).await.unwrap();
     assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().is_none());
 
-    // Connected again it is the same account, and the old parting means nothing to the new grant.
+    // Reconnecting restores the same account, and the old disconnection does not affect the new grant.
     assert_eq!(account(&db, owner, "x", "1", "ada").await.id, ada.id);
     disconnect::erase(&db, parting).await.unwrap();
     assert!(grants::get(&db, owner, ada.id).await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_intent_and_a_parting_never_miss_each_other() {
+async fn an_intent_and_a_disconnection_are_serialized() {
     let db = database().await;
     let owner = owner(&db).await;
     for round in 0..20 {
@@ -1024,7 +1024,7 @@ async fn an_intent_and_a_parting_never_miss_each_other() {
         let new = NewPost { external_ref: Some(name), ..draft_of(&[&ada]) };
         let post = create(&db, owner, new).await;
         let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
-            panic!("taken up")
+            panic!("it began")
         };
         let (intended, gone) = tokio::join!(
             intend(&db, post.targets[0].id, attempt.fence),
@@ -1038,7 +1038,7 @@ async fn an_intent_and_a_parting_never_miss_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
+async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
@@ -1073,10 +1073,10 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
     );
     let both = join_all([again(), again()]).await;
     let queued = both.iter().filter(|one| matches!(one, Ok(RedeliverResult::Queued(_)))).count();
-    assert_eq!(queued, 1, "of two at once one is asked for: {both:?}");
+    assert_eq!(queued, 1, "one of two calls queues it: {both:?}");
 }
 
-/// A post that was published on its accounts at this time.
+/// Creates a post, and publishes it on its accounts at this time.
 async fn live(db: &Pool, owner: Owner, accounts: &[&Account], external_ref: &str, when: i64) -> Post {
     let post =
         create(db, owner, NewPost { external_ref: Some(external_ref.to_owned()), ..draft_of(accounts) })
@@ -1090,7 +1090,7 @@ async fn live(db: &Pool, owner: Owner, accounts: &[&Account], external_ref: &str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
+async fn metrics_are_collected_less_often_as_a_post_ages() {
     let db = database().await;
     let owner = owner(&db).await;
     let (one, other) =
@@ -1123,11 +1123,11 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
         ask(target, 10 * day).await;
     }
     assert_eq!((due(12 * day - 1).await.len(), due(12 * day).await.len()), (0, 2));
-    // After a month nobody asks, and elsewhere nobody asks at all.
+    // After a month nothing is due, and nothing is due on another platform.
     assert_eq!(due(30 * day).await, [""; 0]);
     assert_eq!(metrics::due(&db, "bluesky", rhythm, at(12 * day)).await.unwrap(), []);
 
-    // A round takes so many of an account and so many of all, those first that waited longest.
+    // A round is limited per account and per platform, and takes those first that waited longest.
     for (name, when) in [("b", 3), ("c", 2), ("d", 1)] {
         live(&db, owner, &[&one, &other], name, when).await;
     }
@@ -1135,7 +1135,7 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
     assert_eq!((round.len(), &round[2][..1]), (3, "c"));
     assert!(round[..2].iter().all(|id| id.starts_with('d')), "{round:?}");
 
-    // Nobody asks about what was deleted, or in the name of an account that can't be spoken for.
+    // Targets of deleted posts and of accounts with a lost grant are not due.
     assert!(posts::delete(&db, owner, post.id, at(20)).await.unwrap());
     let failure = Failure::revoked("gone");
     grants::mark_lost(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
@@ -1143,13 +1143,13 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_snapshots_are_thinned_out_and_then_forgotten() {
+async fn old_snapshots_are_downsampled_and_then_deleted() {
     let db = database().await;
     let owner = owner(&db).await;
     let one = account(&db, owner, "x", "1", "one").await;
     let (post, other) = (live(&db, owner, &[&one], "a", 0).await, live(&db, owner, &[&one], "b", 0).await);
     let target = post.targets[0].id;
-    // Whole days, so that hours and days begin where they are counted from.
+    // From midnight on, so that hours and days align with their buckets.
     let midnight = at(0).date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
     let hour = |hours: i64, minutes: i64| midnight + TimeDelta::hours(hours) + TimeDelta::minutes(minutes);
     let times = [hour(0, 0), hour(0, 10), hour(0, 50), hour(1, 0), hour(23, 59), hour(24, 0), hour(24, 30)];
@@ -1168,7 +1168,7 @@ async fn old_snapshots_are_thinned_out_and_then_forgotten() {
     assert_eq!((thin(hour(25, 0)).await, likes(&post).await), (2, vec![3, 4, 5, 6, 7]));
     assert_eq!((thin(hour(48, 15)).await, likes(&post).await), (1, vec![3, 4, 5, 7]));
     assert_eq!((thin(hour(32 * 24, 0)).await, likes(&post).await), (2, vec![5, 7]));
-    assert_eq!(likes(&other).await, [1, 2, 3, 4, 5, 6, 7], "others are left alone");
+    assert_eq!(likes(&other).await, [1, 2, 3, 4, 5, 6, 7], "others are unchanged");
     let latest = metrics::series(&db, owner, other.id, 2).await.unwrap();
     assert_eq!(latest.iter().map(|snapshot| snapshot.metrics.likes).collect::<Vec<_>>(), [6, 7]);
     let stranger = Owner { mode: Mode::Live, ..owner };
@@ -1182,7 +1182,7 @@ async fn old_snapshots_are_thinned_out_and_then_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
+async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
     let db = database().await;
     let owner = owner(&db).await;
     let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);

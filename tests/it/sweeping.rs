@@ -1,7 +1,7 @@
-//! Rows whose workflow is gone are taken up again, without an operator.
+//! Rows whose workflow is lost are resumed without an operator.
 //!
-//! Temporal's loss of its data is played by terminating and deleting every workflow of the row, with the
-//! real CLI: what asks for it is told that it is not there, as after a restore.
+//! A loss of Temporal's data is simulated by terminating and deleting every workflow of the row with the real
+//! CLI: calls to the workflow then fail with not found, as after a restore.
 
 use crate::{PROGRAM, world};
 use futures::{StreamExt, stream};
@@ -21,18 +21,18 @@ fn id(of: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn posts_whose_workflows_are_lost_go_out() {
+async fn posts_whose_workflows_are_lost_are_published() {
     let world = world().pace(0.05).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let scheduled = world.post(far).await;
     let waiting = world.post(json!({ "content": "Refused #sandbox-429x1", "accounts": ["ada"] })).await;
-    world.until(id(&scheduled), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    world.until(id(&scheduled), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     world.until(id(&waiting), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
     gone(&format!("post-{}", id(&scheduled))).await;
     gone(&format!("post-{}", id(&waiting))).await;
     gone(&format!("target-{}", id(&waiting["targets"][0]))).await;
-    // Their time comes.
+    // Their times arrive.
     tests::sql(
         &world.db,
         "update posts set scheduled_at = now() where scheduled_at is not null;
@@ -47,8 +47,8 @@ async fn posts_whose_workflows_are_lost_go_out() {
 }
 
 #[tokio::test]
-async fn a_retry_that_is_asked_for_reaches_a_target_whose_workflow_is_lost() {
-    // The sweeper looks after twenty seconds at the earliest here, and the next attempt is due later.
+async fn a_requested_retry_reaches_a_target_whose_workflow_is_lost() {
+    // The sweeper runs after twenty seconds at the earliest, and the next attempt is due later.
     let world = world().pace(1.0).start().await;
     world.connect("threads", "ada").await;
     let post = world.post(json!({ "content": "Refused #sandbox-429x1", "accounts": ["ada"] })).await;
@@ -64,12 +64,12 @@ async fn a_retry_that_is_asked_for_reaches_a_target_whose_workflow_is_lost() {
 }
 
 #[tokio::test]
-async fn an_edit_brings_a_post_back_whose_workflow_was_terminated() {
+async fn an_edit_resumes_a_post_whose_workflow_was_terminated() {
     let world = world().start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = world.post(far).await;
-    world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     temporal(&PROGRAM, &["workflow", "terminate", "-w", &format!("post-{}", id(&post))]).await;
     let now = json!({ "scheduled_at": tests::now() });
     let (status, _) = world.call(Method::PATCH, &format!("/posts/{}", id(&post)), Some(&now)).await;
@@ -90,14 +90,14 @@ async fn deliveries_whose_workflow_is_lost_are_made() {
     for attempt in attempts {
         gone(&format!("event-{}", attempt.header("x-fanfare-event-id"))).await;
     }
-    receiver.until("both again", |all| all.len() == 4).await;
+    receiver.until("two retries", |all| all.len() == 4).await;
 }
 
 #[tokio::test]
-async fn imports_whose_workflow_is_lost_end() {
+async fn imports_whose_workflow_is_lost_complete() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
-    // The platform is silent until the workflow is gone.
+    // The platform does not respond until the workflow is deleted.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
     let hold = world.hold(hold).await;
     let (_, import) =
@@ -106,13 +106,13 @@ async fn imports_whose_workflow_is_lost_end() {
     gone(&format!("import-{}", id(&import))).await;
     hold.release().await;
     let path = format!("/social-accounts/{account}/imports/{}", id(&import));
-    world.until_at(&path, "its end", |import| import["status"] == "completed").await;
+    world.until_at(&path, "its completion", |import| import["status"] == "completed").await;
 }
 
 #[tokio::test]
-async fn media_whose_workflow_is_lost_are_fetched() {
+async fn media_imports_whose_workflow_is_lost_end() {
     let world = world().pace(0.05).start().await;
-    // Nobody answers there until the workflow is gone, and then nobody listens.
+    // The listener never responds, and closes once the workflow is deleted.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/a.png", silent.local_addr().unwrap());
     let (_, medium) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
@@ -120,11 +120,11 @@ async fn media_whose_workflow_is_lost_are_fetched() {
     gone(&format!("fetch-{}", id(&medium))).await;
     drop((silent, asked));
     let path = format!("/media/{}", id(&medium));
-    world.until_at(&path, "its end", |medium| medium["status"] == "failed").await;
+    world.until_at(&path, "its failure", |medium| medium["status"] == "failed").await;
 }
 
 #[tokio::test]
-async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
+async fn grants_whose_workflow_is_lost_are_erased_and_renewed() {
     let world = world().own().start().await;
     let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     let client = crate::replay::client().await;
@@ -133,7 +133,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
         crate::replay::started(&client, &keeper).await;
         gone(&keeper).await;
     }
-    // As if that had been long ago: nothing was left in the outbox either.
+    // As if this had happened long ago, with no message left in the outbox.
     tests::sql(
         &world.db,
         &format!(
@@ -153,7 +153,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
 }
 
 #[tokio::test]
-async fn a_message_that_can_not_be_read_holds_up_nothing() {
+async fn an_unreadable_message_delays_no_post() {
     let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let unreadable =
@@ -163,18 +163,18 @@ async fn a_message_that_can_not_be_read_holds_up_nothing() {
         let post = world.post(json!({ "content": format!("Number {number}"), "accounts": ["ada"] })).await;
         assert_eq!(world.ended(&post).await["status"], "published");
     }
-    // It waits for a version of Fanfare that can read it.
+    // The message waits for a version of Fanfare that can read it.
     tests::sql(&world.db, "delete from outbox where message->>'message' = 'of_tomorrow'").await;
 }
 
 #[tokio::test]
-async fn what_temporal_refuses_ends_with_a_reason() {
+async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = world.post(far).await;
-    world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
-    // No workflow's input may be that large.
+    world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
+    // Larger than a workflow's input may be.
     let (db, owner) = (&world.db, world.owner);
     let mut tx = db.begin().await.unwrap();
     let mut job = store::posts::post_job(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
@@ -185,17 +185,17 @@ async fn what_temporal_refuses_ends_with_a_reason() {
         let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
         if found.status == domain::PostStatus::Failed { Ok(found) } else { Err(found.status) }
     };
-    let ended = wait_until("the post's end", look).await;
+    let ended = wait_until("the post to fail", look).await;
     let message = ended.targets[0].error_message.as_deref().unwrap();
     assert!(message.starts_with("Temporal refused to publish it"), "{message}");
-    assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is tried any more");
-    // The message is kept for an operator; the workflow was started before by one that Temporal took.
+    assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is retried");
+    // The message is kept for an operator; an earlier message started the workflow.
     tests::sql(db, "delete from outbox where parked_at is not null").await;
     temporal(&PROGRAM, &["workflow", "terminate", "-w", &format!("post-{}", id(&post))]).await;
 }
 
 #[tokio::test]
-async fn a_thousand_accounts_of_one_post_all_publish() {
+async fn a_post_is_published_to_a_thousand_accounts() {
     let world = world().own().platforms(&["bluesky"]).start().await;
     let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;
     let accounts: Vec<String> = stream::iter(0..1000).map(connect).buffer_unordered(8).collect().await;
@@ -206,7 +206,7 @@ async fn a_thousand_accounts_of_one_post_all_publish() {
         let status = found["status"].as_str().unwrap().to_owned();
         if ["queued", "publishing"].contains(&status.as_str()) { Err(status) } else { Ok(found) }
     };
-    let ended = wait_within(5 * tests::PATIENCE, "the end of a thousand targets", look).await;
+    let ended = wait_within(5 * tests::PATIENCE, "a thousand targets to end", look).await;
     assert_eq!(ended["status"], "published");
     let targets = ended["targets"].as_array().unwrap();
     assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);

@@ -1,4 +1,4 @@
-//! The people of an organization.
+//! The team members of an organization.
 
 use crate::{
     api::{fail, key, request},
@@ -28,7 +28,7 @@ fn path(member: &Value) -> String {
 }
 
 #[tokio::test]
-async fn people_are_invited_and_leave_but_for_the_last_owner() {
+async fn members_are_invited_and_removed_except_the_last_owner() {
     let world = world().start().await;
     assert_eq!(world.get("/team").await, json!({ "data": [] }));
     let mut ada = invite(&world, "Ada@Example.com", "owner").await;
@@ -41,7 +41,7 @@ async fn people_are_invited_and_leave_but_for_the_last_owner() {
         "invited_at": ada["invited_at"], "joined_at": null,
     });
     assert_eq!(ada, expected);
-    assert_eq!(world.get("/team").await, json!({ "data": [ada] }), "the invitation is told once");
+    assert_eq!(world.get("/team").await, json!({ "data": [ada] }), "the URL is returned once");
 
     for email in ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"] {
         let body = json!({ "email": email, "role": "viewer" });
@@ -70,7 +70,7 @@ async fn people_are_invited_and_leave_but_for_the_last_owner() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_invitation_is_told() {
+async fn invalid_fields_of_an_invitation_are_reported() {
     let world = world().start().await;
     for (body, expected) in [
         (json!({}), json!([[["email"], "invalid_type"], [["role"], "invalid_type"]])),
@@ -108,7 +108,7 @@ async fn what_is_wrong_with_an_invitation_is_told() {
 }
 
 #[tokio::test]
-async fn a_team_is_its_organizations_in_both_modes() {
+async fn a_team_is_shared_by_both_modes_of_its_organization() {
     let world = world().start().await;
     let ada = invite(&world, "ada@example.com", "admin").await;
     let call = |key: String, method, path: &str| {
@@ -140,7 +140,7 @@ async fn a_team_is_its_organizations_in_both_modes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_owners_who_remove_each_other_one_stays() {
+async fn concurrent_removals_keep_one_owner() {
     let db = database().await;
     let org = organizations::create(&db, "Acme").await.unwrap();
     let mut owners = Vec::new();
@@ -160,7 +160,7 @@ async fn of_owners_who_remove_each_other_one_stays() {
 }
 
 #[tokio::test]
-async fn an_organization_is_founded_with_an_owner() {
+async fn an_organization_is_created_with_an_owner() {
     let url = tests::database_url(&crate::PROGRAM).await;
     let db = ::store::connect(&url, 4).await.unwrap();
     let create = |owner: &str| {
@@ -180,7 +180,7 @@ async fn an_organization_is_founded_with_an_owner() {
         ("ada@example.com", Role::Owner, team::Status::Active)
     );
     assert_eq!(ada.joined_at, Some(ada.invited_at));
-    // Who has not come yet is no owner that the last one could leave it to.
+    // An invited owner who has not joined does not count as another owner.
     let invite =
         async |email: &str| team::invite(&db, org.id, email, Role::Owner, Utc::now()).await.unwrap().unwrap();
     let ((bob, token), (eve, _)) = (invite("bob@example.com").await, invite("eve@example.com").await);

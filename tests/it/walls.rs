@@ -1,11 +1,11 @@
-//! The walls between the crates, read off their manifests.
+//! Dependency rules between the crates, checked against their manifests.
 //!
-//! `cargo deny` holds the walls against outside crates; this holds those inside, also where the
-//! WebAssembly target that would prove the workflows' purity is not installed.
+//! `cargo deny` enforces the rules for external crates. This enforces those between our crates, also where
+//! the WebAssembly target that would prove the workflows' purity is not installed.
 
 use std::{collections::BTreeSet, process::Command};
 
-/// The direct dependencies of a crate of the workspace.
+/// Returns the direct dependencies of a crate of the workspace.
 fn dependencies(of: &str) -> BTreeSet<String> {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
@@ -47,16 +47,16 @@ fn ours(of: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn each_crate_sees_only_what_it_may() {
+fn each_crate_depends_only_on_allowed_crates() {
     assert_eq!(ours("domain"), [""; 0]);
     assert_eq!(ours("store"), ["domain"]);
     assert_eq!(ours("media"), ["domain"]);
     assert_eq!(ours("egress"), ["domain"]);
     assert_eq!(ours("platforms"), ["domain", "egress"]);
-    // A simulator that shared the adapters' reading could not find their mistakes.
+    // A sandbox that shared code with the adapters could not find their mistakes.
     assert_eq!(ours("sandbox"), ["domain", "egress"]);
     assert_eq!(ours("workflows"), ["domain"]);
-    // The engine knows no Temporal.
+    // The publishing engine does not depend on Temporal.
     assert_eq!(ours("publishing"), ["domain", "store", "media", "platforms"]);
     assert_eq!(
         ours("activities"),
@@ -91,9 +91,9 @@ fn the_domain_performs_no_input_or_output() {
     }
 }
 
-/// Every `crate::path::name` that ARCHITECTURE.md mentions is declared in that crate.
+/// Checks that every `crate::path::name` in ARCHITECTURE.md is declared in that crate.
 #[test]
-fn the_architecture_page_names_what_is_there() {
+fn the_architecture_page_names_only_existing_items() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     // Diagrams, in fences of three backticks, name no paths.
@@ -116,13 +116,13 @@ fn the_architecture_page_names_what_is_there() {
                     || source.lines().any(|line| is_variant(line, name))
             })
         });
-        assert!(declared, "ARCHITECTURE.md names `{path}`, which is not there");
+        assert!(declared, "ARCHITECTURE.md names `{path}`, which does not exist");
         checked += 1;
     }
     assert!(checked > 20, "only {checked} names were found");
 }
 
-/// Whether a line declares a variant of this name.
+/// Returns whether a line declares a variant of this name.
 fn is_variant(line: &str, name: &str) -> bool {
     let rest = line.trim_start().strip_prefix(name);
     rest.is_some_and(|rest| [",", "(", " {"].iter().any(|next| rest.starts_with(next)))
@@ -170,8 +170,8 @@ const API_LAYERS: [&str; 24] = [
 ];
 
 #[test]
-fn the_modules_of_the_api_import_downwards_only() {
-    // These tie the layers together.
+fn api_modules_import_only_lower_layers() {
+    // These connect all layers.
     let exempt = ["lib", "router"];
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src");
     let (mut upwards, mut checked) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ fn the_modules_of_the_api_import_downwards_only() {
                 expand(&code[at + found.len()..], "", &mut imports);
             }
         }
-        let own = layer(&module).unwrap_or_else(|| panic!("{module} has no place in the list"));
+        let own = layer(&module).unwrap_or_else(|| panic!("{module} is not in API_LAYERS"));
         checked += imports.len();
         upwards.extend(
             imports
@@ -200,7 +200,7 @@ fn the_modules_of_the_api_import_downwards_only() {
     assert!(upwards.is_empty(), "{upwards:#?}");
 }
 
-/// The position of the longest entry that a path begins with.
+/// Returns the index of the longest entry that a path begins with.
 fn layer(path: &str) -> Option<usize> {
     let holds =
         |entry: &str| path.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
@@ -208,7 +208,7 @@ fn layer(path: &str) -> Option<usize> {
     entries.max_by_key(|(_, entry)| entry.len()).map(|(index, _)| index)
 }
 
-/// The paths of an import: `a::{b, c::d}` has two.
+/// Collects the paths of an import: `a::{b, c::d}` has two.
 fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     let end = tree.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(tree.len());
     let (head, rest) = tree.split_at(end);
@@ -234,7 +234,7 @@ fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// All modules below a folder, by path, with their sources.
+/// Returns all modules below a directory, each with its path and source.
 fn modules(dir: &std::path::Path, prefix: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {

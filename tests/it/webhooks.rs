@@ -1,4 +1,4 @@
-//! Webhooks are signed, repeated, and told the truth.
+//! Webhook endpoints and their deliveries: signatures, retries, test events and redelivery.
 
 use crate::{
     api::{fail, key, request},
@@ -41,7 +41,7 @@ async fn a_delivery_verifies_against_the_raw_body() {
 }
 
 #[tokio::test]
-async fn a_failed_delivery_is_repeated_with_the_same_body_and_event_id() {
+async fn a_failed_delivery_is_retried_with_the_same_body_and_event_id() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -58,7 +58,7 @@ async fn a_failed_delivery_is_repeated_with_the_same_body_and_event_id() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_is_not_followed() {
+async fn a_redirect_is_not_followed() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -72,7 +72,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_deleted_endpoint_gets_nothing_more() {
+async fn a_deleted_endpoint_receives_no_events() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let (gone, kept) = (Receiver::start().await, Receiver::start().await);
@@ -86,12 +86,12 @@ async fn a_deleted_endpoint_gets_nothing_more() {
     assert!(gone.all().is_empty());
 }
 
-/// The path of an endpoint.
+/// Returns the path of an endpoint.
 fn at(webhook: &Value) -> String {
     format!("/webhooks/{}", webhook["id"].as_str().unwrap())
 }
 
-/// Waits until the deliveries to an endpoint are as they should be.
+/// Waits until the deliveries to an endpoint satisfy `right`, and returns them.
 async fn deliveries(world: &World, webhook: &Value, right: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let path = format!("{}/deliveries", at(webhook));
     let is_right = |found: &Value| right(found["data"].as_array().unwrap());
@@ -99,7 +99,7 @@ async fn deliveries(world: &World, webhook: &Value, right: impl Fn(&[Value]) -> 
 }
 
 #[tokio::test]
-async fn only_what_is_sent_of_an_endpoint_changes() {
+async fn updating_an_endpoint_changes_only_the_fields_sent() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     let body = json!({ "url": receiver.url, "events": ["post.error"], "description": "Mine" });
@@ -126,7 +126,7 @@ async fn only_what_is_sent_of_an_endpoint_changes() {
 }
 
 #[tokio::test]
-async fn a_wrong_change_of_an_endpoint_is_told_and_changes_nothing() {
+async fn an_invalid_update_of_an_endpoint_is_reported_and_changes_nothing() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
@@ -180,7 +180,7 @@ async fn a_wrong_change_of_an_endpoint_is_told_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_test_sends_a_signed_sample_once_and_tells_what_was_answered() {
+async fn a_test_sends_a_signed_sample_once_and_reports_the_response() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
@@ -194,7 +194,7 @@ async fn a_test_sends_a_signed_sample_once_and_tells_what_was_answered() {
         });
         assert_eq!((called.as_u16(), &told), (200, &expected));
         let sent = receiver.all();
-        assert_eq!(sent.len(), number + 1, "sent once, whatever was answered");
+        assert_eq!(sent.len(), number + 1, "sent once, never retried");
         let sample = &sent[number];
         assert_eq!(sample.header("content-type"), "application/json");
         assert_eq!(sample.header("user-agent"), "Fanfare-Webhooks/1.0");
@@ -205,7 +205,7 @@ async fn a_test_sends_a_signed_sample_once_and_tells_what_was_answered() {
         assert!(body["timestamp"].as_str().unwrap().ends_with('Z'));
         assert_eq!(body["data"], json!({ "orgId": world.owner.org, "webhookId": webhook["id"] }));
     }
-    // Before resuming a paused endpoint is when one wants to know.
+    // A paused endpoint can be tested before it is resumed.
     world.call(Method::PATCH, &at(&webhook), Some(&json!({ "is_active": false }))).await;
     let (_, told) = world.call(Method::POST, &test, None).await;
     assert_eq!(told["delivered"], true);
@@ -262,7 +262,7 @@ async fn deliveries_are_listed_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn a_delivery_is_sent_again_as_often_as_it_is_asked_for() {
+async fn a_delivery_can_be_redelivered_repeatedly() {
     let world = world().pace(0.001).start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -275,7 +275,7 @@ async fn a_delivery_is_sent_again_as_often_as_it_is_asked_for() {
     let id = given_up[0]["id"].as_str().unwrap();
     let again = format!("{}/deliveries/{id}/redeliver", at(&webhook));
 
-    // A fresh budget: it fails twice more before the endpoint takes it.
+    // A new retry budget: it fails twice more before the endpoint accepts it.
     receiver.answer([503, 429]);
     for round in 0..3_usize {
         let (status, queued) = world.call(Method::POST, &again, None).await;
@@ -315,7 +315,7 @@ async fn a_delivery_is_sent_again_as_often_as_it_is_asked_for() {
     assert_eq!(receiver.all().len(), 13);
 }
 
-/// The verdict is a time, because a time is promised. Nothing is late on a busy machine: the end is waited for.
+/// Measures a time, since the contract promises one. A slow machine only makes the test wait longer.
 #[tokio::test]
 async fn an_endpoint_has_thirty_seconds_to_answer() {
     let mut world = world().pace(1.0).start().await;
@@ -333,12 +333,12 @@ async fn an_endpoint_has_thirty_seconds_to_answer() {
     assert_eq!((&failed[0]["attempts"], &failed[0]["response_status"]), (&json!(1), &Value::Null));
     receiver.release();
     world.call(Method::DELETE, &at(&webhook), None).await;
-    world.leave("DeliverEvent", "its next attempt, a minute later, finds that the endpoint is gone");
+    world.leave("DeliverEvent", "its next attempt, a minute later, finds that the endpoint is deleted");
 }
 
 #[tokio::test]
-async fn what_waits_can_not_be_asked_for_again_and_ends_with_its_endpoint() {
-    // At the contract's own pace the second attempt is a minute away.
+async fn a_pending_delivery_cannot_be_redelivered_and_ends_with_its_endpoint() {
+    // In real time, the second attempt is a minute away.
     let mut world = world().pace(1.0).start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
@@ -355,12 +355,12 @@ async fn what_waits_can_not_be_asked_for_again_and_ends_with_its_endpoint() {
     fail(request(&world, Method::POST, &again), 409, "conflict").await;
     world.call(Method::DELETE, &at(&webhook), None).await;
     fail(request(&world, Method::GET, &format!("{}/deliveries", at(&webhook))), 404, "not_found").await;
-    world.leave("DeliverEvent", "its next attempt, a minute later, finds that the endpoint is gone");
+    world.leave("DeliverEvent", "its next attempt, a minute later, finds that the endpoint is deleted");
     assert_eq!(receiver.all().len(), 1);
 }
 
 #[tokio::test]
-async fn what_happens_while_an_endpoint_is_paused_is_not_made_up_for() {
+async fn events_during_a_pause_are_not_delivered_later() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let (receiver, witness) = (Receiver::start().await, Receiver::start().await);
@@ -378,7 +378,7 @@ async fn what_happens_while_an_endpoint_is_paused_is_not_made_up_for() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
+async fn an_unresponsive_endpoint_delays_nobody() {
     const EVENTS: usize = 100;
     let world = world().own().start().await;
     world.connect("x", "ada").await;
@@ -393,7 +393,7 @@ async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
         let data = json!({ "orgId": world.owner.org, "number": number });
         let new =
             NewEvent { name: EventName::AccountConnected, post: None, target: None, account: None, data };
-        events::append(&mut tx, world.owner, tests::now(), &new, &subscribers).await.unwrap();
+        events::append_for(&mut tx, world.owner, tests::now(), &new, &subscribers).await.unwrap();
     }
     tx.commit().await.unwrap();
 
@@ -401,17 +401,17 @@ async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
     let post = world.post(json!({ "content": "Meanwhile", "accounts": ["ada"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     healthy.events(&["post.published"]).await;
-    // Each of its twenty places is taken for the thirty seconds that an answer may take.
+    // Each of the endpoint's twenty slots is in use for the thirty seconds that a response may take.
     let bound = (0..=began.elapsed().as_secs() / 30).count() * 20;
     assert!(dead.most() <= bound, "{} deliveries waited for the dead endpoint, not {bound}", dead.most());
     let open = deliveries(&world, &webhook, |all| !all.is_empty()).await;
     assert!(open.iter().all(|one| one["delivered_at"].is_null()), "{open:#?}");
 
-    // What waited for its turn has cost no attempt, and nothing is lost.
+    // Waiting for a slot has cost no attempt, and no event is lost.
     dead.release();
     let of = |all: &[Delivery]| all.iter().map(|one| one.header("x-fanfare-event-id").to_owned()).collect();
     let all = dead
-        .until("every event after all", |all| {
+        .until("every event at last", |all| {
             let seen: HashSet<String> = of(all);
             seen.len() >= EVENTS + 2
         })
@@ -421,7 +421,7 @@ async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn an_organization_has_so_many_endpoints_and_no_more() {
+async fn an_organization_has_a_maximum_number_of_endpoints() {
     let world = world().start().await;
     let make = async |_| {
         let body = json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] });

@@ -1,7 +1,7 @@
-//! What a test leaves behind.
+//! Work that a test leaves unfinished.
 //!
-//! All that an organization began has to come to its end: a message that nobody carries, a delivery that
-//! nobody makes or a workflow that hangs is a fault, also where the test looked at something else.
+//! All work that an organization started must finish: an undelivered message, a pending delivery or a hanging
+//! workflow is a fault, even if the test checked something else.
 
 use crate::{runtime::RUNTIME, wait::wait_until};
 use domain::OrgId;
@@ -11,14 +11,14 @@ use std::{collections::HashSet, thread};
 use temporalio_client::{Client, ClientOptions, ConnectionOptions};
 use url::Url;
 
-/// Workflows that wait while their rows do: those of posts whose time has not come.
+/// Workflows that may still run: those of drafts and scheduled posts.
 const WAITING: &str = "
     select 'post-' || id from posts where org_id = $1 and status in ('draft', 'scheduled')
     union all
     select 'target-' || t.id from targets t join posts p on p.id = t.post_id
     where p.org_id = $1 and p.status in ('draft', 'scheduled')";
 
-/// Rows that somebody has still to do something for.
+/// Rows with unfinished work.
 const OPEN: &str = "
     select 'message ' || id || ' in the outbox' from outbox where org_id = $1
     union all
@@ -27,21 +27,21 @@ const OPEN: &str = "
     select status || ' post ' || id from posts
     where org_id = $1 and deleted_at is null and status in ('queued', 'publishing')";
 
-/// Where to look.
+/// An organization to check for unfinished work.
 pub(crate) struct Leftovers {
     pub(crate) database_url: String,
     pub(crate) temporal: String,
     pub(crate) org: OrgId,
-    /// Parts of the descriptions of what may be left.
+    /// Substrings of descriptions that are allowed to be left over.
     pub(crate) allowed: Vec<String>,
 }
 
 impl Leftovers {
-    /// Waits until nothing is left. Blocks, since it is called where a world is dropped.
+    /// Waits until nothing is left over. Blocks, because `World::drop` calls it.
     pub(crate) fn wait(self) {
-        // Within a runtime nobody may block; what serves the test goes on in another one.
+        // `block_on` panics inside the test's runtime, so it is called on another thread.
         let waited = thread::spawn(move || RUNTIME.block_on(self.gone())).join();
-        assert!(waited.is_ok(), "something that the test began has not ended");
+        assert!(waited.is_ok(), "work that the test started has not finished");
     }
 
     async fn gone(&self) {
@@ -54,7 +54,7 @@ impl Leftovers {
             let left = self.left(&mut db, &temporal).await;
             if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
         };
-        wait_until("the end of all that a test began (see World::leave)", look).await;
+        wait_until("all work of the test to finish (see World::leave)", look).await;
         db.close().await.expect("closed");
     }
 
@@ -67,7 +67,7 @@ impl Leftovers {
         let running = temporal.list_workflows(query, Default::default());
         let running: Vec<_> = running.try_collect().await.expect("Temporal answers");
         let waiting: HashSet<String> = read(db, WAITING).await.into_iter().collect();
-        // What keeps an account connected runs as long as the account is.
+        // The workflow that renews a grant runs for as long as the account is connected.
         let open =
             running.iter().filter(|run| run.workflow_type() != "RenewGrant" && !waiting.contains(run.id()));
         left.extend(open.map(|run| format!("{} {}", run.workflow_type(), run.id())));

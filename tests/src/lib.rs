@@ -1,10 +1,9 @@
-//! The service from outside: a world of its own for each test.
+//! Integration test harness: each test has a world of its own.
 //!
 //! A [`World`] is an organization of the real program, which runs against a real Postgres, a real Temporal
-//! server and the sandbox; a [`Receiver`] is a real listener for webhooks. All that a run shares ends with it:
-//! the database server, Temporal, and the process that serves the worlds which change nothing about it. A
-//! world that sets a variable, or stops a process, has process, database, sandbox and task queues of its own.
-//! Nothing sleeps: tests wait for the event that they are about.
+//! server and the sandbox; a [`Receiver`] is a real listener for webhooks. The worlds of a run share a database
+//! server, Temporal and a service process, which end with the run. A world that sets a variable or stops a
+//! process has a process, database, sandbox and task queues of its own. Tests wait for events and never sleep.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,11 +29,10 @@ pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 
 use std::time::Duration;
 
-/// How long anything that is waited for may take on a slow machine before a test fails. Nothing is
-/// measured by it.
+/// Time limit for each wait, generous enough for a slow machine. No test measures against it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The time.
+/// Returns the current time.
 pub fn now() -> chrono::DateTime<chrono::Utc> {
     chrono::Utc::now()
 }

@@ -1,4 +1,4 @@
-//! A webhook receiver: a real listener that keeps what it was sent and answers as it is told.
+//! A webhook receiver: a real listener that records deliveries and responds with configured statuses.
 
 use crate::{PATIENCE, runtime::serve};
 use poem::{Endpoint, Request, Response, http::StatusCode};
@@ -9,36 +9,36 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// What arrived.
+/// A received delivery.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Where it went.
+    /// The path of the request.
     pub path: String,
     /// The headers, by lower-case name.
     pub headers: Vec<(String, String)>,
-    /// The exact bytes.
+    /// The raw body.
     pub body: Vec<u8>,
 }
 
 impl Delivery {
-    /// A header's value.
+    /// Returns a header's value, or an empty string if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// When it was signed, in Unix seconds; `None` unless that was done with this secret.
+    /// Returns the time of the signature in Unix seconds; `None` if it was not made with this secret.
     pub fn signed(&self, secret: &str) -> Option<i64> {
         let signature = self.header("x-fanfare-signature");
         let at = signature.split(',').next()?.strip_prefix("t=")?.parse().ok()?;
         (signature == domain::signature::sign(secret, at, &self.body)).then_some(at)
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a delivery is JSON")
     }
 
-    /// The name of the event.
+    /// Returns the name of the event.
     pub fn event(&self) -> String {
         self.json()["event"].as_str().unwrap_or_default().to_owned()
     }
@@ -52,14 +52,14 @@ struct Inbox {
 
 /// A listener for webhooks.
 pub struct Receiver {
-    /// Where it listens.
+    /// The URL of the endpoint.
     pub url: String,
     inbox: Arc<Mutex<Inbox>>,
     arrived: watch::Receiver<usize>,
     gate: watch::Sender<Gate>,
 }
 
-/// Who waits for an answer.
+/// A gate that delays responses, and the requests that wait at it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gate {
     is_shut: bool,
@@ -68,7 +68,7 @@ struct Gate {
 }
 
 impl Receiver {
-    /// Listens on a port of its own.
+    /// Starts a listener on a free port.
     pub async fn start() -> Self {
         let inbox = Arc::new(Mutex::new(Inbox::default()));
         let (notify, arrived) = watch::channel(0);
@@ -78,32 +78,32 @@ impl Receiver {
         Self { url: format!("http://{address}/hook"), inbox, arrived, gate }
     }
 
-    /// Answers nobody until [`Receiver::release`].
+    /// Delays all responses until [`Receiver::release`].
     pub fn hold(&self) {
         self.gate.send_modify(|gate| gate.is_shut = true);
     }
 
-    /// Answers again, also those who wait.
+    /// Sends the delayed responses, and stops delaying.
     pub fn release(&self) {
         self.gate.send_modify(|gate| gate.is_shut = false);
     }
 
-    /// How many waited for an answer at once, at the most.
+    /// Returns the highest number of requests that waited for a response at the same time.
     pub fn most(&self) -> usize {
         self.gate.borrow().most
     }
 
-    /// Answers the next deliveries with these statuses, then 200 again.
+    /// Responds to the next deliveries with these statuses, then with 200 again.
     pub fn answer(&self, statuses: impl IntoIterator<Item = u16>) {
         self.inbox.lock().expect("not poisoned").answers.extend(statuses);
     }
 
-    /// All deliveries so far.
+    /// Returns all deliveries so far.
     pub fn all(&self) -> Vec<Delivery> {
         self.inbox.lock().expect("not poisoned").deliveries.clone()
     }
 
-    /// Waits until `enough` is true of what has arrived, and gives it.
+    /// Waits until `enough` is true of the deliveries so far, and returns them.
     pub async fn until(&self, what: &str, enough: impl Fn(&[Delivery]) -> bool) -> Vec<Delivery> {
         let mut arrived = self.arrived.clone();
         let waiting = async {
@@ -118,11 +118,11 @@ impl Receiver {
         let outcome = tokio::time::timeout(PATIENCE, waiting).await;
         outcome.unwrap_or_else(|_| {
             let seen: Vec<_> = self.all().iter().map(Delivery::event).collect();
-            panic!("waited in vain for {what}; arrived: {seen:?}")
+            panic!("timed out waiting for {what}; arrived: {seen:?}")
         })
     }
 
-    /// Waits for events, each as often as it is named.
+    /// Waits for these events. A name that is listed twice must arrive twice.
     pub async fn events(&self, names: &[&str]) -> Vec<Delivery> {
         let mut wanted: Vec<_> = names.to_vec();
         wanted.sort_unstable();
@@ -137,7 +137,7 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// It goes on answering until the run ends: deliveries of a test that is over would be tried again.
+    /// Only opens the gate. The listener runs until the run ends: without it, late deliveries would be retried.
     fn drop(&mut self) {
         self.release();
     }
@@ -149,7 +149,7 @@ struct Hook {
     gate: watch::Sender<Gate>,
 }
 
-/// Somebody who waits for an answer, or has gone when this is dropped.
+/// Counts a request as waiting until it is dropped.
 struct Waiting<'a>(&'a watch::Sender<Gate>);
 
 impl<'a> Waiting<'a> {

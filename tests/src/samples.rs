@@ -1,6 +1,6 @@
-//! Small files of each kind: whole as far as their structure goes, with nothing in them to be seen or heard.
+//! Small media files of each kind, with a valid structure and no real content.
 
-/// A PNG of this size whose pixels nobody will ever unpack.
+/// Returns a PNG that declares these dimensions, without pixel data for them.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([8, 2, 0, 0, 0]);
@@ -12,18 +12,18 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat()].concat()
 }
 
-/// A GIF with so many pictures.
+/// Returns a GIF with this number of frames.
 pub fn gif(pictures: usize) -> Vec<u8> {
     let picture = b"\x21\xf9\x04\0\x0a\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0";
     [&b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff"[..], &picture.repeat(pictures), b"\x3b"].concat()
 }
 
-/// A box of ISO base media.
+/// Returns an ISO base media box.
 pub fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     [&u32::try_from(content.len() + 8).expect("short").to_be_bytes()[..], kind, content].concat()
 }
 
-/// What stands before the pictures of a film: `ftyp` and `moov`.
+/// Returns the boxes before the media data of an MP4 video: `ftyp` and `moov`.
 pub fn film_head(width: u32, height: u32, milliseconds: u32) -> Vec<u8> {
     let times = |head: usize, tail: usize| {
         let scale = [1000u32.to_be_bytes(), milliseconds.to_be_bytes()].concat();
@@ -38,12 +38,12 @@ pub fn film_head(width: u32, height: u32, milliseconds: u32) -> Vec<u8> {
     [boxed(b"ftyp", b"isom\0\0\x02\0isommp42"), boxed(b"moov", &moov)].concat()
 }
 
-/// A film of so many bytes of pictures.
+/// Returns an MP4 video with `length` bytes of media data.
 pub fn film(milliseconds: u32, length: usize) -> Vec<u8> {
     [film_head(640, 360, milliseconds), boxed(b"mdat", &vec![0x2a; length])].concat()
 }
 
-/// A JPEG of this size, as far as its headers go.
+/// Returns a JPEG whose headers declare these dimensions.
 pub fn jpeg(width: u16, height: u16) -> Vec<u8> {
     let [h, w] = [height, width].map(u16::to_be_bytes);
     let frame = [&b"\xff\xc0\0\x11\x08"[..], &h, &w, b"\x03\x01\x22\0\x02\x11\x01\x03\x11\x01"].concat();
@@ -51,7 +51,7 @@ pub fn jpeg(width: u16, height: u16) -> Vec<u8> {
     [&b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"[..], &frame, scan].concat()
 }
 
-/// A sound of so many bytes, 16,000 of which are a second.
+/// Returns a WAV file with `length` bytes of audio, 16,000 for each second.
 pub fn wav(length: u32) -> Vec<u8> {
     let head = [
         &b"RIFF"[..],
@@ -62,7 +62,7 @@ pub fn wav(length: u32) -> Vec<u8> {
     [head.concat(), vec![0; length as usize]].concat()
 }
 
-/// A WebM film of two seconds, and some bytes that would be pictures.
+/// Returns a WebM video of two seconds with placeholder media data.
 pub fn webm() -> Vec<u8> {
     let element = |id: &[u8], content: &[u8]| {
         let length = u16::try_from(content.len()).expect("short") | 0x4000;
@@ -78,16 +78,16 @@ pub fn webm() -> Vec<u8> {
     [header, element(b"\x18\x53\x80\x67", &[info, tracks, cluster].concat())].concat()
 }
 
-/// A document of no page.
+/// Returns a PDF without pages.
 pub fn pdf() -> Vec<u8> {
     b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\n%%EOF".to_vec()
 }
 
-/// A document of an office program: an archive that holds, by its own word, `unpacked` bytes of text.
+/// Returns a DOCX archive whose entries each declare `unpacked` bytes of uncompressed content.
 pub fn docx(unpacked: u32) -> Vec<u8> {
     let names: [&[u8]; 4] =
         [b"[Content_Types].xml", b"_rels/.rels", b"word/document.xml", b"word/styles.xml"];
-    // Nobody opens it, whatever it claims to become.
+    // The content is never unpacked, regardless of the declared size.
     let content = [0x4b; 64];
     let sizes = [u32::try_from(content.len()).expect("short"), unpacked].map(u32::to_le_bytes).concat();
     let common = |name: &[u8]| {

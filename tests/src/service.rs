@@ -1,8 +1,7 @@
-//! A service under test: what its processes are told, and the one that most worlds share.
+//! A service under test: the settings of its processes, and the instances that most worlds share.
 //!
-//! The API serves many organizations, so that a test that only calls it needs an organization of its own and
-//! nothing else. The sandbox keeps accounts, journal and settings apart by organization as well, as it does
-//! wherever it has a token.
+//! The API serves many organizations, so a test that only calls it needs just an organization of its own. The
+//! sandbox also separates accounts, journal and settings by organization, as always if it has a token.
 
 use crate::{
     PATIENCE, now,
@@ -26,31 +25,31 @@ use tokio::{
 };
 use url::Url;
 
-/// The paces at which there is a shared service: everything at a hundredth of its time, and in real time.
+/// Time scales that have a shared service: a hundredth of real time, and real time.
 pub(crate) const PACES: [f64; 2] = [0.01, 1.0];
 
 static SHARED: [OnceCell<Service>; PACES.len()] = [const { OnceCell::const_new() }; PACES.len()];
 
-/// Settings of a service, and where its parts are.
+/// Settings of a service, and the addresses of its parts.
 #[derive(Clone)]
 pub(crate) struct Service {
     /// The API's address, ending with `/api/v1`.
     pub(crate) base: String,
     pub(crate) database_url: String,
     pub(crate) sandbox: Address,
-    /// Ends the sandbox.
+    /// Stops the sandbox.
     pub(crate) serving: AbortHandle,
-    /// Opens what the service sealed.
+    /// Decrypts secrets that the service encrypted.
     pub(crate) opener: Opener,
-    /// The directory of media.
+    /// The directory of media files.
     pub(crate) files: PathBuf,
     /// The environment of its processes.
     pub(crate) env: Vec<(String, String)>,
 }
 
 impl Service {
-    /// Prepares a service and starts its sandbox, whose organizations have accounts of their own when there
-    /// is a token.
+    /// Prepares a service and starts its sandbox, which separates accounts by organization if there is a
+    /// token.
     pub(crate) async fn new(program: &'static str, name: &str, pace: f64, token: Option<&str>) -> Self {
         let shared = shared(program).await;
         let database_url = database_url(program).await;
@@ -64,7 +63,7 @@ impl Service {
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{name}")),
             ("FANFARE_TIME_SCALE", pace.to_string()),
-            // Calls that no test asked for are in no journal, unless a test is about them.
+            // Metrics collection is off by default: its calls would appear in the journals that tests read.
             ("FANFARE_COLLECT_EVERY", "0".to_owned()),
             ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
             ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
@@ -89,7 +88,7 @@ impl Service {
     }
 }
 
-/// The service that worlds of one of [`PACES`] share, started by whoever asks first.
+/// Returns the service that worlds of one of [`PACES`] share. The first call starts it.
 pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
     let index = PACES.iter().position(|shared| *shared == pace).expect("a pace that is shared");
     let start = async || {
@@ -97,7 +96,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
         let service = Service::new(program, &name, pace, Some("the shared sandbox")).await;
         let (ready, is_ready) = oneshot::channel();
         let env = service.env.clone();
-        // The process ends with the thread that started it, and that lives as long as the test run.
+        // The process ends with the thread that started it, which lives as long as the test run.
         thread::spawn(move || {
             let mut child = Command::new(program)
                 .args(["guard", "--parent", &std::process::id().to_string(), "--", program, "all"])
@@ -112,7 +111,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
                 if line.expect("readable") == "ready"
                     && let Some(ready) = ready.take()
                 {
-                    // Nobody waits any more when the test gave up.
+                    // Fails if the test has timed out and dropped the receiver.
                     let _ = ready.send(());
                 }
             }
@@ -125,7 +124,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
     SHARED[index].get_or_init(start).await.clone()
 }
 
-/// Starts a sandbox in this process, and gives its address.
+/// Starts a sandbox in this process, and returns its address and a handle that stops it.
 fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
     let access = Access { token: token.map(str::to_owned), ..Access::default() };
     let opened = Sandbox::open_with(Options { data: None, clock: now }, access).expect("a sandbox");
@@ -136,13 +135,13 @@ fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
     (Url::parse(&format!("http://{address}")).expect("an address"), serving.abort_handle())
 }
 
-/// Rate limits that no test reaches which is not about them: a test asks more often than a client may.
+/// Returns rate limits that no test reaches, since tests call the API more often than a client may.
 pub fn unlimited() -> String {
     let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
     Value::Object(api::http::rate_limits::Limits::names().map(lifted).collect()).to_string()
 }
 
-/// A port that is free now. Bound again at once by the program, and by nobody else on purpose.
+/// Returns a port that is free now. The program binds it next, and no other test asks for a fixed port.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()

@@ -1,7 +1,7 @@
-//! What all worlds of a run share: one Postgres server and one Temporal server.
+//! The Postgres server and the Temporal server that all worlds of a run share.
 //!
-//! They are found, fetched or built by the same code as `fanfare dev`'s, live in a directory of the
-//! run's own, and die with the test process.
+//! The code of `fanfare dev` finds, downloads or builds them. They keep their data in a directory of the run
+//! and end with the test process.
 
 use crate::wait::wait_until;
 use devstack::{Postgres, PostgresOptions, TemporalOptions};
@@ -21,7 +21,7 @@ use tokio::{process::Command, sync::OnceCell};
 
 /// The servers of a run.
 pub struct Shared {
-    /// Where Temporal listens, as `host:port`.
+    /// Address of Temporal, as `host:port`.
     pub temporal: String,
     /// Temporal's process.
     pub temporal_server: devstack::Temporal,
@@ -33,13 +33,12 @@ static DATABASES: AtomicU32 = AtomicU32::new(0);
 /// The migrated database that the others are copied from.
 const TEMPLATE: &str = "template_world";
 
-/// The servers, started by whoever asks first. `program` is one that knows the `guard` command.
+/// Returns the servers. The first call starts them. `program` must have the `guard` command.
 pub async fn shared(program: &str) -> &'static Shared {
     SHARED.get_or_init(async || Shared::start(program, false).await).await
 }
 
-/// As [`shared`], with a database that waits for the disk, as one in production does. Called before anything
-/// else asks for the servers.
+/// Like [`shared`], with a database that syncs to disk as in production. Must be called before [`shared`].
 pub async fn durable(program: &str) -> &'static Shared {
     SHARED.get_or_init(async || Shared::start(program, true).await).await
 }
@@ -52,7 +51,6 @@ impl Shared {
         template(&postgres).await;
         let options = TemporalOptions {
             search_attributes: workflows::attributes::ALL.to_vec(),
-            exact_timers: true,
             ..TemporalOptions::default()
         };
         let temporal =
@@ -62,7 +60,7 @@ impl Shared {
 }
 
 /// Creates and migrates the database that the others are copied from. Postgres copies a template only while
-/// nobody is connected to it.
+/// it has no connections.
 async fn template(postgres: &Postgres) {
     store::create_database(&postgres.url("postgres"), TEMPLATE).await.expect("a database");
     let db = store::connect(&postgres.url(TEMPLATE), 1).await.expect("a connection");
@@ -70,7 +68,7 @@ async fn template(postgres: &Postgres) {
     db.close().await;
 }
 
-/// The address of a migrated database of the caller's own.
+/// Creates a migrated database and returns its URL.
 pub async fn database_url(program: &str) -> String {
     let shared = shared(program).await;
     let name = format!("world_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
@@ -81,17 +79,17 @@ pub async fn database_url(program: &str) -> String {
     shared.postgres.url(&name)
 }
 
-/// A migrated database of the caller's own.
+/// Creates a migrated database and connects to it.
 pub async fn database(program: &str) -> Pool {
     store::connect(&database_url(program).await, 4).await.expect("a connection")
 }
 
-/// Does something to a database that no function of the service does.
+/// Runs SQL statements for which the service has no function.
 pub async fn sql(db: &Pool, statements: &str) {
     sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
 }
 
-/// Runs Temporal's CLI as an operator would, again where the server asks for that, and gives what it prints.
+/// Runs Temporal's CLI as an operator would, retrying while a workflow is busy, and returns its output.
 pub async fn temporal(program: &str, args: &[&str]) -> String {
     let server = &shared(program).await.temporal_server;
     wait_until("Temporal's CLI", async || {
@@ -113,14 +111,14 @@ pub async fn temporal(program: &str, args: &[&str]) -> String {
     .await
 }
 
-/// A directory of this run.
+/// Returns the temporary directory of this run.
 pub fn directory() -> PathBuf {
     static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(make_directory);
     DIRECTORY.clone()
 }
 
-/// Makes the directory, and has those of runs that are over removed meanwhile: they have tens of thousands of
-/// files. Postgres's user must get into it, so it is not in root's home.
+/// Creates the directory, and removes those of finished runs in the background: they have tens of thousands of
+/// files. Postgres's user must be able to enter it, so it is not in root's home.
 fn make_directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
     let dir = root.join(std::process::id().to_string());

@@ -1,20 +1,20 @@
-//! Waiting for what notifies nobody. All polling of the tests is done here.
+//! Polling for conditions that send no notification. All polling in the tests is done here.
 
 use crate::PATIENCE;
 use std::{fmt::Display, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// The pause after the first look. It grows by half with each look, so that a long wait costs little.
+/// Pause after the first poll. It grows by half with each poll, so that a long wait costs little.
 const FIRST: Duration = Duration::from_millis(10);
-/// The longest pause. What a test has to see lasts longer.
+/// Longest pause. Conditions that a test must observe last longer.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Waits until `look` finds what a test waits for; its error tells what is there instead.
+/// Polls `look` until it succeeds, and returns its result. Its error describes the current state.
 pub async fn wait_until<T, E: Display>(what: &str, look: impl AsyncFnMut() -> Result<T, E>) -> T {
     wait_within(PATIENCE, what, look).await
 }
 
-/// As [`wait_until`], for what may take longer than anything else.
+/// Like [`wait_until`], with a time limit of its own.
 pub async fn wait_within<T, E: Display>(
     patience: Duration,
     what: &str,
@@ -25,14 +25,14 @@ pub async fn wait_within<T, E: Display>(
     loop {
         match look().await {
             Ok(found) => return found,
-            Err(seen) => assert!(Instant::now() < deadline, "waited in vain for {what}: {seen}"),
+            Err(seen) => assert!(Instant::now() < deadline, "timed out waiting for {what}: {seen}"),
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST);
     }
 }
 
-/// What `look` makes of something: the thing itself where it is right, else the sight of it.
+/// Returns `Ok(found)` if `right` accepts it, else `Err(found)`: the result of a `look` for [`wait_until`].
 pub fn if_right<T: Display>(found: T, right: impl FnOnce(&T) -> bool) -> Result<T, T> {
     if right(&found) { Ok(found) } else { Err(found) }
 }

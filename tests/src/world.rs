@@ -33,7 +33,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// A factor on every wait of the service, unless a test says otherwise.
+/// Default factor on every wait of the service.
 const PACE: f64 = 0.01;
 
 static WORLDS: AtomicU32 = AtomicU32::new(0);
@@ -43,14 +43,14 @@ pub struct WorldBuilder {
     program: &'static str,
     pace: f64,
     set: Vec<(String, String)>,
-    /// Commands that the world's own processes run; `None` for a world that needs none of its own.
+    /// Commands of the world's own processes; `None` for a world without processes of its own.
     commands: Option<Vec<&'static str>>,
-    /// What limits the queues that the world's own processes serve.
+    /// Variables that limit the queues served by the world's own processes.
     served: Vec<(&'static str, String)>,
 }
 
 impl WorldBuilder {
-    /// A factor on every wait; one in a hundred by default.
+    /// Sets the factor on every wait; 0.01 by default.
     pub fn pace(mut self, pace: f64) -> Self {
         self.pace = pace;
         self
@@ -63,25 +63,25 @@ impl WorldBuilder {
     }
 
     /// Gives the world a process, a database and a sandbox of its own, for a test that stops or kills
-    /// processes, or reads what belongs to no organization.
+    /// processes, or reads data that belongs to no organization.
     pub fn own(self) -> Self {
         self.running(&["all"])
     }
 
-    /// As [`WorldBuilder::own`], with one process for each command instead of one for all.
+    /// Like [`WorldBuilder::own`], with one process for each command instead of one for all.
     pub fn running(mut self, commands: &[&'static str]) -> Self {
         self.commands.get_or_insert_with(|| commands.to_vec());
         self
     }
 
-    /// Has the world's own processes serve these platforms in test mode, instead of X and Bluesky. Each
-    /// platform costs the start of its workers, and polls for as long as the world lives.
+    /// Makes the world's own processes serve these platforms in test mode, instead of X and Bluesky. Each
+    /// platform starts workers, which poll for as long as the world lives.
     pub fn platforms(mut self, platforms: &[&str]) -> Self {
         self.served = vec![("FANFARE_PLATFORMS", platforms.join(",")), ("FANFARE_MODES", "test".to_owned())];
         self
     }
 
-    /// Has the world's own processes serve all platforms, in both modes.
+    /// Makes the world's own processes serve all platforms, in both modes.
     pub fn everywhere(mut self) -> Self {
         self.served.clear();
         self
@@ -139,7 +139,7 @@ impl WorldBuilder {
     }
 }
 
-/// An organization of a test's own, on the service that worlds share or on one of its own.
+/// A test's organization, on a shared service or on one of its own.
 pub struct World {
     /// The API's address, ending with `/api/v1`.
     pub base: String,
@@ -149,16 +149,16 @@ pub struct World {
     pub db: Pool,
     /// The organization, in test mode.
     pub owner: Owner,
-    /// Its key.
+    /// The organization's API key.
     pub key: String,
     /// An HTTP client.
     pub http: Client,
     program: &'static str,
-    /// Opens what the service sealed.
+    /// Decrypts secrets that the service encrypted.
     pub opener: Opener,
     log: Option<PathBuf>,
     env: Vec<(String, String)>,
-    /// Where the service keeps the bytes of media.
+    /// The directory of the service's media files.
     pub files: PathBuf,
     serving: AbortHandle,
     leftovers: Option<Leftovers>,
@@ -166,51 +166,51 @@ pub struct World {
     children: Vec<(&'static str, Child)>,
 }
 
-/// A request that the sandbox holds, or will hold when it comes.
+/// A request that the sandbox holds, or will hold when it arrives.
 pub struct Hold {
     url: String,
     http: Client,
 }
 
 impl Hold {
-    /// Waits until the request has come.
+    /// Waits until the request has arrived.
     pub async fn until_held(&self) {
         let url = format!("{}/wait?timeout_ms={}", self.url, PATIENCE.as_millis());
         let status = self.http.get(url).send().await.expect("an answer").status();
-        assert_eq!(status, StatusCode::OK, "the request that is to be held does not come");
+        assert_eq!(status, StatusCode::OK, "the request to be held did not arrive");
     }
 
-    /// Lets the request go on.
+    /// Releases the request.
     pub async fn release(self) {
         let status = self.http.delete(&self.url).send().await.expect("an answer").status();
         assert_eq!(status, StatusCode::NO_CONTENT);
     }
 }
 
-/// An account of the sandbox, as after its owner's consent.
+/// An account of the sandbox, as connected after its owner's consent.
 #[derive(Deserialize)]
 pub struct SandboxAccount {
-    /// Who it is.
+    /// The account's identity.
     pub identity: Identity,
-    /// What it granted.
+    /// The grant of access to the account.
     pub grant: Grant,
 }
 
 impl World {
-    /// A world whose program is at `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
+    /// Returns the settings of a world that runs `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
     pub fn of(program: &'static str) -> WorldBuilder {
         let world = WorldBuilder { program, pace: PACE, set: Vec::new(), commands: None, served: Vec::new() };
         world.platforms(&["x", "bluesky"])
     }
 
-    /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
+    /// Starts another `fanfare api`, `worker` or `all` process, and waits until it is ready.
     pub async fn run(&mut self, command: &'static str) {
         let mut program = Command::new(self.program);
         program.arg(command);
         self.launch(command, program).await;
     }
 
-    /// As [`World::run`], with so many file descriptors and no more.
+    /// Like [`World::run`], limited to `files` file descriptors.
     pub async fn run_with_files(&mut self, command: &'static str, files: u32) {
         let mut shell = Command::new("sh");
         let script = format!("ulimit -n {files}; exec \"$0\" \"$1\"");
@@ -248,26 +248,26 @@ impl World {
         self.children.push((command, child));
     }
 
-    /// Starts another command of the program, to be watched and ended by the test.
+    /// Starts another command of the program, which the test must watch and end.
     pub fn spawn(&self, args: &[&str], stdout: Stdio) -> Child {
         let mut command = Command::new(self.program);
         command.args(args).envs(self.env.iter().cloned()).stdout(stdout).kill_on_drop(true);
         command.spawn().expect("the program starts")
     }
 
-    /// Lets something that the world began outlive it, for a reason: workflows of a type, or what has an id.
+    /// Allows unfinished work described by `what`, a workflow type or an id, to outlive the world.
     pub fn leave(&mut self, what: &str, _reason: &'static str) {
-        self.leftovers.as_mut().expect("it ends once").allowed.push(what.to_owned());
+        self.leftovers.as_mut().expect("a world is dropped once").allowed.push(what.to_owned());
     }
 
-    /// Lets a post outlive the world, with its targets.
+    /// Allows a post and its targets to outlive the world.
     pub fn leave_post(&mut self, post: &Value, reason: &'static str) {
         for part in post["targets"].as_array().expect("targets").iter().chain([post]) {
             self.leave(part["id"].as_str().expect("an id"), reason);
         }
     }
 
-    /// Runs another command of the program to its end.
+    /// Runs another command of the program, and returns its output.
     pub async fn command(&self, args: &[&str]) -> Output {
         let mut command = Command::new(self.program);
         command.args(args).envs(self.env.iter().cloned()).output().await.expect("the program runs")
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// Asks every process of a command to end, and gives whether all ended well.
+    /// Stops every process of a command with SIGTERM, and returns whether all exited successfully.
     pub async fn stop(&mut self, command: &str) -> bool {
         let mut well = true;
         for (_, mut child) in self.take(command) {
@@ -293,7 +293,7 @@ impl World {
         well
     }
 
-    /// Processes that are started from now on write their log to a file.
+    /// Writes the log of processes started from now on to a file.
     pub fn log_to(&mut self, path: &Path) {
         self.log = Some(path.to_owned());
     }
@@ -306,13 +306,13 @@ impl World {
         taken
     }
 
-    /// An environment variable of the world's processes.
+    /// Returns an environment variable of the world's processes.
     pub fn variable(&self, name: &str) -> &str {
         let found = self.env.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).expect("a variable that every world has")
     }
 
-    /// Sets a variable for the processes that are started from now on, and gives what it was.
+    /// Sets a variable for processes started from now on, and returns its previous value.
     pub fn set(&mut self, name: &str, value: &str) -> Option<String> {
         let before = self.env.iter().position(|(known, _)| known == name);
         let before = before.map(|index| self.env.swap_remove(index).1);
@@ -320,13 +320,13 @@ impl World {
         before
     }
 
-    /// The processes of the service that run.
+    /// Returns the ids of the service's running processes.
     pub fn pids(&self) -> Vec<u32> {
         assert!(!self.is_shared, "build the world with .own() to watch processes");
         self.children.iter().filter_map(|(_, child)| child.id()).collect()
     }
 
-    /// Gives an account of the sandbox, which is created if there is none, with a fresh grant.
+    /// Returns an account of the sandbox with a new grant, creating the account if it does not exist.
     pub async fn account(&self, platform: &str, username: &str) -> SandboxAccount {
         let url = format!("{}/_accounts", self.sandbox_url);
         let wanted = json!({ "platform": platform, "username": username });
@@ -335,7 +335,7 @@ impl World {
         response.json().await.expect("a sandbox account")
     }
 
-    /// Connects an account of the sandbox, and gives its id.
+    /// Connects an account of the sandbox, and returns its id.
     pub async fn connect(&self, platform: &str, username: &str) -> String {
         let served = self.env.iter().find(|(name, _)| name == "FANFARE_PLATFORMS");
         let is_served = served.is_none_or(|(_, served)| served.split(',').any(|served| served == platform));
@@ -368,21 +368,21 @@ impl World {
         (status, response.json().await.expect("the answer is JSON"))
     }
 
-    /// Gets something that is there.
+    /// Gets a resource that exists.
     pub async fn get(&self, path: &str) -> Value {
         let (status, body) = self.call(Method::GET, path, None).await;
         assert_eq!(status, StatusCode::OK, "GET {path}: {body}");
         body
     }
 
-    /// Creates a post, and gives it.
+    /// Creates a post, and returns it.
     pub async fn post(&self, body: Value) -> Value {
         let (status, post) = self.call(Method::POST, "/posts", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{post}");
         post
     }
 
-    /// Subscribes an endpoint to everything, and gives it with its secret.
+    /// Subscribes an endpoint to all events, and returns it with its signing secret.
     pub async fn subscribe(&self, url: &str) -> Value {
         let body = json!({ "url": url, "events": ["*"] });
         let (status, webhook) = self.call(Method::POST, "/webhooks", Some(&body)).await;
@@ -390,7 +390,7 @@ impl World {
         webhook
     }
 
-    /// Has the sandbox hold a request, as its documentation describes.
+    /// Makes the sandbox hold a request, as its documentation describes.
     pub async fn hold(&self, request: Value) -> Hold {
         let holds = format!("{}/_holds", self.sandbox_url);
         let response = self.http.post(&holds).json(&request).send().await.expect("an answer");
@@ -399,42 +399,42 @@ impl World {
         Hold { url: format!("{holds}/{}", hold["id"]), http: self.http.clone() }
     }
 
-    /// What the sandbox's journal holds for an account.
+    /// Returns the sandbox's journal entries for an account.
     pub async fn journal(&self, platform: &str, account: &str) -> Vec<Value> {
         let url = format!("{}/_journal?platform={platform}&account={account}", self.sandbox_url);
         let body: Value = self.http.get(url).send().await.expect("an answer").json().await.expect("JSON");
         body["entries"].as_array().cloned().unwrap_or_default()
     }
 
-    /// How many posts the sandbox accepted from an account.
+    /// Returns the number of posts that the sandbox accepted from an account.
     pub async fn accepted(&self, platform: &str, account: &str) -> usize {
         self.journal(platform, account).await.iter().filter(|entry| entry["accepted"] == true).count()
     }
 
-    /// Waits until what a path leads to is as it should be.
+    /// Waits until the resource at a path satisfies `right`, and returns it.
     pub async fn until_at(&self, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
         wait_until(what, async || if_right(self.get(path).await, &right)).await
     }
 
-    /// Waits until a post is as it should be.
+    /// Waits until a post satisfies `right`, and returns it.
     pub async fn until(&self, post: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
         self.until_at(&format!("/posts/{post}"), what, right).await
     }
 
-    /// Waits until the whole thread of a post is live on so many of its accounts.
+    /// Waits until the whole thread of a post is live on this number of its accounts.
     pub async fn completed(&self, post: &Value, accounts: usize) {
         let path = format!("/posts/{}/timeline", post["id"].as_str().expect("an id"));
         let is_complete = |timeline: &Value| {
             let entries = timeline["data"].as_array().expect("entries");
             entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts
         };
-        self.until_at(&path, "the end of its thread", is_complete).await;
+        self.until_at(&path, "the whole thread to be live", is_complete).await;
     }
 
-    /// Waits until a post has ended.
+    /// Waits until a post is published, partial, failed or canceled, and returns it.
     pub async fn ended(&self, post: &Value) -> Value {
         let id = post["id"].as_str().expect("an id");
-        self.until(id, "its end", |post| {
+        self.until(id, "the post to end", |post| {
             ["published", "partial", "failed", "canceled"].iter().any(|status| post["status"] == *status)
         })
         .await
@@ -444,7 +444,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let runs = |part| self.children.iter().any(|(command, _)| ["all", part].contains(command));
-        // Without a process nothing ends.
+        // Without its processes, no work finishes.
         let can_end = self.is_shared || (runs("api") && runs("worker"));
         if let Some(leftovers) = self.leftovers.take()
             && can_end
@@ -453,7 +453,7 @@ impl Drop for World {
             leftovers.wait();
         }
         if !self.is_shared {
-            // There may be none.
+            // The directory may not exist.
             let _ = std::fs::remove_dir_all(&self.files);
             self.serving.abort();
         }

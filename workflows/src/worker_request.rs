@@ -48,7 +48,12 @@ pub trait Request: Into<Input> {
 
     /// The task queue, named after that of posts, `base`. It is the queue of the request's activity, so that a
     /// worker may start the activity eagerly.
-    fn queue(&self, base: &str) -> String;
+    fn queue(&self, base: &str) -> String {
+        match self.platform() {
+            Some(platform) => queue::platform(base, platform, self.owner().mode),
+            None => base.to_owned(),
+        }
+    }
 
     /// The search attributes.
     fn search_attributes(&self) -> SearchAttributes {
@@ -156,10 +161,6 @@ impl Request for FetchMetrics {
         self.owner
     }
 
-    fn queue(&self, base: &str) -> String {
-        base.to_owned()
-    }
-
     fn search_attributes(&self) -> SearchAttributes {
         SearchAttributes::new([
             attributes::ORG.value_set(self.owner.org.to_string()),
@@ -190,8 +191,8 @@ impl Request for CheckHealth {
         self.0.owner
     }
 
-    fn queue(&self, base: &str) -> String {
-        queue::platform(base, &self.0.platform, self.0.owner.mode)
+    fn platform(&self) -> Option<&str> {
+        Some(&self.0.platform)
     }
 
     fn search_attributes(&self) -> SearchAttributes {
@@ -212,8 +213,8 @@ impl Request for OptionsRequest {
         self.account_ref.owner
     }
 
-    fn queue(&self, base: &str) -> String {
-        queue::platform(base, &self.account_ref.platform, self.account_ref.owner.mode)
+    fn platform(&self) -> Option<&str> {
+        Some(&self.account_ref.platform)
     }
 
     fn search_attributes(&self) -> SearchAttributes {
@@ -294,10 +295,6 @@ impl Request for OAuthCallback {
         Some(&self.platform)
     }
 
-    fn queue(&self, base: &str) -> String {
-        queue::platform(base, &self.platform, self.owner.mode)
-    }
-
     fn summary(&self) -> String {
         format!("Connect the accounts that an authorization at {} covers", self.platform)
     }
@@ -317,10 +314,6 @@ impl Request for PasswordLogin {
         Some(&self.platform)
     }
 
-    fn queue(&self, base: &str) -> String {
-        queue::platform(base, &self.platform, self.owner.mode)
-    }
-
     fn summary(&self) -> String {
         format!("Connect an account of {} by its password", self.platform)
     }
@@ -337,10 +330,6 @@ impl Request for LoginSelection {
 
     fn platform(&self) -> Option<&str> {
         Some(&self.platform)
-    }
-
-    fn queue(&self, base: &str) -> String {
-        queue::platform(base, &self.platform, self.owner.mode)
     }
 
     fn summary(&self) -> String {

@@ -136,7 +136,7 @@ impl Rules for BlueskyLogin {
             issues.push(Issue::custom(["identifier"], "Must name an account"));
         }
         let service = body.get("service").and_then(Value::as_str).and_then(Link::read);
-        if let Some(message) = service.and_then(|service| objection(&service)) {
+        if let Some(message) = service.and_then(|service| check(&service)) {
             issues.push(Issue::new(["service"], "invalid_string", message).with("validation", "url"));
         }
     }
@@ -147,8 +147,9 @@ fn is_blank(identifier: &str) -> bool {
     !identifier.is_empty() && identifier.trim().trim_start_matches('@').is_empty()
 }
 
-/// What is wrong with a service URL. The addresses that its host resolves to are checked when it is called.
-fn objection(Link { url, .. }: &Link) -> Option<&'static str> {
+/// Returns the error of a service URL, or `None`. The addresses that its host resolves to are checked when it
+/// is called.
+fn check(Link { url, .. }: &Link) -> Option<&'static str> {
     if url.scheme() != "https" {
         return Some("Must be https");
     }
@@ -192,7 +193,7 @@ mod tests {
             ("https://bsky.social/#a", false),
             ("ftp://bsky.social", false),
         ] {
-            assert_eq!(objection(&Link::read(service).unwrap()).is_none(), is_fine, "{service}");
+            assert_eq!(check(&Link::read(service).unwrap()).is_none(), is_fine, "{service}");
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Accepted {
     pub content: Holds,
     /// Media limits of a container, by kind; kinds that are not listed are not accepted.
     pub media: Vec<Medium>,
-    /// Whether one container can have media of different kinds.
+    /// True if one container can have media of different kinds.
     pub mixed_media: bool,
     /// Maximum length of alt text, in characters; null if not supported.
     #[oai(nullable)]
@@ -30,11 +30,11 @@ pub struct Accepted {
     pub publishing: Publishes,
     /// Kinds that `options/{kind}` can list.
     pub options: Vec<String>,
-    /// Whether engagement metrics are available.
+    /// True if engagement metrics are available.
     pub analytics: bool,
-    /// Whether earlier posts can be imported.
+    /// True if earlier posts can be imported.
     pub history: bool,
-    /// Whether published posts can be deleted from the platform.
+    /// True if published posts can be deleted from the platform.
     pub deletion: bool,
     /// JSON Schema of the platform's settings in `config`.
     pub config_schema: JsonObject,
@@ -121,7 +121,7 @@ pub enum Follows {
 #[derive(Debug, Object)]
 #[oai(rename = "PublishingCapability")]
 pub struct Publishes {
-    /// Whether the platform continues processing after it accepts a post.
+    /// True if the platform continues processing after it accepts a post.
     pub is_asynchronous: bool,
     /// Maximum processing time in seconds; after that the target is `dead`.
     #[oai(nullable)]

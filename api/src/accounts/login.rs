@@ -6,10 +6,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Serialize;
-use store::{
-    usage::{self, Month},
-    vault,
-};
+use store::{organizations, vault};
 
 /// Encrypts a user's credentials for the workers.
 pub(crate) fn seal(call: &Call<'_>, platform: &str, brought: &impl Serialize) -> String {
@@ -19,7 +16,7 @@ pub(crate) fn seal(call: &Call<'_>, platform: &str, brought: &impl Serialize) ->
 
 /// Returns the owner's plan, which limits the number of accounts.
 pub(crate) async fn plan<'a>(call: &Call<'a>) -> Result<&'a Plan, Problem> {
-    let used = usage::read(call.db(), call.owner, Month::of(call.now())).await?;
-    let used = used.ok_or_else(|| Problem::not_found("organization"))?;
-    Ok(call.app.config.plans.of(&used.plan))
+    let plan = organizations::plan(call.db(), call.owner.org).await?;
+    let plan = plan.ok_or_else(|| Problem::not_found("organization"))?;
+    Ok(call.app.config.plans.of(&plan))
 }

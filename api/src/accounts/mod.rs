@@ -352,7 +352,7 @@ pub struct AccountPage {
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountHealth")]
 pub struct Health {
-    /// Whether the account's access works.
+    /// True if the account's access works.
     pub healthy: bool,
     /// Account status after the check.
     pub status: EnumString<AccountStatus>,

@@ -246,7 +246,7 @@ pub struct Offer {
     /// URL of the picture.
     #[oai(nullable)]
     pub profile_image_url: Option<String>,
-    /// Whether the account is already connected; selecting it reconnects it.
+    /// True if the account is already connected; selecting it reconnects it.
     pub already_connected: bool,
 }
 

@@ -5,8 +5,7 @@
 
 use askama::Template;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use domain::AccountProfile;
-use domain::LoginError;
+use domain::{AccountProfile, LoginError};
 use poem::{
     Response,
     http::{StatusCode, header},
@@ -85,7 +84,7 @@ pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&s
         }
     };
     let lines = page.offers.iter().map(line).collect();
-    let html = Choice { style: STYLE, platform: &name(page.platform), error, lines };
+    let html = Choice { style: STYLE, platform: platforms::display_name(page.platform), error, lines };
     // Browsers apply `form-action` to the redirect after a form as well.
     let elsewhere = page.redirect_uri.and_then(|uri| Url::parse(uri).ok());
     respond(status, &html, elsewhere.as_ref())
@@ -100,12 +99,16 @@ pub(crate) fn finished(platform: &str, accounts: &[Account]) -> Response {
         is_chosen: true,
     };
     let lines = accounts.iter().map(line).collect();
-    respond(StatusCode::OK, &Finished { style: STYLE, platform: &name(platform), lines }, None)
+    respond(
+        StatusCode::OK,
+        &Finished { style: STYLE, platform: platforms::display_name(platform), lines },
+        None,
+    )
 }
 
 /// The page after a failed login.
 pub(crate) fn failed(platform: &str, error: LoginError) -> Response {
-    let platform = name(platform);
+    let platform = platforms::display_name(platform);
     let (title, text) = match error {
         LoginError::AccessDenied => (
             "Nothing was connected",
@@ -192,15 +195,6 @@ fn respond(status: StatusCode, page: &impl Template, form_to: Option<&Url>) -> R
 /// Adds headers that keep the URL private and the response out of caches.
 pub(crate) fn private(response: poem::ResponseBuilder) -> poem::ResponseBuilder {
     response.header(header::REFERRER_POLICY, "no-referrer").header(header::CACHE_CONTROL, "no-store")
-}
-
-/// A platform's id as a display name.
-fn name(platform: &str) -> String {
-    let capital = |word: &str| match word.split_at_checked(1) {
-        Some((first, rest)) => format!("{}{rest}", first.to_uppercase()),
-        None => String::new(),
-    };
-    platform.split('_').map(capital).collect::<Vec<_>>().join(" ")
 }
 
 /// Username and type of an account.

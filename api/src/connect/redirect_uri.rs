@@ -7,8 +7,8 @@ use crate::http::problem::Issue;
 use domain::Mode;
 use url::{Host, Url};
 
-/// What is wrong with the redirect URI in `field`, or `None`.
-pub fn objection(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
+/// Returns the error of the redirect URI in `field`, or `None`.
+pub fn check(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
     let message = match url.scheme() {
         "https" => None,
         "http" if mode == Mode::Test && is_loopback(url) => None,
@@ -54,7 +54,7 @@ mod tests {
             ("https://example.com/#", false, false),
         ] {
             let url = Url::parse(url).unwrap();
-            let is_fine = |mode| objection("redirect_uri", &url, mode).is_none();
+            let is_fine = |mode| check("redirect_uri", &url, mode).is_none();
             assert_eq!((is_fine(Mode::Live), is_fine(Mode::Test)), (live, test), "{url}");
         }
     }

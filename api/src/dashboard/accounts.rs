@@ -89,9 +89,9 @@ async fn draw(
                 let platform = account.platform.as_str();
                 let checkup = checkup.as_ref().filter(|checkup| checkup.account == id);
                 Account {
-                    who: format!("{} on {}", account.username, labels::platform(platform)),
+                    who: format!("{} on {}", account.username, platforms::display_name(platform)),
                     name: account.display_name,
-                    platform: labels::platform(platform).to_owned(),
+                    platform: platforms::display_name(platform).to_owned(),
                     label: labels::account(account.status.value()),
                     tenant: account.tenant_id,
                     error: account.last_error_code.map(|code| labels::reason(&code, platform)),
@@ -109,7 +109,7 @@ async fn draw(
         connectable: platforms::IDS
             .into_iter()
             .filter(|id| is_oauth(id))
-            .map(|id| (id, labels::platform(id).to_owned()))
+            .map(|id| (id, platforms::display_name(id).to_owned()))
             .collect(),
         older: found.next_cursor,
         login_result: login_result(context),
@@ -162,7 +162,7 @@ async fn lead(
     let call = context.call();
     // Returns to this page if its URL is a valid redirect URI, else to the hosted pages.
     let back = format!("{}{PATH}/accounts", context.app.config.root());
-    let fits = |url: &Url| redirect_uri::objection("redirect_uri", url, call.owner.mode).is_none();
+    let fits = |url: &Url| redirect_uri::check("redirect_uri", url, call.owner.mode).is_none();
     if Url::parse(&back).is_ok_and(|url| fits(&url)) {
         wish["redirect_uri"] = back.into();
     }
@@ -207,7 +207,7 @@ pub(crate) async fn disconnect(context: &PageContext<'_>, id: &str) -> Result<Re
 
 /// Returns the notice of a login that redirected here.
 fn login_result(context: &PageContext<'_>) -> Option<Result<String, String>> {
-    let platform = labels::platform(context.query.given("platform")?).to_owned();
+    let platform = platforms::display_name(context.query.given("platform")?).to_owned();
     match context.query.given("status")? {
         "connected" => Some(Ok(format!("The account of {platform} is connected."))),
         "error" => Some(Err(match context.query.get("error") {

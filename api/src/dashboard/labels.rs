@@ -185,27 +185,9 @@ pub(crate) fn activity(is_active: bool) -> Label {
     if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
 }
 
-/// Display name of a platform.
-pub(crate) fn platform(id: &str) -> &str {
-    match id {
-        "x" => "X",
-        "linkedin" => "LinkedIn",
-        "instagram" => "Instagram",
-        "tiktok" => "TikTok",
-        "youtube" => "YouTube",
-        "facebook" => "Facebook",
-        "threads" => "Threads",
-        "bluesky" => "Bluesky",
-        "pinterest" => "Pinterest",
-        "google_business" => "Google Business Profile",
-        "reddit" => "Reddit",
-        other => other,
-    }
-}
-
 /// Explains an error code and what to do about it.
 pub(crate) fn reason(code: &str, platform: &str) -> String {
-    let name = self::platform(platform);
+    let name = platforms::display_name(platform);
     match code.parse() {
         Ok(ErrorCode::RateLimited) => format!("{name} limits the rate of calls."),
         Ok(ErrorCode::TokenExpired) => {
@@ -311,6 +293,9 @@ mod tests {
             assert!(words.starts_with("Google Business Profile ") && words.ends_with('.'), "{words}");
         }
         assert_eq!(reason("account_gone", "x"), "account_gone.");
-        assert!(platforms::IDS.iter().all(|id| platform(id) != *id), "every platform has a name");
+        assert!(
+            platforms::IDS.iter().all(|id| platforms::display_name(id) != *id),
+            "every platform has a name"
+        );
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Who {
     pub(crate) organization: String,
     /// Name of the key.
     pub(crate) key: String,
-    /// Whether the key is a live key.
+    /// True if the key is a live key.
     pub(crate) is_live: bool,
 }
 

@@ -12,7 +12,7 @@ use domain::TargetStatus;
 use poem::Response;
 use store::overview;
 
-/// Number of latest posts listed.
+/// Maximum number of posts in the list of latest posts.
 const LATEST_COUNT: i64 = 10;
 
 #[derive(Template)]
@@ -77,7 +77,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
                 post: stuck.post.to_string(),
                 target: stuck.target.to_string(),
                 reason: reason(&stuck),
-                platform: labels::platform(&stuck.platform).to_owned(),
+                platform: platforms::display_name(&stuck.platform).to_owned(),
                 excerpt: posts::excerpt(&stuck.excerpt),
                 username: stuck.username,
                 label: labels::target(stuck.status),
@@ -93,7 +93,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
             .into_iter()
             .map(|account| Refused {
                 id: account.id.to_string(),
-                platform: labels::platform(&account.platform).to_owned(),
+                platform: platforms::display_name(&account.platform).to_owned(),
                 username: account.username,
                 label: labels::account(account.status),
                 since: RelativeTime::of(account.updated_at, now),
@@ -121,7 +121,7 @@ fn reason(stuck: &overview::Stuck) -> String {
     if let Some(code) = &stuck.error_code {
         return labels::reason(code, &stuck.platform);
     }
-    let platform = labels::platform(&stuck.platform);
+    let platform = platforms::display_name(&stuck.platform);
     match (stuck.processing_since, stuck.status) {
         (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
         (None, TargetStatus::Pending) => {

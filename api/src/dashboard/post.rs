@@ -90,7 +90,7 @@ pub(crate) async fn show(
     let names = overview::names(context.db(), call.owner, &ids).await?;
     let who = |target: &store::posts::Target| {
         let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
-        format!("{name} on {}", labels::platform(&target.platform))
+        format!("{name} on {}", platforms::display_name(&target.platform))
     };
     let of_target = |id: Option<Uuid>| {
         let target = post.targets.iter().find(|target| Some(target.id.0) == id);
@@ -139,7 +139,7 @@ pub(crate) async fn show(
                     id: target.id.to_string(),
                     account: target.account_id.to_string(),
                     who: who(target),
-                    platform: labels::platform(&target.platform).to_owned(),
+                    platform: platforms::display_name(&target.platform).to_owned(),
                     label: labels::target(target.status),
                     is_account_gone: named
                         .is_some_and(|named| named.status != store::accounts::AccountStatus::Active),

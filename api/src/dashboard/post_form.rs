@@ -152,7 +152,7 @@ async fn show_form(
                         name: format!(
                             "{} on {}",
                             account.username,
-                            labels::platform(account.platform.as_str())
+                            platforms::display_name(account.platform.as_str())
                         ),
                         is_chosen: form.accounts.contains(&id),
                         value: id,
@@ -218,7 +218,7 @@ async fn show_preview(
             let is_error = issue.severity.value() == Severity::Error;
             // The message begins with the platform's id, which is replaced by its name.
             let message = issue.message.strip_prefix(platform);
-            let message = message.map(|rest| format!("{}{rest}", labels::platform(platform)));
+            let message = message.map(|rest| format!("{}{rest}", platforms::display_name(platform)));
             IssueView {
                 is_error,
                 message: format!("{}{}", message.as_deref().unwrap_or(&issue.message), place(&issue.path)),
@@ -245,7 +245,7 @@ async fn show_preview(
             is_reply: index > 0,
         });
         cards.push(Card {
-            who: format!("{} on {}", account.username, labels::platform(platform)),
+            who: format!("{} on {}", account.username, platforms::display_name(platform)),
             name: account.display_name.clone(),
             issues: issues.collect(),
             pieces: pieces.collect(),

@@ -94,11 +94,15 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
             .iter()
             .map(|status| chosen("status", status.as_str(), labels::post(*status).name()))
             .collect(),
-        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, labels::platform(id))).collect(),
+        platforms: platforms::IDS
+            .iter()
+            .map(|id| chosen("platform", id, platforms::display_name(id)))
+            .collect(),
         accounts: accounts
             .iter()
             .map(|account| {
-                let name = format!("{} on {}", account.username, labels::platform(account.platform.as_str()));
+                let name =
+                    format!("{} on {}", account.username, platforms::display_name(account.platform.as_str()));
                 chosen("social_account_id", &account.id.to_string(), &name)
             })
             .collect(),
@@ -141,7 +145,7 @@ pub(crate) async fn lines(
             None => Default::default(),
         };
         let spot = |spot: overview::TargetPreview| Spot {
-            platform: labels::platform(&spot.platform).to_owned(),
+            platform: platforms::display_name(&spot.platform).to_owned(),
             label: labels::target(spot.status),
         };
         Row {

@@ -170,11 +170,16 @@ async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
     if bytes.len() <= MAX_BYTES {
         return Ok(bytes);
     }
+    drain(body).await;
+    Err(Problem::too_large())
+}
+
+/// Reads and drops the rest of a refused body, within [`DRAIN_LIMIT`].
+pub(crate) async fn drain(rest: impl AsyncRead + Unpin) {
     let (most, time) = DRAIN_LIMIT;
-    let mut rest = body.take(most);
+    let mut rest = rest.take(most);
     // The response is the same if this fails.
     let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
-    Err(Problem::too_large())
 }
 
 impl<'a, T: ParseFromJSON + Rules + 'static> ApiExtractor<'a> for Json<T> {

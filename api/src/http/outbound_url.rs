@@ -13,8 +13,8 @@ use url::{Host, Url};
 /// Time limit for resolving a host.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is wrong with a well-formed URL, or `None`.
-pub async fn objection(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
+/// Returns the error of a well-formed URL, or `None`.
+pub async fn check(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
     let message = match url.scheme() {
         "https" | "http" => match addresses(url).await {
             Ok(addresses) => refusal(url.scheme(), &addresses, opened)?,
@@ -25,7 +25,8 @@ pub async fn objection(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
     Some(Issue::new(["url"], "invalid_string", message).with("validation", "url"))
 }
 
-/// What is wrong with these IP addresses. All must be allowed, since any of them may be connected to.
+/// Returns an error message if an IP address is not allowed, or `None`. All must be allowed, since any of them
+/// may be connected to.
 fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option<String> {
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
         return Some(format!("Must not lead to {address}, which is not on the public internet"));
@@ -74,8 +75,8 @@ mod tests {
         ] {
             let parsed = Url::parse(url).unwrap();
             for (opened, expected) in [(&closed, when_closed), (&opened, when_opened)] {
-                let objection = objection(&parsed, opened).await;
-                assert_eq!(objection.is_none(), expected, "{url}: {objection:?}");
+                let issue = check(&parsed, opened).await;
+                assert_eq!(issue.is_none(), expected, "{url}: {issue:?}");
             }
         }
     }

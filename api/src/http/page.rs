@@ -22,6 +22,12 @@ const MAX_LIMIT: i64 = 100;
 /// Length of the signature, in bytes.
 const TAG_BYTES: usize = 16;
 
+/// Returns the number of rows on a page for the `limit` of a request.
+pub fn page_size(limit: Option<i64>) -> u32 {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    u32::try_from(limit).expect("a limit is at most 100")
+}
+
 /// A paginated list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
@@ -49,10 +55,9 @@ impl List {
         limit: Option<i64>,
         cursor: Option<&str>,
     ) -> Result<Request, Problem> {
-        let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let after =
             cursor.map(|text| self.read(&call.app.config.cursor_key, call.owner, text)).transpose()?;
-        Ok(Request { after, limit: u32::try_from(limit).expect("a limit is at most 100") })
+        Ok(Request { after, limit: page_size(limit) })
     }
 
     /// Signs the cursor of the next page.

@@ -12,12 +12,12 @@ use crate::{
         problem::{Issue, Problem},
     },
     media, networks,
-    openapi::validate::{self, Rules},
+    openapi::validate::Rules,
     operations,
     posts::{self, analytics, create, edit},
     slots, usage, webhooks,
 };
-use domain::scope::Scope;
+use domain::{json::type_name, scope::Scope};
 use futures::future::BoxFuture;
 use poem::http::Method;
 use poem_openapi::types::{ParseFromJSON, ToJSON};
@@ -297,7 +297,7 @@ impl Arguments {
         match subject {
             Some(Value::String(subject)) => Ok((subject, body::read(rest)?)),
             other => {
-                let received = other.as_ref().map_or("undefined", validate::kind);
+                let received = other.as_ref().map_or("undefined", type_name);
                 let mut issues = vec![Issue::wrong_type(&[name.into()], "string", received)];
                 issues.extend(body::check::<T>(&rest));
                 Err(Problem::invalid_body(issues))

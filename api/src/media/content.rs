@@ -5,11 +5,14 @@
 
 use crate::{
     app::{App, PREFIX},
-    http::problem::{Code, Problem},
+    http::{
+        body::drain,
+        problem::{Code, Problem},
+    },
     media::{missing, too_large},
 };
 use domain::MediaStatus;
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use media::{MinRate, Permission, SignedToken, StoredFile, UploadError};
 use poem::{
     Body, IntoEndpoint, Request, Response, Route, get, handler,
@@ -17,16 +20,12 @@ use poem::{
     put,
     web::{Data, Path},
 };
-use std::{io, ops::Range, time::Duration};
+use std::{io, ops::Range};
 use tracing::error;
 use url::form_urlencoded;
 
 /// Paths for uploads and downloads, below the API's prefix.
 pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}/{name}"];
-
-/// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
-/// connection closes does not see the response.
-const DRAIN_LIMIT: (usize, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
@@ -58,11 +57,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
         return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
     }
     let files = &app.config.media;
-    let declared = media::DeclaredFile {
-        content_type: row.declared.content_type.clone(),
-        size: row.declared.size,
-        sha256: row.declared.sha256.clone(),
-    };
+    let declared = &row.declared;
     let claimed = media::claimed(declared.content_type.as_deref(), &row.filename);
     let most = declared.size.unwrap_or_else(|| files.size_limits().for_declared(claimed));
     let length = request.headers().get(header::CONTENT_LENGTH);
@@ -73,14 +68,14 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
         None => {
             let min_rate =
                 MinRate { idle_timeout: app.config.body_timeout, bytes_per_second: MIN_BYTES_PER_SECOND };
-            files.receive(&asset(&pass, &row), &mut bytes, most, &declared, min_rate).await
+            files.receive(&asset(&pass, &row), &mut bytes, most, declared, min_rate).await
         }
     };
     match outcome {
         Ok(_) => Ok(StatusCode::OK.into()),
         Err(UploadError::Slow { .. }) => Err(Problem::timed_out()),
         Err(refusal) => {
-            swallow(bytes).await;
+            drain(Body::from_bytes_stream(bytes).into_async_read()).await;
             Err(match refusal {
                 // More bytes than declared contradict the declaration.
                 UploadError::TooLarge(_) if declared.size.is_some() => {
@@ -152,20 +147,6 @@ fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
 fn unreadable(error: &dyn std::error::Error) -> Problem {
     error!(%error, "The media storage failed");
     Problem::unavailable()
-}
-
-async fn swallow(mut bytes: impl Stream<Item = io::Result<bytes::Bytes>> + Unpin) {
-    let (mut left, time) = DRAIN_LIMIT;
-    let swallowing = async {
-        while let Some(Ok(piece)) = bytes.next().await {
-            left = match left.checked_sub(piece.len()) {
-                Some(left) => left,
-                None => return,
-            };
-        }
-    };
-    // The response is the same if this fails.
-    let _ = tokio::time::timeout(time, swallowing).await;
 }
 
 /// A parsed `Range` header. <https://www.rfc-editor.org/rfc/rfc9110#name-range>

@@ -10,6 +10,7 @@ use crate::{
         body::Json,
         caller::{Call, Caller, MediaRead, MediaWrite},
         outbound_url,
+        page::page_size,
         problem::{Code, Issue, Problem},
         query::Query,
         workers,
@@ -18,12 +19,12 @@ use crate::{
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::TimeDelta;
-use domain::{MediaId, MediaKind, MediaStatus};
+use domain::{MediaId, MediaKind, MediaStatus, media::DeclaredFile};
 use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{DeclaredFile, DeleteResult, NewMedia, Reason};
+use store::media::{DeleteResult, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
@@ -36,8 +37,6 @@ use workflows::{
 const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
 /// Lifetime of a download URL.
 const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
-/// Default and maximum page size.
-const PAGE_LIMITS: (i64, i64) = (25, 100);
 /// A content type without information.
 const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
@@ -192,7 +191,7 @@ async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Pro
 /// Starts fetching a file.
 pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> {
     let url = body.url.url;
-    if let Some(issue) = outbound_url::objection(&url, call.app.config.opened.of(call.owner.mode)).await {
+    if let Some(issue) = outbound_url::check(&url, call.app.config.opened.of(call.owner.mode)).await {
         return Err(Problem::invalid_body(vec![issue]));
     }
     let now = call.now();
@@ -217,8 +216,7 @@ fn name(url: &Url) -> String {
 
 /// Lists the assets that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem> {
-    let limit =
-        u32::try_from(filter.limit.unwrap_or(PAGE_LIMITS.0).clamp(1, PAGE_LIMITS.1)).expect("at most 100");
+    let limit = page_size(filter.limit);
     let offset = u64::try_from(filter.offset.unwrap_or_default()).unwrap_or_default();
     let which = store::media::Filter {
         kind: filter.kind.map(|kind| kind.value()),

@@ -8,7 +8,7 @@ use crate::{
     http::problem::{Issue, MAX_ISSUES, Segment, clip},
     types::{time_of_day, timestamp::Timestamp, url::Link},
 };
-use domain::{Email, slot::Time};
+use domain::{Email, json::type_name, slot::Time};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -51,7 +51,7 @@ pub enum Null {
 pub trait Rules {
     /// Meaning of null at the root.
     const NULL: Null = Null::Absent;
-    /// Whether a missing body is treated as an empty object.
+    /// True if a missing body is treated as an empty object.
     const IS_OPTIONAL: bool = false;
 
     /// Adds issues.
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
             ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {
                 self.number(schema, number)
             }
-            (expected, value) => self.add(Issue::wrong_type(&self.path, expected, kind(value))),
+            (expected, value) => self.add(Issue::wrong_type(&self.path, expected, type_name(value))),
         }
     }
 
@@ -345,17 +345,6 @@ impl io::Write for Size {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -128,7 +128,7 @@ async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<Targe
 #[derive(Debug, Default, Object)]
 #[oai(rename = "AnalyticsDetail")]
 pub struct Detail {
-    /// Whether to include earlier snapshots, up to 500 per target.
+    /// True to include earlier snapshots, up to 500 per target.
     pub history: Option<bool>,
 }
 

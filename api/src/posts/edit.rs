@@ -150,18 +150,22 @@ async fn resolve_edit(
     };
     let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
     let default_config = settings::amend(&post.default_config, body.blocks, body.config);
-    let (result, media) = match containers.clone() {
-        Some(replaced) => replaced,
-        None => (post.containers.clone(), checks::stored_media(call, &post.containers).await?),
-    };
-    let targeted: Vec<_> = match &accounts {
-        Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
-        None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
-    };
     let is_draft = body.is_draft.unwrap_or(post.is_draft);
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
-        checks::reject_errors(checks::check(targeted, &result, &media, &default_config, &source))?;
+        let stored;
+        let (result, media) = match &containers {
+            Some((containers, media)) => (containers, media),
+            None => {
+                stored = checks::stored_media(call, &post.containers).await?;
+                (&post.containers, &stored)
+            }
+        };
+        let targeted: Vec<_> = match &accounts {
+            Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
+            None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
+        };
+        checks::reject_errors(checks::check(targeted, result, media, &default_config, &source))?;
     }
     let queue = match queued {
         None => None,

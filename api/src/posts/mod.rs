@@ -240,7 +240,7 @@ pub struct Summary {
     pub id: Uuid,
     /// Status.
     pub status: EnumString<PostStatus>,
-    /// Whether the post is a draft.
+    /// True if the post is a draft.
     pub is_draft: bool,
     /// Scheduled time; null for immediately.
     #[oai(nullable)]
@@ -272,7 +272,7 @@ pub struct Post {
     pub id: Uuid,
     /// Status.
     pub status: EnumString<PostStatus>,
-    /// Whether the post is a draft.
+    /// True if the post is a draft.
     pub is_draft: bool,
     /// Scheduled time; null for immediately.
     #[oai(nullable)]

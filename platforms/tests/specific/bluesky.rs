@@ -1,4 +1,4 @@
-//! Bluesky: whose word counts for who an account is.
+//! Bluesky: verification of an account's identity.
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Named, World};
@@ -8,22 +8,22 @@ use libtest_mimic::Trial;
 use platforms::{Account, AppPassword, Grant, Identity, Result};
 use serde_json::{Value, json};
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "bluesky",
         &singles![
-            a_server_may_not_claim_an_account_that_lives_elsewhere,
-            an_identity_is_proven_by_its_document_and_its_handle,
-            an_identity_that_is_a_host_is_asked_there,
-            a_server_that_speaks_for_another_account_speaks_for_none,
+            a_server_cannot_claim_an_account_hosted_elsewhere,
+            an_identity_is_verified_by_its_document_and_handle,
+            a_did_web_identity_is_resolved_at_its_host,
+            a_session_for_another_account_is_treated_as_revoked,
         ],
     )
 }
 
 const SERVICE: &str = "https://bsky.social";
 
-/// Signs in with the app password at a server, as when an account is connected.
+/// Signs in at a server with the app password, as for connecting an account.
 async fn sign_in(actor: &Actor, service: &str) -> Result<(Grant, Identity)> {
     let account =
         Account { network_unique_id: String::new(), username: String::new(), account_type: String::new() };
@@ -50,17 +50,17 @@ fn document(did: &str, pds: &str, handles: &[&str]) -> Value {
     })
 }
 
-async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
+async fn a_server_cannot_claim_an_account_hosted_elsewhere() {
     let world = World::start().await;
     let ada = actor(&world, "bluesky");
-    // The sandbox answers as any server, and so for an account that is none of that server's.
+    // The sandbox responds under every host name, including a server that does not host the account.
     let evil = "https://evil.example:8443";
     let failure = sign_in(&ada, evil).await.map(drop).expect_err("another server's account");
     assert_eq!(failure.code, rejected(422), "{failure}");
     assert!(failure.message.contains(evil) && failure.message.contains(SERVICE), "{failure}");
     let mut held = ada.clone();
     held.grant.extra["service"] = json!(evil);
-    let failure = held.identities().await.expect_err("a session there proves nothing");
+    let failure = held.identities().await.expect_err("a session at another server is no proof");
     assert_eq!(failure.code, rejected(422), "{failure}");
     let (grant, only) = sign_in(&ada, SERVICE).await.on("at its own server");
     assert_eq!(only.profile.network_unique_id, ada.account.network_unique_id);
@@ -72,7 +72,7 @@ async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     };
     let pds = "https://pds.example.com";
     assert_eq!(move_to(pds).send().await.on("moved").status(), 201);
-    // The entryway passes calls on to where the account is.
+    // The entryway forwards calls to the account's server.
     for service in [pds, SERVICE] {
         let (grant, only) = sign_in(&ada, service).await.on(service);
         assert_eq!((&grant.extra["pds"], &grant.extra["service"]), (&json!(pds), &json!(service)));
@@ -82,7 +82,7 @@ async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     assert_eq!(failure.code, rejected(422), "{failure}");
 }
 
-async fn an_identity_is_proven_by_its_document_and_its_handle() {
+async fn an_identity_is_verified_by_its_document_and_handle() {
     let world = World::tapped().await;
     let ada = actor(&world, "bluesky");
     let did = ada.account.network_unique_id.as_str();
@@ -132,7 +132,7 @@ async fn an_identity_is_proven_by_its_document_and_its_handle() {
     }
 }
 
-async fn an_identity_that_is_a_host_is_asked_there() {
+async fn a_did_web_identity_is_resolved_at_its_host() {
     let world = World::tapped().await;
     let ada = actor(&world, "bluesky");
     let of = |did: &str| {
@@ -173,11 +173,11 @@ async fn an_identity_that_is_a_host_is_asked_there() {
         let before = world.heard().len();
         let failure = sign_in(&ada, service).await.map(drop).expect_err(did);
         assert_eq!(failure.code, rejected(422), "{did}: {failure}");
-        assert_eq!(world.heard().len(), before + 1, "{did}: nothing was asked after the login");
+        assert_eq!(world.heard().len(), before + 1, "{did}: a request followed the login");
     }
 }
 
-async fn a_server_that_speaks_for_another_account_speaks_for_none() {
+async fn a_session_for_another_account_is_treated_as_revoked() {
     let world = World::start().await;
     let ada = actor(&world, "bluesky");
     let mut eve = ada.clone();

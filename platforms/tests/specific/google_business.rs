@@ -1,4 +1,4 @@
-//! Google Business Profile: what a post is about, which locations there are, and moderation.
+//! Google Business Profile: topics of posts, locations, and moderation.
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
@@ -7,19 +7,19 @@ use libtest_mimic::Trial;
 use platforms::MediaKind;
 use serde_json::json;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "google_business",
         &singles![
-            a_post_is_about_what_its_settings_say,
+            settings_determine_the_topic_of_a_post,
             every_location_of_a_login_can_be_chosen,
-            what_google_does_not_let_through_is_told,
+            posts_that_google_rejects_fail_with_its_reason,
         ],
     )
 }
 
-async fn a_post_is_about_what_its_settings_say() {
+async fn settings_determine_the_topic_of_a_post() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
     let event = json!({ "title": "Opening", "start": "2100-12-01", "end": "2100-12-02T18:30" });
@@ -56,7 +56,7 @@ async fn a_post_is_about_what_its_settings_say() {
     ] {
         let mut post = actor.post("come and see");
         post.settings = settings.clone();
-        let failure = actor.prepare(&post).await.expect_err("it lacks something");
+        let failure = actor.prepare(&post).await.expect_err("a required setting is missing");
         assert_eq!(failure.code, rejected(422), "{settings} {failure}");
     }
     assert_eq!(actor.accepted().await, accepted);
@@ -73,7 +73,7 @@ async fn every_location_of_a_login_can_be_chosen() {
     let choices = options.options(&actor.session(&keep), "locations", None).await.on("locations");
     assert_eq!(choices[1].id, all[1].profile.network_unique_id);
 
-    // The login's grant speaks for the second as well, and each has its own posts.
+    // The login's grant covers the second location too, and each location has its own posts.
     let mut second = actor.clone();
     second.account.network_unique_id.clone_from(&all[1].profile.network_unique_id);
     second.account.username.clone_from(&all[1].profile.username);
@@ -83,11 +83,11 @@ async fn every_location_of_a_login_can_be_chosen() {
 
     let mut stranger = actor.clone();
     stranger.account.network_unique_id = world.named(actor.platform, "grace").account.network_unique_id;
-    let failure = stranger.publish(&stranger.post("in hers")).await.expect_err("not his");
+    let failure = stranger.publish(&stranger.post("in hers")).await.expect_err("another account's location");
     assert_eq!(failure.code, rejected(403), "{failure}");
 }
 
-async fn what_google_does_not_let_through_is_told() {
+async fn posts_that_google_rejects_fail_with_its_reason() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
     let failure = actor.publish(&actor.post("sandbox-rejected words")).await.expect_err("rejected");
@@ -95,7 +95,7 @@ async fn what_google_does_not_let_through_is_told() {
 
     let mut gone = actor.post_with("a picture", MediaKind::Image, 1);
     gone.media[0].id = uuid::Uuid::now_v7();
-    let failure = actor.publish(&gone).await.expect_err("nothing stands there");
+    let failure = actor.publish(&gone).await.expect_err("the image does not exist");
     assert!(failure.code == rejected(400) && failure.message.contains("Fetching image failed."), "{failure}");
 
     let closed = world.named(actor.platform, "unverified place");

@@ -1,4 +1,4 @@
-//! LinkedIn: pages, cards, and how a lost answer is settled where nothing can be listed.
+//! LinkedIn: pages, cards, and lost responses of apps that can't list posts.
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World, clock};
@@ -9,28 +9,28 @@ use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
 use serde_json::json;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "linkedin",
         &singles![
-            a_page_is_an_account_of_its_own,
-            a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed,
-            a_doubt_survives_in_the_checkpoint,
-            an_app_with_few_scopes_publishes_and_is_told_what_it_may_not,
-            figures_are_read_where_the_post_itself_is_closed,
-            a_post_holds_a_card_a_poll_a_document_or_another_post,
-            a_comment_is_held_to_its_own_limits,
-            a_videos_pieces_are_sent_once_each,
+            a_page_is_a_separate_account,
+            without_list_access_a_duplicate_rejection_resolves_a_lost_response,
+            the_checkpoint_keeps_the_time_of_an_uncertain_call,
+            an_app_with_few_scopes_publishes_and_other_calls_are_rejected,
+            metrics_are_read_without_access_to_the_post,
+            a_post_contains_a_card_a_poll_a_document_or_a_reshare,
+            a_comment_has_its_own_limits,
+            each_part_of_a_video_is_sent_once,
             a_refresh_keeps_the_refresh_token,
         ],
     )
 }
 
-/// What an app may do that LinkedIn has not approved for more.
+/// Scopes of an app without LinkedIn's approval for more.
 const FEW: [&str; 3] = ["openid", "profile", "w_member_social"];
 
-/// An account that granted no more than these.
+/// Returns an account that granted only these scopes.
 async fn limited(world: &World, scopes: &[&str]) -> Actor {
     let mut actor = actor(world, "linkedin");
     let brought = actor.consent_to(scopes, "allow").await.expect("it has codes");
@@ -38,7 +38,7 @@ async fn limited(world: &World, scopes: &[&str]) -> Actor {
     actor
 }
 
-async fn a_page_is_an_account_of_its_own() {
+async fn a_page_is_a_separate_account() {
     let world = World::tapped().await;
     let mut actor = actor(&world, "linkedin");
     let identities = actor.identities().await.on("identities");
@@ -48,7 +48,7 @@ async fn a_page_is_an_account_of_its_own() {
         ("ada-works", "ada Works")
     );
 
-    // The member's account posts for the page where a setting says so.
+    // With a setting, the member's account posts for the page.
     let mut post = actor.post("for the page");
     post.settings = json!({ "organization_id": page.profile.network_unique_id, "visibility": "CONNECTIONS" });
     let keep = Kept::default();
@@ -57,7 +57,7 @@ async fn a_page_is_an_account_of_its_own() {
     let shown = actor.shown(&id).await;
     let urn = format!("urn:li:organization:{}", page.profile.network_unique_id);
     assert!(shown.contains(&format!("By {urn}, visible: PUBLIC")), "{shown}");
-    // So does a comment, and it is taken back in the page's name.
+    // A comment is also made for the page, and deleted as the page.
     let mut comment = actor.reply("a comment for the page", &[id]);
     comment.settings = post.settings.clone();
     let id = actor.publish(&comment).await.on("comment for");
@@ -84,12 +84,12 @@ async fn a_page_is_an_account_of_its_own() {
     let comment = actor.permalink(&ids[1]).await;
     deletion.delete(&actor.session(&keep), &ids[1]).await.on("delete");
     assert_eq!(actor.status(&comment).await, 404);
-    // What the page is done with, the member may still need.
+    // Revoking the page's grant keeps the member's, which is the same.
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
     actor.healthy().await.on("health");
 }
 
-async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed() {
+async fn without_list_access_a_duplicate_rejection_resolves_a_lost_response() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
     let post = actor.post("only once (really) #sandbox-lost-reply");
@@ -98,21 +98,21 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     let failure = actor.commit(&post, &at).await.expect_err("it is lost");
     assert!(failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
-    // The engine makes the call again and says since when it doubts.
+    // The engine repeats the call with the time of the first call whose result is unknown.
     let again = Publication { commit_begun_at: Some(begun), ..post.clone() };
     let Committed::Live(id) = actor.commit(&again, &at).await.on("commit") else { panic!("not live") };
     assert!(actor.shown(&id).await.contains("only once (really)"));
     assert_eq!(actor.accepted().await, 1);
 
-    // Nobody was in doubt: then the original is another post.
+    // Without an earlier call, the original is another post.
     let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
     assert_eq!(failure.code, rejected(422));
-    // Nor is what is older than the doubt.
+    // An original from before that call is another post too.
     let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
 }
 
-async fn a_doubt_survives_in_the_checkpoint() {
+async fn the_checkpoint_keeps_the_time_of_an_uncertain_call() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
     let post = actor.post("in doubt #sandbox-lost-reply");
@@ -121,10 +121,10 @@ async fn a_doubt_survives_in_the_checkpoint() {
     let keep = Kept::default();
     let asked = Publication { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
     actor.platform.publisher.locate(&actor.session(&keep), &asked, &at).await.on("locate");
-    let kept = actor.prepare_from(&post, keep.last().expect("it was kept")).await.on("prepare");
+    let kept = actor.prepare_from(&post, keep.last().expect("a checkpoint was saved")).await.on("prepare");
     assert!(matches!(actor.commit(&post, &kept).await, Ok(Committed::Live(_))));
 
-    // The second call's answer was lost as well, minutes later: the post is still the first call's.
+    // The response of a second call is lost minutes later: the post is still that of the first call.
     let kept = actor.prepare_from(&asked, at).await.on("prepare");
     let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     let kept = actor.prepare_from(&later, kept).await.on("prepare");
@@ -132,7 +132,7 @@ async fn a_doubt_survives_in_the_checkpoint() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
+async fn an_app_with_few_scopes_publishes_and_other_calls_are_rejected() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
     let identities = actor.identities().await.on("identities");
@@ -152,14 +152,14 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     let failure = actor.publish(&reply).await.expect_err("it is lost");
     assert!(failure.is_ambiguous());
     assert_eq!(actor.settle(&reply, &Checkpoint::default()).await.on("settle"), Located::Unknown);
-    // A member's comment is the member's own to take back, seen or not.
+    // A member can delete their own comment even if the app can't read it.
     let comment = actor.publish(&actor.reply("another", &[id])).await.on("comment");
     let address = actor.permalink(&comment).await;
     actor.platform.deletion.expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
     assert_eq!(actor.status(&address).await, 404);
 }
 
-async fn figures_are_read_where_the_post_itself_is_closed() {
+async fn metrics_are_read_without_access_to_the_post() {
     let world = World::tapped().await;
     let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
     let id = actor.publish(&actor.post("measured")).await.on("publish");
@@ -168,10 +168,10 @@ async fn figures_are_read_where_the_post_itself_is_closed() {
     analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
     let heard = world.heard();
     let asked = heard.iter().filter(|call| call.path.ends_with("/rest/memberCreatorPostAnalytics"));
-    assert_eq!(asked.count(), 7, "one call for each figure");
+    assert_eq!(asked.count(), 7, "one call per metric");
 }
 
-async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
+async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
     let mut card = actor.post_with("read (this) #rust", MediaKind::Image, 1);
@@ -214,7 +214,7 @@ async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
     assert!(issues.iter().all(|issue| issue.code == "settings_conflict") && !issues.is_empty(), "{issues:?}");
 }
 
-async fn a_comment_is_held_to_its_own_limits() {
+async fn a_comment_has_its_own_limits() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
     let long = "a".repeat(1251);
@@ -228,7 +228,7 @@ async fn a_comment_is_held_to_its_own_limits() {
     assert!(actor.shown(&actor.publish(&comment).await.on("comment")).await.contains("<img"));
 }
 
-async fn a_videos_pieces_are_sent_once_each() {
+async fn each_part_of_a_video_is_sent_once() {
     let world = World::tapped().await;
     let actor = actor(&world, "linkedin");
     let post = actor.post_with("a film", MediaKind::Video, 1);
@@ -236,12 +236,12 @@ async fn a_videos_pieces_are_sent_once_each() {
     assert!(was_interrupted);
     let heard = world.heard();
     let pieces: Vec<_> = heard.iter().filter(|call| call.path.contains("dms-uploads")).collect();
-    // Nine MiB in pieces of four; the one whose save failed goes twice.
+    // Nine MiB in parts of four; the part whose save failed is sent twice.
     assert_eq!(pieces.len(), 4, "{:?}", pieces.iter().map(|call| &call.path).collect::<Vec<_>>());
     let begun = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/rest/videos"));
-    assert_eq!(begun.count(), 2, "begun and ended");
+    assert_eq!(begun.count(), 2, "one initialize and one finalize call");
     assert!(matches!(
-        actor.prepare_once(&post, Checkpoint::default()).await.on("anew"),
+        actor.prepare_once(&post, Checkpoint::default()).await.on("again"),
         Prepared::Processing { .. }
     ));
 }

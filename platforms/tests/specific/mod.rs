@@ -1,4 +1,4 @@
-//! What one platform alone does, and the suite for all can't ask.
+//! Tests of features that only one platform has.
 
 mod bluesky;
 mod google_business;
@@ -12,7 +12,7 @@ use crate::fixtures::{Actor, World};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 
-/// The tests of all modules.
+/// Returns the tests of all modules.
 pub(crate) fn trials() -> Vec<Trial> {
     [
         bluesky::trials(),
@@ -28,12 +28,12 @@ pub(crate) fn trials() -> Vec<Trial> {
     .collect()
 }
 
-/// The account on a platform.
+/// Returns the account `ada` on a platform.
 fn actor(world: &World, platform: &str) -> Actor {
     world.named(platforms::get(platform).expect("it has an adapter"), "ada")
 }
 
-/// A refusal of the content, with this status.
+/// Returns the error code of content rejected with this status.
 const fn rejected(status: u16) -> ErrorCode {
     ErrorCode::Rejected(status)
 }

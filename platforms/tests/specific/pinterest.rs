@@ -1,4 +1,4 @@
-//! Pinterest: boards, and what a pin carries beside its text.
+//! Pinterest: boards, and the settings of a pin.
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
@@ -8,20 +8,20 @@ use libtest_mimic::Trial;
 use platforms::{Checkpoint, MediaKind, Prepared};
 use serde_json::{Value, json};
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "pinterest",
         &singles![
-            a_pin_goes_to_the_only_board_or_the_named_one,
-            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
-            a_refresh_token_is_good_once,
-            a_video_is_uploaded_once_whatever_happens_to_the_looks,
+            a_pin_is_created_on_the_only_board_or_the_selected_one,
+            a_missing_scope_is_rejected_without_a_token_refresh,
+            a_refresh_token_can_be_used_once,
+            a_video_is_uploaded_once_while_it_is_polled,
         ],
     )
 }
 
-async fn a_pin_goes_to_the_only_board_or_the_named_one() {
+async fn a_pin_is_created_on_the_only_board_or_the_selected_one() {
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
     let keep = Kept::default();
@@ -68,7 +68,7 @@ async fn a_pin_goes_to_the_only_board_or_the_named_one() {
     assert_eq!(failure.code, rejected(404));
 }
 
-async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
+async fn a_missing_scope_is_rejected_without_a_token_refresh() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
     let scopes = ["user_accounts:read", "boards:read", "pins:read"];
@@ -79,7 +79,7 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     assert_eq!((failure.code, failure.is_revoked()), (rejected(401), false));
 }
 
-async fn a_refresh_token_is_good_once() {
+async fn a_refresh_token_can_be_used_once() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
     let old = actor.grant.clone();
@@ -90,7 +90,7 @@ async fn a_refresh_token_is_good_once() {
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, true));
 }
 
-async fn a_video_is_uploaded_once_whatever_happens_to_the_looks() {
+async fn a_video_is_uploaded_once_while_it_is_polled() {
     let world = World::tapped().await;
     let actor = actor(&world, "pinterest");
     let mut post = actor.post_with("a film", MediaKind::Video, 1);
@@ -98,7 +98,7 @@ async fn a_video_is_uploaded_once_whatever_happens_to_the_looks() {
     let Prepared::Processing { at, .. } =
         actor.prepare_once(&post, Checkpoint::default()).await.on("prepare")
     else {
-        panic!("it is not processed");
+        panic!("the video is not being processed");
     };
     assert!(!at.0.to_string().contains("signature"), "{at:?}");
     let at = actor.prepare_from(&post, at).await.on("goes on");

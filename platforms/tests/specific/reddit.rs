@@ -1,4 +1,4 @@
-//! Reddit: subreddits and flairs, what a post carries beside its text, and what is processed.
+//! Reddit: subreddits and flairs, the settings of a post, and processing of media.
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
@@ -9,34 +9,34 @@ use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "reddit",
         &singles![
-            a_post_goes_where_its_settings_say,
-            a_place_without_media_is_told_before_anything_is_uploaded,
-            a_gallery_keeps_its_captions_and_a_video_its_poster,
-            a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too,
-            what_is_uploaded_is_not_uploaded_again,
-            a_link_that_is_there_already_is_looked_for,
-            posting_too_fast_is_waited_for,
-            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
-            a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant,
-            a_form_for_a_browser_and_a_nameless_client_publish_nothing,
-            a_medium_that_is_stuck_is_waited_for,
+            settings_determine_the_subreddit_and_flair_of_a_post,
+            a_subreddit_without_media_is_rejected_before_the_upload,
+            a_gallery_has_captions_and_a_video_has_a_poster,
+            an_image_post_gets_its_id_later_and_is_found_without_it,
+            an_uploaded_file_is_not_uploaded_again,
+            a_duplicate_link_leads_to_a_lookup,
+            a_rate_limit_returns_the_wait,
+            a_missing_scope_is_rejected_without_a_token_refresh,
+            a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation,
+            the_sandbox_validates_forms_and_user_agents,
+            a_medium_stuck_in_processing_is_polled,
         ],
     )
 }
 
-/// What the sandbox answers a form in the account's name.
+/// Sends a form as the account and returns the response.
 async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
     let url = actor.sandbox("oauth.reddit.com") + path;
     let call = actor.http.post(url).bearer_auth(&actor.grant.access_token).form(form);
     call.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-async fn a_post_goes_where_its_settings_say() {
+async fn settings_determine_the_subreddit_and_flair_of_a_post() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let keep = Kept::default();
@@ -96,7 +96,7 @@ async fn a_post_goes_where_its_settings_say() {
     assert_eq!(actor.accepted().await, accepted);
 }
 
-async fn a_place_without_media_is_told_before_anything_is_uploaded() {
+async fn a_subreddit_without_media_is_rejected_before_the_upload() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
     for (kind, count, word) in
@@ -113,7 +113,7 @@ async fn a_place_without_media_is_told_before_anything_is_uploaded() {
     assert!(!world.heard().iter().any(|call| call.path.contains("/media/")));
 }
 
-async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
+async fn a_gallery_has_captions_and_a_video_has_a_poster() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
     let mut post = actor.post_with("pictures", MediaKind::Image, 2);
@@ -143,7 +143,7 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     assert_eq!((stored("uploaded-video"), stored("uploaded-media")), (2, 4));
 }
 
-async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
+async fn an_image_post_gets_its_id_later_and_is_found_without_it() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let post = actor.post_with("a picture", MediaKind::Image, 1);
@@ -154,14 +154,14 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     let id = actor.landed(&post, committed).await.on("landed");
     assert_eq!(actor.settle(&post, &later).await.on("again"), Located::Live(id));
 
-    // Lost: where the answer would have said nothing of the id either, the list tells.
+    // Lost response, which would not contain the id anyway: the post is found in the list.
     let post = actor.post_with("lost #sandbox-lost-reply", MediaKind::Image, 1);
     let at = actor.prepare(&post).await.on("prepare");
     assert!(actor.commit(&post, &at).await.expect_err("lost").is_ambiguous());
     assert!(matches!(actor.settle(&post, &at).await.on("settle"), Located::Live(_)));
     assert_eq!(actor.accepted().await, 2);
 
-    // Never committed: it may still come, for a while.
+    // Never committed: reported as processing until the time limit, then as absent.
     let never = actor.post_with("never", MediaKind::Image, 1);
     let mut begun = never.clone();
     let keep = Kept::default();
@@ -173,7 +173,7 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     assert_eq!(located, Located::Absent);
 }
 
-async fn what_is_uploaded_is_not_uploaded_again() {
+async fn an_uploaded_file_is_not_uploaded_again() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
     let post = actor.post_with("pictures", MediaKind::Image, 3);
@@ -183,7 +183,7 @@ async fn what_is_uploaded_is_not_uploaded_again() {
     assert_eq!(world.heard().iter().filter(|call| call.path.contains("s3-accelerate")).count(), 3);
 }
 
-async fn a_link_that_is_there_already_is_looked_for() {
+async fn a_duplicate_link_leads_to_a_lookup() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let mut post = actor.post("a link");
@@ -194,10 +194,10 @@ async fn a_link_that_is_there_already_is_looked_for() {
     assert!(failure.code == rejected(409) && failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id));
     post.settings["resubmit"] = json!(true);
-    actor.publish(&post).await.on("as often as one likes");
+    actor.publish(&post).await.on("resubmitted");
 }
 
-async fn posting_too_fast_is_waited_for() {
+async fn a_rate_limit_returns_the_wait() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     for limit in ["reddit.posts", "reddit.requests"] {
@@ -210,7 +210,7 @@ async fn posting_too_fast_is_waited_for() {
     assert_eq!(actor.accepted().await, 0);
 }
 
-async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
+async fn a_missing_scope_is_rejected_without_a_token_refresh() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
     let brought = actor.consent_to(&["identity", "read"], "allow").await.expect("it has codes");
@@ -220,7 +220,7 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
 }
 
-async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
+async fn a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
     let old = actor.grant.clone();
@@ -241,7 +241,7 @@ async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     assert_eq!(suspended.healthy().await.expect_err("suspended").code, rejected(403));
 }
 
-async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
+async fn the_sandbox_validates_forms_and_user_agents() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let form = [("kind", "self"), ("sr", "test"), ("title", "a title")];
@@ -258,7 +258,7 @@ async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     }
     let form = [("api_type", "json"), ("thing_id", id.as_str()), ("text", "edited & <so>")];
     send(&actor, "/api/editusertext", &form).await;
-    // Without `raw_json` texts come as HTML has them.
+    // Without `raw_json`, texts are HTML-escaped.
     for (query, text) in [("", "edited &amp; &lt;so&gt;"), ("&raw_json=1", "edited & <so>")] {
         let url = format!("{}/api/info?id={id}{query}", actor.sandbox("oauth.reddit.com"));
         let found = actor.ask("GET", &url).await;
@@ -271,7 +271,7 @@ async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-async fn a_medium_that_is_stuck_is_waited_for() {
+async fn a_medium_stuck_in_processing_is_polled() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let mut post = actor.post_with("stuck", MediaKind::Image, 1);
@@ -279,7 +279,7 @@ async fn a_medium_that_is_stuck_is_waited_for() {
     let at = actor.prepare(&post).await.on("prepare");
     let committed = actor.commit(&post, &at).await.on("commit");
     let Committed::Accepted { mut at, .. } = committed else { panic!("{committed:?}") };
-    // Nor does a socket that is gone matter.
+    // A closed socket makes no difference.
     at.0["socket"] = json!("ws://127.0.0.1:1/gone");
     let keep = Kept::default();
     let located =

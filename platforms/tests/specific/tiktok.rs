@@ -1,4 +1,4 @@
-//! TikTok: what a creator may choose, uploads in pieces, and photos that it fetches itself.
+//! TikTok: options of a creator, uploads in parts, and photos that TikTok fetches.
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
@@ -10,24 +10,24 @@ use platforms::{Committed, Located, MediaKind};
 use serde_json::json;
 use std::time::Duration;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "tiktok",
         &singles![
-            a_creators_choices_are_kept_to,
-            a_large_video_goes_in_pieces_and_goes_on_after_any_of_them,
-            an_upload_that_ended_is_begun_anew,
-            photos_carry_what_their_settings_say,
-            photos_whose_answer_is_lost_are_found_or_left_alone,
-            a_creators_day_is_waited_for,
-            a_piece_that_does_not_fit_is_refused_as_documented,
-            a_commit_of_photos_gives_its_id_later,
+            the_creators_options_limit_the_settings,
+            a_large_video_is_uploaded_in_parts_and_resumes_after_each,
+            an_expired_upload_is_restarted,
+            settings_are_applied_to_photos,
+            photos_with_a_lost_response_are_found_or_left_unresolved,
+            the_daily_limit_of_a_creator_returns_the_wait,
+            an_invalid_part_is_rejected_as_documented,
+            a_commit_of_photos_returns_its_id_later,
         ],
     )
 }
 
-async fn a_creators_choices_are_kept_to() {
+async fn the_creators_options_limit_the_settings() {
     let world = World::start().await;
     let platform = platforms::get("tiktok").expect("it has an adapter");
     let private = world.named(platform, "private.ada");
@@ -38,11 +38,11 @@ async fn a_creators_choices_are_kept_to() {
 
     let mut post = private.post("to everybody");
     post.settings = json!({ "privacy_level": "PUBLIC_TO_EVERYONE" });
-    let failure = private.prepare(&post).await.expect_err("not his to choose");
+    let failure = private.prepare(&post).await.expect_err("not an option of this creator");
     assert_eq!(failure.code, rejected(422), "{failure}");
     assert!(failure.message.contains("FOLLOWER_OF_CREATOR"), "{failure}");
 
-    // The widest that there is; what only few may see has no id of its own.
+    // The default is the widest level. A post that is not public has no id.
     post.settings = json!({});
     let id = private.publish(&post).await.on("publish");
     assert!(id.contains('~'), "{id}");
@@ -59,11 +59,11 @@ async fn a_creators_choices_are_kept_to() {
     }
     let mut long = strict.post("a long video");
     long.media[0].duration = Some(Duration::from_secs(61));
-    let failure = strict.prepare(&long).await.expect_err("too long for him");
+    let failure = strict.prepare(&long).await.expect_err("too long for this creator");
     assert!(failure.code == rejected(422) && failure.message.contains("60 seconds"), "{failure}");
 }
 
-async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
+async fn a_large_video_is_uploaded_in_parts_and_resumes_after_each() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     for broken in [2, 3] {
@@ -73,7 +73,7 @@ async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
         assert!(was_interrupted);
         assert_eq!(at.0["sent"], 2, "all but the last of three: {at:?}");
         if broken == 3 {
-            // As after an answer that was lost: TikTok tells where it is.
+            // As after a lost response: TikTok returns its offset.
             at.0["sent"] = json!(1);
         }
         assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
@@ -84,7 +84,7 @@ async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
     assert_eq!(actor.accepted().await, 2);
 }
 
-async fn an_upload_that_ended_is_begun_anew() {
+async fn an_expired_upload_is_restarted() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     let post = actor.post("a video");
@@ -93,16 +93,16 @@ async fn an_upload_that_ended_is_begun_anew() {
     at.0["upload"] = json!(upload.replace("upload_token=", "upload_token=wrong"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
     assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
-    // An address that is about to end is not begun to be used.
+    // An upload URL that is about to expire is not used.
     at.0["expires_at"] = json!(crate::fixtures::clock() + TimeDelta::minutes(1));
-    let fresh = actor.prepare_from(&post, at.clone()).await.on("anew");
+    let fresh = actor.prepare_from(&post, at.clone()).await.on("restarted");
     assert_ne!(fresh.0["publish"], at.0["publish"]);
     let committed = actor.commit(&post, &fresh).await.on("commit");
     actor.landed(&post, committed).await.on("landed");
     assert_eq!(actor.accepted().await, 1);
 }
 
-async fn photos_carry_what_their_settings_say() {
+async fn settings_are_applied_to_photos() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     let mut post = actor.post_with("the description", MediaKind::Image, 3);
@@ -118,11 +118,11 @@ async fn photos_carry_what_their_settings_say() {
 
     let mut gone = actor.post_with("of nothing", MediaKind::Image, 1);
     gone.media[0].id = uuid::Uuid::now_v7();
-    let failure = actor.publish(&gone).await.expect_err("nothing stands there");
+    let failure = actor.publish(&gone).await.expect_err("the photo does not exist");
     assert!(failure.code == rejected(422) && failure.message.contains("photo_pull_failed"), "{failure}");
 }
 
-async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
+async fn photos_with_a_lost_response_are_found_or_left_unresolved() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     actor.set(&json!({ "processing_ms": 0 })).await;
@@ -142,7 +142,7 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     }
 }
 
-async fn a_creators_day_is_waited_for() {
+async fn the_daily_limit_of_a_creator_returns_the_wait() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     for (limit, least) in [("tiktok.posts", 3600), ("tiktok.inits", 60)] {
@@ -153,7 +153,7 @@ async fn a_creators_day_is_waited_for() {
     }
 }
 
-async fn a_piece_that_does_not_fit_is_refused_as_documented() {
+async fn an_invalid_part_is_rejected_as_documented() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     let call = |path: &str, body: serde_json::Value| {
@@ -171,7 +171,7 @@ async fn a_piece_that_does_not_fit_is_refused_as_documented() {
             }),
         )
     };
-    // The vector of the guide, and what is beside it.
+    // The example of the guide, and values next to it.
     for (size, chunk, count, status) in [
         (50_000_123, 10_000_000, 5, 200),
         (50_000_123, 10_000_000, 6, 400),
@@ -215,7 +215,7 @@ async fn a_piece_that_does_not_fit_is_refused_as_documented() {
     assert_eq!(level.await.expect("an answer").status(), 403);
 }
 
-async fn a_commit_of_photos_gives_its_id_later() {
+async fn a_commit_of_photos_returns_its_id_later() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
     let post = actor.post_with("photos", MediaKind::Image, 1);

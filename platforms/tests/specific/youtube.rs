@@ -1,4 +1,4 @@
-//! YouTube: what a video carries beside its text, and how its upload goes on.
+//! YouTube: the settings of a video, and resumable uploads.
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
@@ -9,22 +9,22 @@ use platforms::{Checkpoint, Located, MediaKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "youtube",
         &singles![
-            a_video_carries_what_its_settings_say,
-            what_can_not_be_is_told_before_anything_is_uploaded,
-            an_upload_that_ended_is_begun_anew,
-            a_days_quota_is_waited_for_until_it_is_there_again,
-            a_comment_is_refused_where_its_video_is_private,
-            an_upload_takes_pieces_in_order_and_of_their_size,
+            settings_are_applied_to_a_video,
+            invalid_settings_are_rejected_before_the_upload,
+            an_expired_upload_is_restarted,
+            the_daily_quota_returns_the_wait_until_its_reset,
+            a_comment_on_a_private_video_is_rejected,
+            an_upload_accepts_parts_in_order_with_the_declared_size,
         ],
     )
 }
 
-async fn a_video_carries_what_its_settings_say() {
+async fn settings_are_applied_to_a_video() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     let keep = Kept::default();
@@ -33,7 +33,7 @@ async fn a_video_carries_what_its_settings_say() {
     let categories = options.options(&actor.session(&keep), "categories", None).await.on("categories");
     assert!(categories.iter().any(|choice| choice.name == "Music") && !playlists.is_empty());
 
-    // The image beside the video is its thumbnail.
+    // The image is the video's thumbnail.
     let mut post = actor.post_with("first line\nsecond", MediaKind::Image, 1);
     post.settings = json!({
         "title": "A title of its own", "privacyStatus": "unlisted", "tags": ["one", "two words"], "category": "10",
@@ -52,7 +52,7 @@ async fn a_video_carries_what_its_settings_say() {
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
-    // Looking once more puts it into no list twice.
+    // A further look-up does not add the video to the playlist again.
     let at = json!({ "media": post.media[0].id, "video": id });
     assert_eq!(actor.settle(&post, &Checkpoint(at)).await.on("settle"), Located::Live(id.clone()));
     assert_eq!(actor.shown(&id).await.matches("In the playlist").count(), 1);
@@ -64,7 +64,7 @@ async fn a_video_carries_what_its_settings_say() {
     assert!(page.contains("Title: later"), "{page}");
 }
 
-async fn what_can_not_be_is_told_before_anything_is_uploaded() {
+async fn invalid_settings_are_rejected_before_the_upload() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     for (settings, word) in [
@@ -88,7 +88,7 @@ async fn what_can_not_be_is_told_before_anything_is_uploaded() {
     actor.publish(&long).await.on("a Short");
 }
 
-async fn an_upload_that_ended_is_begun_anew() {
+async fn an_expired_upload_is_restarted() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     let post = actor.post("a video");
@@ -97,14 +97,14 @@ async fn an_upload_that_ended_is_begun_anew() {
     at.0["upload"] = json!(upload.replace("upload_id=", "upload_id=gone"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
     assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
-    // What was left of it is seen to be nothing.
-    let at = actor.prepare_from(&post, at).await.on("anew");
+    // The query of the upload's state shows that it no longer exists.
+    let at = actor.prepare_from(&post, at).await.on("restarted");
     let committed = actor.commit(&post, &at).await.on("commit");
     actor.landed(&post, committed).await.on("landed");
     assert_eq!(actor.accepted().await, 1);
 }
 
-async fn a_days_quota_is_waited_for_until_it_is_there_again() {
+async fn the_daily_quota_returns_the_wait_until_its_reset() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     for (limit, longest) in [("youtube.inserts", 24), ("youtube.channel_uploads", 6)] {
@@ -116,7 +116,7 @@ async fn a_days_quota_is_waited_for_until_it_is_there_again() {
     }
 }
 
-async fn a_comment_is_refused_where_its_video_is_private() {
+async fn a_comment_on_a_private_video_is_rejected() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     let mut post = actor.post("a video");
@@ -126,7 +126,7 @@ async fn a_comment_is_refused_where_its_video_is_private() {
     assert_eq!(failure.code, rejected(403), "{failure}");
 }
 
-async fn an_upload_takes_pieces_in_order_and_of_their_size() {
+async fn an_upload_accepts_parts_in_order_with_the_declared_size() {
     const GRAIN: usize = 256 << 10;
     let world = World::start().await;
     let actor = actor(&world, "youtube");

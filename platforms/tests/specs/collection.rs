@@ -1,4 +1,4 @@
-//! A collection of requests as Postman keeps them: what the platform's own people send.
+//! A Postman collection of requests that the platform publishes.
 
 use super::Heard;
 use serde_json::Value;
@@ -8,17 +8,18 @@ use std::{
     path::Path,
 };
 
-/// A collection.
+/// A Postman collection.
 pub(crate) struct Collection(Value);
 
-/// One of its requests.
+/// A request of a collection.
 pub(crate) struct Request {
     pub(crate) name: String,
     pub(crate) method: String,
     url: String,
 }
 
-/// Documented beside the collection: <https://developers.facebook.com/docs/threads/posts> and
+/// Parameters that are documented outside the collection:
+/// <https://developers.facebook.com/docs/threads/posts> and
 /// <https://developers.facebook.com/docs/threads/retrieve-and-discover-posts/retrieve-posts>.
 const DOCUMENTED: [&str; 6] =
     ["access_token", "topic_tag", "link_attachment", "poll_attachment", "since", "after"];
@@ -29,21 +30,21 @@ impl Collection {
         Self(serde_json::from_str(&text).expect("it is JSON"))
     }
 
-    /// All requests, in order.
+    /// Returns all requests, in order.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let mut found = Vec::new();
         gather(&self.0, &mut found);
         found
     }
 
-    /// What it fills its requests with.
+    /// Returns the variables that its requests contain.
     pub(crate) fn variables(&self) -> HashMap<String, String> {
         let all = self.0["variable"].as_array().expect("a collection has variables");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         all.iter().map(|one| (text(&one["key"]), text(&one["value"]))).collect()
     }
 
-    /// What is wrong with a request: no such one, a parameter or a field that none of its kind has.
+    /// Returns the faults of a request: it is not in the collection, or has an unknown parameter or field.
     pub(crate) fn faults(&self, call: &Heard) -> Vec<String> {
         let path = call.path.trim_start_matches("/graph.threads.com").trim_start_matches("/v1.0");
         let at = format!("{} {path}", call.method);
@@ -79,7 +80,7 @@ impl Collection {
 }
 
 impl Request {
-    /// Its address with the variables filled in.
+    /// Returns the URL with the variables filled in.
     pub(crate) fn filled(&self, variables: &HashMap<String, String>) -> String {
         let mut url = self.url.clone();
         for (name, value) in variables {
@@ -120,7 +121,7 @@ fn gather(folder: &Value, found: &mut Vec<Request>) {
     }
 }
 
-/// The names in a list of fields, those within braces too.
+/// Returns the names in a list of fields, including those within braces.
 fn names(list: &str) -> Vec<String> {
     list.split([',', '{', '}']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! A request and its answer against one of Google's discovery documents.
+//! Validates a request and its response against one of Google's discovery documents.
 //! <https://developers.google.com/discovery/v1/reference/apis>
 
 use super::Heard;
@@ -9,13 +9,13 @@ use std::{fs, path::Path};
 pub(crate) struct Document(Value);
 
 impl Document {
-    /// The document whose file's name begins so.
+    /// Opens the document whose file name begins with `name`.
     pub(crate) fn open(folder: &Path, name: &str) -> Self {
         let text = fs::read_to_string(folder.join(format!("{name}.discovery.json"))).expect("it is there");
         Self(serde_json::from_str(&text).expect("it is JSON"))
     }
 
-    /// What is wrong with a request or its answer. `path` is without the host.
+    /// Returns the faults of a request and its response. `path` is without the host.
     pub(crate) fn faults(&self, call: &Heard, path: &str) -> Vec<String> {
         let at = format!("{} {path}", call.method);
         let Some((method, is_upload)) = self.method(&self.0["resources"], call, path.trim_start_matches('/'))
@@ -26,7 +26,7 @@ impl Document {
         for (name, value) in &call.query {
             let known = [&method["parameters"][name], &self.0["parameters"][name]];
             match known.into_iter().find(|parameter| parameter.is_object()) {
-                // The protocol of uploads names an upload so.
+                // A parameter of the upload protocol, which the document does not list.
                 None if is_upload && name == "upload_id" => {}
                 None if is_nested(name, &method["parameters"]) => {}
                 None => faults.push(format!("{at}: no parameter {name}")),
@@ -73,7 +73,7 @@ impl Document {
             for method in resource["methods"].as_object().into_iter().flatten().map(|(_, method)| method) {
                 let upload = method["mediaUpload"]["protocols"]["simple"]["path"].as_str();
                 let is_upload = upload.is_some_and(|upload| fits(upload.trim_start_matches('/'), path));
-                // A piece of an upload is put to the address that began it.
+                // Parts of an upload are sent with PUT to the path that began it.
                 if is_upload && (call.method == "PUT" || method["httpMethod"] == call.method.as_str()) {
                     return Some((method, true));
                 }
@@ -130,13 +130,13 @@ impl Document {
     }
 }
 
-/// Whether a parameter is part of one that is documented under a shorter name: `dailyRange.startDate.year`
-/// may stand in the document as such or not at all.
+/// Returns whether a parameter is a member of a documented one: the document may list
+/// `dailyRange.startDate.year` itself, or only `dailyRange`.
 fn is_nested(name: &str, parameters: &Value) -> bool {
     name.rsplit_once('.').is_some_and(|(outer, _)| parameters[outer].is_object())
 }
 
-/// Whether a path is of a template's form: `v1/accounts/{accountsId}/locations:search`.
+/// Returns whether a path matches a template such as `v1/accounts/{accountsId}/locations:search`.
 fn fits(template: &str, path: &str) -> bool {
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
     let is_same = |(template, part): (&&str, &&str)| match template.split_once('{') {

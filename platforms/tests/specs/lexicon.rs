@@ -1,4 +1,4 @@
-//! A request against AT Protocol's lexicons. <https://atproto.com/specs/lexicon>
+//! Validates a request against AT Protocol's lexicons. <https://atproto.com/specs/lexicon>
 
 use super::Heard;
 use serde_json::Value;
@@ -12,11 +12,11 @@ impl Lexicons {
     pub(crate) fn open(folder: &Path) -> Self {
         let mut all = HashMap::new();
         read(&folder.join("atproto-lexicons"), &mut all);
-        assert!(all.len() > 50, "the lexicons are there");
+        assert!(all.len() > 50, "lexicons are missing");
         Self(all)
     }
 
-    /// What is wrong with a request.
+    /// Returns the faults of a request.
     pub(crate) fn faults(&self, call: &Heard) -> Vec<String> {
         let nsid = call.path.rsplit('/').next().unwrap_or_default();
         let Some(main) = self.0.get(nsid).map(|lexicon| &lexicon["defs"]["main"]) else {
@@ -30,7 +30,7 @@ impl Lexicons {
         let parameters = &main["parameters"];
         for (name, value) in &call.query {
             let kind = &parameters["properties"][name]["type"];
-            // Production's service takes two that the lexicon leaves out.
+            // The production service accepts two parameters that the lexicon omits.
             let is_known = kind.is_string()
                 || (nsid == "app.bsky.video.uploadVideo" && ["did", "name"].contains(&name.as_str()));
             if !is_known || (kind == "integer" && value.parse::<i64>().is_err()) {
@@ -59,7 +59,7 @@ impl Lexicons {
         faults
     }
 
-    /// The definition that a reference in `home` names, and where that stands.
+    /// Returns the definition that a reference in `home` names, and the NSID of its lexicon.
     fn find<'a>(&'a self, home: &'a str, reference: &'a str) -> (&'a str, &'a Value) {
         let (nsid, name) = reference.split_once('#').unwrap_or((reference, "main"));
         let nsid = if nsid.is_empty() { home } else { nsid };

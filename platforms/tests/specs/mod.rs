@@ -1,13 +1,16 @@
-//! What the adapters send, held against the platforms' own machine-readable descriptions.
+//! Validates the adapters' requests against the platforms' machine-readable descriptions.
 //!
-//! The descriptions are theirs and not part of this repository: `FANFARE_SPECS` names a folder with X's
-//! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>), Pinterest's
-//! (`pinterest-v5-openapi.yaml`, <https://github.com/pinterest/api-description>) and Bluesky's lexicons
-//! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>) and Meta's collection
-//! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>)
-//! and what the code of its SDK knows (`meta-graph-v26-sdk-extract.json`, from
-//! <https://github.com/facebook/facebook-python-business-sdk>)
-//! and Google's discovery documents (`google-*.discovery.json`, <https://developers.google.com/discovery>).
+//! The descriptions belong to the platforms and are not in this repository. `FANFARE_SPECS` names a directory
+//! with these files; without it, the tests pass without checking anything:
+//!
+//! - X's OpenAPI document: `x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>
+//! - Pinterest's: `pinterest-v5-openapi.yaml`, <https://github.com/pinterest/api-description>
+//! - Bluesky's lexicons: `atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>
+//! - Meta's collection of Threads requests: `meta-threads-api.postman_collection.json`,
+//!   <https://github.com/fbsamples/threads_api>
+//! - An extract of Meta's SDK: `meta-graph-v26-sdk-extract.json`, from
+//!   <https://github.com/facebook/facebook-python-business-sdk>
+//! - Google's discovery documents: `google-*.discovery.json`, <https://developers.google.com/discovery>
 
 mod collection;
 mod discovery;
@@ -24,20 +27,20 @@ use platforms::Replies;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The tests of this module.
+/// Returns the tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     trials::of(
         "specs",
         &singles![
-            what_is_sent_to_x_is_what_its_openapi_document_describes,
-            what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_describes,
-            what_is_sent_to_bluesky_is_what_its_lexicons_describe,
-            what_is_sent_to_threads_is_what_metas_collection_sends,
-            metas_collection_of_requests_to_threads_is_served,
-            what_is_sent_to_instagram_is_what_metas_sdk_knows,
-            what_is_sent_to_facebook_is_what_metas_sdk_knows,
-            what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_describe,
-            what_is_sent_to_google_business_and_answered_is_what_its_discovery_documents_describe,
+            requests_to_x_match_its_openapi_document,
+            calls_to_pinterest_match_its_openapi_document,
+            requests_to_bluesky_match_its_lexicons,
+            requests_to_threads_match_metas_collection,
+            the_sandbox_serves_metas_collection_of_threads_requests,
+            requests_to_instagram_match_metas_sdk,
+            requests_to_facebook_match_metas_sdk,
+            calls_to_youtube_match_its_discovery_documents,
+            calls_to_google_business_match_its_discovery_documents,
         ],
     )
 }
@@ -46,21 +49,21 @@ pub(crate) fn trials() -> Vec<Trial> {
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) method: String,
-    /// Without the sandbox's origin: `/api.x.com/2/tweets`.
+    /// Path without the sandbox's origin: `/api.x.com/2/tweets`.
     pub(crate) path: String,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) mime: String,
-    /// The body as JSON, `null` where it is none.
+    /// The body as JSON; `null` if it is not JSON.
     pub(crate) body: Value,
-    /// The body as it came, as far as it is text.
+    /// The beginning of the body as text; invalid UTF-8 is replaced.
     pub(crate) text: String,
-    /// The status of the answer.
+    /// Status of the response.
     pub(crate) status: u16,
-    /// The answer as JSON, `null` where it is none.
+    /// The response as JSON; `null` if it is not JSON.
     pub(crate) answer: Value,
 }
 
-async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
+async fn requests_to_x_match_its_openapi_document() {
     let Some(folder) = folder() else { return };
     let document = openapi::Document::open(&folder, "x-api-v2-openapi", "/api.x.com");
     let settings = json!({
@@ -81,7 +84,7 @@ async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
     }
 }
 
-async fn what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_describes() {
+async fn calls_to_pinterest_match_its_openapi_document() {
     let Some(folder) = folder() else { return };
     let document = openapi::Document::open(&folder, "pinterest-v5-openapi", "/api.pinterest.com/v5");
     let settings =
@@ -95,7 +98,7 @@ async fn what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_des
     }
 }
 
-async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
+async fn requests_to_bluesky_match_its_lexicons() {
     let Some(folder) = folder() else { return };
     let lexicons = lexicon::Lexicons::open(&folder);
     let settings = json!({
@@ -116,7 +119,7 @@ async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
     }
 }
 
-async fn what_is_sent_to_threads_is_what_metas_collection_sends() {
+async fn requests_to_threads_match_metas_collection() {
     let Some(folder) = folder() else { return };
     let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
     let settings = json!({ "reply_control": "mentioned_only", "topic_tag": "Rust" });
@@ -133,7 +136,7 @@ async fn what_is_sent_to_threads_is_what_metas_collection_sends() {
     }
 }
 
-async fn metas_collection_of_requests_to_threads_is_served() {
+async fn the_sandbox_serves_metas_collection_of_threads_requests() {
     let Some(folder) = folder() else { return };
     let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
     let world = World::start().await;
@@ -154,7 +157,7 @@ async fn metas_collection_of_requests_to_threads_is_served() {
     ] {
         variables.insert(name.to_owned(), value);
     }
-    // Other people's profiles, places and embeds are none of what a sandbox for publishing has.
+    // The sandbox has no profiles of others, no places and no embeds.
     let beyond = [
         "Public",
         "Retrieve Threads Location",
@@ -197,7 +200,7 @@ async fn metas_collection_of_requests_to_threads_is_served() {
     assert_eq!(items.len(), 2);
 }
 
-async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
+async fn requests_to_instagram_match_metas_sdk() {
     let Some(folder) = folder() else { return };
     let sdk = sdk::Sdk::open(
         &folder,
@@ -216,7 +219,7 @@ async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
     }
 }
 
-async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
+async fn requests_to_facebook_match_metas_sdk() {
     let Some(folder) = folder() else { return };
     let sdk = sdk::Sdk::open(
         &folder,
@@ -241,7 +244,7 @@ async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
     assert!(heard.iter().any(|call| call.path.starts_with("/rupload.facebook.com/video-upload/v26.0/")));
 }
 
-async fn what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_describe() {
+async fn calls_to_youtube_match_its_discovery_documents() {
     let Some(folder) = folder() else { return };
     let data = discovery::Document::open(&folder, "google-youtube.v3");
     let reports = discovery::Document::open(&folder, "google-youtubeAnalytics.v2");
@@ -270,9 +273,9 @@ async fn what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_de
     }
 }
 
-async fn what_is_sent_to_google_business_and_answered_is_what_its_discovery_documents_describe() {
+async fn calls_to_google_business_match_its_discovery_documents() {
     let Some(folder) = folder() else { return };
-    // Of the posts' API an older version than today's is published; what it has is as it was.
+    // The published document of the posts' API is outdated; what it contains still applies.
     let documents = [
         ("mybusiness.googleapis.com", "google-mybusiness.v4p4"),
         ("mybusinessaccountmanagement.googleapis.com", "google-mybusinessaccountmanagement.v1"),
@@ -312,7 +315,7 @@ fn folder() -> Option<PathBuf> {
     folder
 }
 
-/// Does everything that an adapter can, and tells what the platform received.
+/// Uses every ability of an adapter and returns the requests that the platform received.
 async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
     let mut actor: Actor = world.named(platforms::get(platform).expect("it is there"), "ada");
@@ -323,7 +326,7 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     for (n, settings) in settings.iter().enumerate() {
         let mut post = actor.post(&format!("number {n} #tag @ada.bsky.social https://example.com/ä?b=c"));
         post.settings = settings.clone();
-        // What a platform refuses for reasons of its own has been sent all the same.
+        // A rejected request was sent too, so it is validated as well.
         match actor.publish(&post).await {
             Ok(id) => ids.push(id),
             Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
@@ -352,7 +355,7 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     }
     if let Some(options) = actor.platform.options {
         for kind in options.kinds() {
-            // Some lists belong to something that would have to be named.
+            // Some lists require a parent.
             match options.options(&actor.session(&keep), kind, None).await {
                 Ok(_) => {}
                 Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {kind} {failure}"),
@@ -366,7 +369,8 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     world.heard()
 }
 
-/// Publishes one medium of each kind with each of these settings, and tells what the platform received.
+/// Publishes one medium of each kind with each of these settings, and returns the requests that the
+/// platform received.
 async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
     let actor = world.named(platforms::get(platform).expect("it is there"), "ada");

@@ -1,4 +1,4 @@
-//! A request against an OpenAPI 3 document: the parts of JSON Schema that such documents use.
+//! Validates a request against an OpenAPI 3 document, with the parts of JSON Schema that it uses.
 
 use super::Heard;
 use serde_json::Value;
@@ -7,37 +7,37 @@ use std::{fs, path::Path};
 /// An OpenAPI document.
 pub(crate) struct Document {
     root: Value,
-    /// What stands before its paths: the host, and what is common to all of them.
+    /// Prefix of its paths: the host, and the common path.
     base: &'static str,
 }
 
-/// Names that the service takes and the document of today has renamed.
+/// Names that the service still accepts and the current document has renamed.
 const RENAMED: [(&str, &str); 2] = [("tweet.fields", "post.fields"), ("retweet_count", "repost_count")];
 
 impl Document {
-    /// The document whose file's name begins so, in JSON or YAML.
+    /// Opens the document whose file name begins with `name`, in JSON or YAML.
     pub(crate) fn open(folder: &Path, name: &str, base: &'static str) -> Self {
         let files = fs::read_dir(folder).expect("the folder can be read").filter_map(Result::ok);
         let file = files
             .map(|file| file.path())
             .find(|path| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
         let text = fs::read_to_string(file.expect("the document is there")).expect("it can be read");
-        // All JSON is YAML, but is read faster as what it is.
+        // JSON is valid YAML, but the JSON parser is faster.
         let root = serde_json::from_str(&text).or_else(|_| serde_yaml::from_str(&text));
         Self { root: root.expect("it is JSON or YAML"), base }
     }
 
-    /// Whether it describes a request at all.
+    /// Returns whether the document applies to a request.
     pub(crate) fn covers(&self, call: &Heard) -> bool {
         call.path.starts_with(self.base)
     }
 
-    /// What is wrong with a request, or with the answer that it got.
+    /// Returns the faults of a request and its response.
     pub(crate) fn faults(&self, call: &Heard) -> Vec<String> {
         let path = call.path.strip_prefix(self.base).unwrap_or(&call.path);
         let at = format!("{} {path}", call.method);
         let paths = self.root["paths"].as_object().expect("a document has paths");
-        // A literal path is meant before one with a variable.
+        // A literal path takes precedence over one with a variable.
         let exact = paths.get(path).filter(|item| item.get(call.method.to_lowercase()).is_some());
         let item = exact.or_else(|| {
             paths
@@ -61,7 +61,7 @@ impl Document {
             let name = RENAMED.iter().find(|(old, _)| old == name).map_or(name.as_str(), |(_, new)| new);
             match parameters.iter().find(|parameter| parameter["name"] == name) {
                 None => faults.push(format!("{at}: no parameter {name}")),
-                // The renaming went through the names of fields too.
+                // Field names were renamed too.
                 Some(_) if name == "post.fields" => {}
                 Some(parameter) => {
                     let schema = self.resolve(&parameter["schema"]);
@@ -208,7 +208,7 @@ impl Document {
     }
 }
 
-/// Whether a value has no such member, under its old name either.
+/// Returns whether a value lacks a member, under its old name too.
 fn lacks(value: &Value, name: &str) -> bool {
     let old = RENAMED.iter().find(|(_, new)| *new == name).map(|(old, _)| *old);
     value.get(name).is_none() && old.is_none_or(|old| value.get(old).is_none())

@@ -1,4 +1,4 @@
-//! What the code of Meta's own SDK knows of its API: the fields of objects, and the parameters of edges.
+//! Validates requests against the code of Meta's SDK: fields of objects, and parameters of edges.
 
 use super::Heard;
 use serde_json::Value;
@@ -8,18 +8,18 @@ use std::{
     path::Path,
 };
 
-/// Objects of the API, taken together: an id alone does not tell what it is of.
+/// Objects of the API, merged because an id does not show its object's type.
 pub(crate) struct Sdk {
     fields: HashSet<String>,
-    /// By method and edge; the edge of a node itself is empty.
+    /// Parameters by method and edge; the edge of a node itself is empty.
     edges: HashMap<(String, String), HashSet<String>>,
 }
 
-/// Documented for every edge, or beside the SDK: paging, and what a node's upload is done by.
+/// Parameters documented for every edge, or outside the SDK: paging, and the upload of a node.
 const COMMON: [&str; 8] =
     ["fields", "limit", "after", "since", "until", "metric", "access_token", "appsecret_proof"];
 
-/// Documented and not in the extract: a Page as `/me/accounts` lists it, and the members of an attachment
+/// Fields that are documented but not in the extract: of a Page in `/me/accounts`, and of an attachment
 /// (<https://developers.facebook.com/docs/graph-api/reference/story-attachment>).
 const DOCUMENTED: [&str; 3] = ["tasks", "media", "subattachments"];
 
@@ -36,7 +36,7 @@ impl Sdk {
             sdk.fields.extend(fields.keys().cloned());
             for edge in object["edges"].as_array().into_iter().flatten() {
                 let word = plain(edge["endpoint"].as_str().unwrap_or_default());
-                // An edge can be asked for as a field.
+                // An edge can be requested as a field.
                 sdk.fields.insert(word.clone());
                 let method = edge["method"].as_str().unwrap_or_default().to_owned();
                 let known = sdk.edges.entry((method, word)).or_default();
@@ -47,7 +47,7 @@ impl Sdk {
         sdk
     }
 
-    /// What is wrong with a request.
+    /// Returns the faults of a request.
     pub(crate) fn faults(&self, call: &Heard) -> Vec<String> {
         let segments: Vec<&str> = call.path.split('/').filter(|part| !part.is_empty()).skip(2).collect();
         let edge = plain(segments.get(1).copied().unwrap_or_default());
@@ -77,7 +77,7 @@ impl Sdk {
     }
 }
 
-/// The SDK's generator has dropped the marks between words of some edges.
+/// Removes the separators between words, because the SDK's generator dropped them from some edges.
 fn plain(edge: &str) -> String {
     edge.trim_matches('/').replace('_', "")
 }

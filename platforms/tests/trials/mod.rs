@@ -1,13 +1,13 @@
-//! Tests as values: one per platform and case, so that a failure names its platform and all run in parallel.
+//! Builds one test per platform and case, so that a failure names its platform and all run in parallel.
 
 use futures::future::BoxFuture;
 use libtest_mimic::{Failed, Trial};
 use platforms::Adapter;
 
-/// A case of the suite: its name, and the test of one platform.
+/// A case of the suite: its name, and the test that runs it for one platform.
 pub(crate) type Case = (&'static str, fn(&'static Adapter) -> BoxFuture<'static, ()>);
 
-/// A test that stands alone: its name, and what it runs.
+/// A test without a platform parameter: its name, and the function that runs it.
 pub(crate) type Single = (&'static str, fn() -> BoxFuture<'static, ()>);
 
 /// Lists functions as cases.
@@ -26,7 +26,7 @@ macro_rules! singles {
 
 pub(crate) use {cases, singles};
 
-/// Each case for each platform; `FANFARE_PLATFORM` narrows it to one.
+/// Returns each case for each platform; `FANFARE_PLATFORM` restricts them to one.
 pub(crate) fn for_each_platform(cases: &[Case]) -> Vec<Trial> {
     let only = std::env::var("FANFARE_PLATFORM").ok();
     let chosen =
@@ -40,7 +40,7 @@ pub(crate) fn for_each_platform(cases: &[Case]) -> Vec<Trial> {
     trials.collect()
 }
 
-/// The tests of a module.
+/// Returns the tests of a module.
 pub(crate) fn of(module: &str, singles: &[Single]) -> Vec<Trial> {
     let trials = singles.iter().map(|(name, test)| {
         let test = *test;
@@ -49,7 +49,7 @@ pub(crate) fn of(module: &str, singles: &[Single]) -> Vec<Trial> {
     trials.collect()
 }
 
-/// Runs a test on a runtime of its own; a panic is caught by the harness.
+/// Runs a test on its own runtime; the harness catches a panic.
 fn run(test: BoxFuture<'static, ()>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(test);

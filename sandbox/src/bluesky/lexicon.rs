@@ -6,6 +6,7 @@
 
 use chrono::DateTime;
 use cid::{Cid, multihash::Multihash};
+use domain::json::type_name;
 use ipld_core::ipld::Ipld;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -73,7 +74,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn value(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
-        let expected = |what: &str| Err(format!("Expected {what} value type (got {}) at {at}", kind(value)));
+        let expected =
+            |what: &str| Err(format!("Expected {what} value type (got {}) at {at}", type_name(value)));
         let max = |name: &str| rule[name].as_u64();
         match rule["type"].as_str().unwrap_or_default() {
             "object" => {
@@ -330,17 +332,6 @@ fn ipld(value: &Value) -> Result<Ipld, String> {
     })
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lexicon_forbids_is_refused() {
+    fn records_that_violate_their_lexicon_are_rejected() {
         let with = |name: &str, value: Value| {
             let mut record = post("héllo");
             record[name] = value;
@@ -390,8 +381,8 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_the_protocol() {
-        // The empty map, and the empty file: known from any implementation.
+    fn cids_are_computed_as_specified() {
+        // CIDs of the empty map and the empty file, as other implementations compute them.
         assert_eq!(cid(&json!({})), Ok("bafyreigbtj4x7ip5legnfznufuopl4sg4knzc2cof6duas4b3q2fy6swua".into()));
         assert_eq!(
             raw_cid(&Sha256::digest(b"")),

@@ -211,7 +211,7 @@ fn one(tx: &mut Transaction, request: &Request, account: &Account, body: &Value,
     Ok(committed.respond(&reply))
 }
 
-/// `deleteRecord`. What is gone already is gone.
+/// `deleteRecord`. Succeeds if the record does not exist.
 pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
     let body = input(request)?;
@@ -232,7 +232,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(committed.respond(&reply))
 }
 
-/// `applyWrites`: all of it, or nothing.
+/// `applyWrites`: all writes or none.
 pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
     let body = input(request)?;

@@ -25,7 +25,7 @@ pub(super) fn profile(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &profile))
 }
 
-/// `getPosts`: what is missing is left out.
+/// `getPosts`, without missing posts.
 pub(super) fn posts(tx: &mut Transaction, request: &Request) -> Outcome {
     let uris: Vec<&str> = request.query_all("uris").collect();
     if uris.is_empty() || uris.len() > 25 {

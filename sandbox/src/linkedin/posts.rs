@@ -475,7 +475,7 @@ pub(super) fn page_statistics(tx: &mut Transaction, request: &Request, caller: &
             let post = at(tx, &urn).filter(|post| post.author == entity)?;
             let count = |what: &str, max| figure(&post.urn, what, tx.now - post.created_at, max);
             let shown = count("impressions", 9_000);
-            // Nobody saw it yet.
+            // The list omits posts without views.
             (shown > 0).then(|| {
                 json!({
                     name: post.urn,

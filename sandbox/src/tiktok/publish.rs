@@ -279,7 +279,7 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     complete(tx, request, &caller, publish)
 }
 
-/// `post_info`, if its creator may have it.
+/// Returns `post_info`, if the creator's options allow it.
 fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
     let wrong = |what: &str| refusal(400, "invalid_param", what);
     let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());

@@ -380,7 +380,7 @@ pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account
     Ok(Response::json(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
 }
 
-/// `POST /2/media/subtitles`. Taken and shown nowhere.
+/// `POST /2/media/subtitles`. Accepted and not shown.
 pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let text = json!({ "type": "string" });
     let body = body(

@@ -702,7 +702,7 @@ impl<'a> Listing<'a> {
             if !fields.has(name) {
                 continue;
             }
-            // Nothing here was ever promoted.
+            // The sandbox has no promoted posts.
             if !is_private || name == "promoted_metrics" {
                 self.errors.push(json!({
                     "resource_id": post.id,
@@ -850,7 +850,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_come_back() {
+    fn pagination_tokens_are_parsed_back() {
         let token = Token::after("1234567890123456789");
         assert!(token.bytes().all(|byte| BASE32HEX.contains(&byte)));
         assert!(matches!(Token::read(&token), Some(Token::After(1_234_567_890_123_456_789))));

@@ -226,8 +226,8 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) 
 
 fn say(tx: &mut Transaction, author: &str, video: &str, parent: Option<String>, text: String) -> Comment {
     let id = match &parent {
-        None => format!("Ug{}AaABAg", &super::google::random()[..18]),
-        Some(parent) => format!("{parent}.{}", &super::google::random()[..22]),
+        None => format!("Ug{}AaABAg", &crate::tokens::random()[..18]),
+        Some(parent) => format!("{parent}.{}", &crate::tokens::random()[..22]),
     };
     let comment = Comment { id, video: video.into(), author: author.into(), parent, text, at: tx.now };
     tx.store.put(&comment);

@@ -139,7 +139,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) 
         return Err(refusal(400, "playlistTitleRequired", "The request must specify a playlist title."));
     }
     let playlist = Playlist {
-        id: format!("PL{}", &super::google::random()[..32]),
+        id: format!("PL{}", &crate::tokens::random()[..32]),
         channel: caller.id.clone(),
         title: title.into(),
         description: body["snippet"]["description"].as_str().unwrap_or_default().into(),
@@ -262,7 +262,7 @@ pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> 
             "The playlist already contains the maximum allowed number of items.",
         ));
     }
-    let place = Place { id: super::google::random(), playlist: list.into(), video: id.into(), at: tx.now };
+    let place = Place { id: crate::tokens::random(), playlist: list.into(), video: id.into(), at: tx.now };
     tx.store.put(&place);
     tx.store.link("youtube.in", list, &place.id);
     tx.store.link("youtube.holding", id, &place.id);

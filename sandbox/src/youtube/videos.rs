@@ -140,7 +140,7 @@ impl Video {
         notes
     }
 
-    /// `uploadStatus`, and why where it ended badly.
+    /// Returns `uploadStatus`, and the reason if the upload failed.
     fn state(&self, tx: &Transaction) -> (&'static str, Option<&'static str>) {
         let spent = u64::try_from((tx.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
         match () {
@@ -262,7 +262,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(error(400, "global", "badContent", &message));
     }
     let session = Session {
-        id: format!("A{}", google::random()),
+        id: format!("A{}", crate::tokens::random()),
         channel: caller.id.clone(),
         resource,
         parts,
@@ -414,7 +414,7 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
     let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
     let mime = pieces.first().and_then(|piece| piece.mime.clone()).unwrap_or_else(|| "unknown".to_owned());
     let video = Video {
-        id: google::random()[..11].to_owned(),
+        id: crate::tokens::random()[..11].to_owned(),
         channel: caller.id.clone(),
         snippet: session.resource["snippet"].clone(),
         status: session.resource["status"].clone(),

@@ -21,7 +21,7 @@ use uuid::Uuid;
 pub struct Edit {
     /// Version of the row that the edit is based on.
     pub version: i32,
-    /// Whether the post is a draft, which is not published until it is released.
+    /// True if the post is a draft, which is not published until it is released.
     pub is_draft: bool,
     /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
