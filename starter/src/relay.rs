@@ -314,10 +314,7 @@ impl Relay {
     }
 
     fn post_options(&self, job: &PostJob) -> WorkflowStartOptions {
-        let search_attributes = SearchAttributes::new([
-            attributes::ORG.value_set(job.owner.org.to_string()),
-            attributes::POST.value_set(job.post.to_string()),
-        ]);
+        let search_attributes = attributes::of_post(job.owner, job.post);
         let summary = format!("Publish to {} accounts", job.targets.len());
         options(self.queue.clone(), publish_post::id(job.post), job.owner, search_attributes, summary)
     }

@@ -33,7 +33,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -47,12 +47,9 @@ impl FromStr for Digest {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.as_bytes().chunks(2).map(|pair| {
-            let pair = std::str::from_utf8(pair).map_err(|_| Malformed)?;
-            u8::from_str_radix(pair, 16).map_err(|_| Malformed)
-        });
-        let bytes: Vec<u8> = digits.collect::<Result<_, _>>()?;
-        bytes.try_into().map(Self).map_err(|_| Malformed)
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| Malformed)?;
+        Ok(Self(bytes))
     }
 }
 

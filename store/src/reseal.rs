@@ -29,7 +29,7 @@ impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Uuid::from_slice(&self.key) {
             Ok(id) => id.fmt(f),
-            Err(_) => self.key.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Err(_) => f.write_str(&hex::encode(&self.key)),
         }
     }
 }

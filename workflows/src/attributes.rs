@@ -4,7 +4,8 @@
 //! that waits for X's rate limit. All are keywords and must be registered with
 //! the namespace before the first workflow starts.
 
-use temporalio_common::search_attributes::SearchAttributeKey;
+use domain::{AccountId, Owner, PostId};
+use temporalio_common::search_attributes::{SearchAttributeKey, SearchAttributes};
 
 /// Organization id.
 pub const ORG: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareOrg");
@@ -32,3 +33,17 @@ pub const ALL: [(&str, &str); 7] = [
     ("FanfareError", "Keyword"),
     ("FanfareEvent", "Keyword"),
 ];
+
+/// Returns the search attributes of a workflow about one account.
+pub fn of_account(owner: Owner, platform: &str, account: AccountId) -> SearchAttributes {
+    SearchAttributes::new([
+        ORG.value_set(owner.org.to_string()),
+        PLATFORM.value_set(platform.to_owned()),
+        ACCOUNT.value_set(account.to_string()),
+    ])
+}
+
+/// Returns the search attributes of a workflow about one post.
+pub fn of_post(owner: Owner, post: PostId) -> SearchAttributes {
+    SearchAttributes::new([ORG.value_set(owner.org.to_string()), POST.value_set(post.to_string())])
+}

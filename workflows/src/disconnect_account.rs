@@ -29,11 +29,7 @@ pub fn id(disconnection: &Disconnection) -> String {
 
 /// Search attributes of the workflow.
 pub fn search_attributes(disconnection: &Disconnection) -> SearchAttributes {
-    SearchAttributes::new([
-        attributes::ORG.value_set(disconnection.owner.org.to_string()),
-        attributes::PLATFORM.value_set(disconnection.platform.clone()),
-        attributes::ACCOUNT.value_set(disconnection.account.to_string()),
-    ])
+    attributes::of_account(disconnection.owner, &disconnection.platform, disconnection.account)
 }
 
 /// Disconnects one account. See the [module](self).

@@ -39,11 +39,7 @@ pub fn id(import: &ImportRef) -> String {
 
 /// Search attributes of the workflow.
 pub fn search_attributes(import: &ImportRef) -> SearchAttributes {
-    SearchAttributes::new([
-        attributes::ORG.value_set(import.owner.org.to_string()),
-        attributes::PLATFORM.value_set(import.platform.clone()),
-        attributes::ACCOUNT.value_set(import.account.to_string()),
-    ])
+    attributes::of_account(import.owner, &import.platform, import.account)
 }
 
 /// Imports an account's earlier posts. See the [module](self).

@@ -45,11 +45,7 @@ pub fn id(account: AccountId) -> String {
 
 /// Search attributes of the workflow.
 pub fn search_attributes(grant_ref: &ExpiringGrant) -> SearchAttributes {
-    SearchAttributes::new([
-        attributes::ORG.value_set(grant_ref.owner.org.to_string()),
-        attributes::PLATFORM.value_set(grant_ref.platform.clone()),
-        attributes::ACCOUNT.value_set(grant_ref.account.to_string()),
-    ])
+    attributes::of_account(grant_ref.owner, &grant_ref.platform, grant_ref.account)
 }
 
 /// Renews the grants of one account. See the [module](self).

@@ -162,10 +162,7 @@ impl Request for FetchMetrics {
     }
 
     fn search_attributes(&self) -> SearchAttributes {
-        SearchAttributes::new([
-            attributes::ORG.value_set(self.owner.org.to_string()),
-            attributes::POST.value_set(self.post.to_string()),
-        ])
+        attributes::of_post(self.owner, self.post)
     }
 
     fn summary(&self) -> String {
@@ -173,15 +170,6 @@ impl Request for FetchMetrics {
     }
 
     response!(FetchMetrics);
-}
-
-/// The search attributes of a request about one account.
-fn of_account(account: &AccountRef) -> SearchAttributes {
-    SearchAttributes::new([
-        attributes::ORG.value_set(account.owner.org.to_string()),
-        attributes::PLATFORM.value_set(account.platform.clone()),
-        attributes::ACCOUNT.value_set(account.account.to_string()),
-    ])
 }
 
 impl Request for CheckHealth {
@@ -196,7 +184,7 @@ impl Request for CheckHealth {
     }
 
     fn search_attributes(&self) -> SearchAttributes {
-        of_account(&self.0)
+        attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
     }
 
     fn summary(&self) -> String {
@@ -218,7 +206,8 @@ impl Request for OptionsRequest {
     }
 
     fn search_attributes(&self) -> SearchAttributes {
-        of_account(&self.account_ref)
+        let AccountRef { owner, platform, account } = &self.account_ref;
+        attributes::of_account(*owner, platform, *account)
     }
 
     fn summary(&self) -> String {

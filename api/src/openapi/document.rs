@@ -75,9 +75,9 @@ fn expand_queries(document: &mut Value) {
             (format!("#/components/schemas/{name}"), schema)
         })
         .collect();
-    let paths = document["paths"].as_object_mut().expect("the document has paths");
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for parameters in operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()) {
+    for parameters in
+        operations_mut(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut())
+    {
         *parameters = parameters.drain(..).flat_map(|parameter| expand(parameter, &objects)).collect();
     }
 }
@@ -137,9 +137,8 @@ fn spelled(name: &str) -> String {
 fn tell_levels(document: &mut Value) {
     let (limit, remaining) = (RATE_LIMIT_HEADERS[0].0, RATE_LIMIT_HEADERS[1].0);
     let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
-    let operations = document["paths"].as_object_mut().expect("the document has paths");
-    let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for operation in operations.filter(|operation| operation["responses"].get("429").is_some()) {
+    for operation in operations_mut(document).filter(|operation| operation["responses"].get("429").is_some())
+    {
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
         for (status, response) in responses.iter_mut() {
             if status == "401" {
@@ -249,7 +248,13 @@ fn link(document: &mut Value) {
     }
 }
 
-/// All operations, each with its method.
+/// Returns all operations, to be changed.
+pub(crate) fn operations_mut(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().expect("the document has paths");
+    paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
+/// Returns all operations, each with its method.
 pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let paths = document["paths"].as_object().into_iter().flat_map(Map::values);
     paths.filter_map(Value::as_object).flatten().map(|(method, operation)| (method.as_str(), operation))

@@ -3,6 +3,7 @@
 //! They are in `examples.json`, by schema name. Every body has one; `.ci/contract` validates each against its
 //! schema.
 
+use super::document::operations_mut;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
@@ -12,9 +13,7 @@ static EXAMPLES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 
 /// Adds the examples to the document.
 pub(crate) fn show(document: &mut Value) {
-    let paths = document["paths"].as_object_mut().expect("the document has paths");
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for operation in operations {
+    for operation in operations_mut(document) {
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
         responses.values_mut().for_each(fill);
         operation.get_mut("requestBody").into_iter().for_each(fill);
