@@ -1,4 +1,4 @@
-//! The publishing engine: each post goes out at most once, whatever fails.
+//! The publishing engine: each post is published at most once, whatever fails.
 //!
 //! The protocol is the same for all platforms:
 //!

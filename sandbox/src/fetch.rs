@@ -103,8 +103,8 @@ mod tests {
             let options = Options { data: None, clock: || DateTime::UNIX_EPOCH };
             Sandbox::open_with(options, Access { media, ..Access::default() }).unwrap()
         };
-        let told = open(Some(vec![api.clone()]));
-        let found = fetch(&told, &at(&api, "a.jpg")).await.unwrap();
+        let opened = open(Some(vec![api.clone()]));
+        let found = fetch(&opened, &at(&api, "a.jpg")).await.unwrap();
         assert_eq!((found.size_bytes, found.name.as_deref()), (4, Some("a.jpg")));
         let localhost = at(&inner, "a.jpg").replace("127.0.0.1", "localhost");
         for address in [
@@ -117,7 +117,7 @@ mod tests {
             "http://[::1]/a.jpg".into(),
             "ftp://127.0.0.1/a.jpg".into(),
         ] {
-            assert!(fetch(&told, &address).await.is_err(), "{address}");
+            assert!(fetch(&opened, &address).await.is_err(), "{address}");
         }
         assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (1, 0));
 

@@ -95,8 +95,8 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
     }
     let response = Response::json(status, &json!({ "error": body }));
     if body["code"] == 190 {
-        let told = format!("OAuth \"Facebook Platform\" \"invalid_token\" \"{message}\"");
-        return response.with("www-authenticate", told);
+        let challenge = format!("OAuth \"Facebook Platform\" \"invalid_token\" \"{message}\"");
+        return response.with("www-authenticate", challenge);
     }
     response
 }
@@ -144,11 +144,11 @@ pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
 }
 
 fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
-    let told = |at: DateTime<Utc>| at.format("%A, %d-%b-%y %H:%M:%S PST").to_string();
+    let format = |at: DateTime<Utc>| at.format("%A, %d-%b-%y %H:%M:%S PST").to_string();
     let message = format!(
         "Error validating access token: Session has expired on {}. The current time is {}.",
-        told(at),
-        told(now)
+        format(at),
+        format(now)
     );
     error(400, 190, 463, &message)
 }
@@ -743,7 +743,7 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
     } else {
         fields
     };
-    let mut told = Map::new();
+    let mut selected = Map::new();
     for field in fields {
         let Some(value) = node.get(&field.name) else {
             let message = format!("Tried accessing nonexisting field ({}) on node type ({kind})", field.name);
@@ -773,12 +773,12 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
             },
             other => other.clone(),
         };
-        told.insert(field.name.clone(), value);
+        selected.insert(field.name.clone(), value);
     }
     if let Some(id) = node.get("id") {
-        told.insert("id".into(), id.clone());
+        selected.insert("id".into(), id.clone());
     }
-    Ok(Value::Object(told))
+    Ok(Value::Object(selected))
 }
 
 /// Returns one page of a list, newest first, after or before a cursor.
@@ -942,17 +942,17 @@ mod tests {
             "id": "1", "text": "a", "link": null,
             "children": { "data": [{ "id": "2", "media_url": "u" }] }, "owner": { "id": "3", "name": "n" },
         });
-        let told = |fields: &str| select(&node, &parse(fields), "Post", &["id"]).ok();
-        assert_eq!(told(""), Some(json!({ "id": "1" })));
-        assert_eq!(told("text,link"), Some(json!({ "id": "1", "text": "a" })));
-        assert_eq!(told("children"), Some(json!({ "id": "1", "children": { "data": [{ "id": "2" }] } })));
+        let selected = |fields: &str| select(&node, &parse(fields), "Post", &["id"]).ok();
+        assert_eq!(selected(""), Some(json!({ "id": "1" })));
+        assert_eq!(selected("text,link"), Some(json!({ "id": "1", "text": "a" })));
+        assert_eq!(selected("children"), Some(json!({ "id": "1", "children": { "data": [{ "id": "2" }] } })));
         assert_eq!(
-            told("children{media_url},owner"),
+            selected("children{media_url},owner"),
             Some(json!({
                 "id": "1", "children": { "data": [{ "id": "2", "media_url": "u" }] }, "owner": { "id": "3" },
             }))
         );
-        assert_eq!(told("nonsense"), None);
+        assert_eq!(selected("nonsense"), None);
     }
 
     #[test]

@@ -59,9 +59,9 @@ async fn a_revoked_grant_changes_health_and_status_and_sends_one_event() {
         assert_eq!(found["error_code"], "token_expired");
         assert!(found["detail"].is_string());
     }
-    let told = receiver.events(&["account.reauth_required"]).await;
-    assert_eq!(told.len(), 1, "one event");
-    assert_eq!(told[0].json()["data"]["accountId"], json!(id));
+    let reported = receiver.events(&["account.reauth_required"]).await;
+    assert_eq!(reported.len(), 1, "one event");
+    assert_eq!(reported[0].json()["data"]["accountId"], json!(id));
 
     // Reconnecting makes the account healthy.
     assert_eq!(world.connect("x", "ada").await, id);
@@ -86,23 +86,24 @@ async fn capabilities_are_the_limits_that_posts_are_validated_against() {
     let world = world().start().await;
     for platform in platforms::all() {
         let id = world.connect(platform.id, "ada").await;
-        let told = world.get(&format!("/social-accounts/{id}/capabilities")).await;
+        let reported = world.get(&format!("/social-accounts/{id}/capabilities")).await;
         let can = &platform.limits;
-        assert_eq!(told["platform"], platform.id);
-        assert_eq!(told["text"]["max_length"], can.text.max);
-        assert_eq!(told["text"]["unit"], can.text.unit);
-        assert_eq!(told["config_schema"], platforms::check::schema(platform));
-        assert_eq!(told["analytics"], platform.analytics.is_some());
-        let kinds: Vec<_> = told["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
+        assert_eq!(reported["platform"], platform.id);
+        assert_eq!(reported["text"]["max_length"], can.text.max);
+        assert_eq!(reported["text"]["unit"], can.text.unit);
+        assert_eq!(reported["config_schema"], platforms::check::schema(platform));
+        assert_eq!(reported["analytics"], platform.analytics.is_some());
+        let kinds: Vec<_> =
+            reported["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
         assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());
         let options = platform.options.map_or(&[][..], |options| options.kinds());
-        assert_eq!(told["options"], json!(options));
+        assert_eq!(reported["options"], json!(options));
     }
     let ada = world.get("/social-accounts?platform=x").await["data"][0]["id"].as_str().unwrap().to_owned();
-    let told = world.get(&format!("/social-accounts/{ada}/capabilities")).await;
-    assert_eq!((&told["text"]["max_length"], &told["replies"]), (&json!(280), &json!("thread")));
-    assert_eq!(told["content"], "text_or_media");
-    assert_eq!(told["publishing"], json!({ "is_asynchronous": true, "window_seconds": 600 }));
+    let reported = world.get(&format!("/social-accounts/{ada}/capabilities")).await;
+    assert_eq!((&reported["text"]["max_length"], &reported["replies"]), (&json!(280), &json!("thread")));
+    assert_eq!(reported["content"], "text_or_media");
+    assert_eq!(reported["publishing"], json!({ "is_asynchronous": true, "window_seconds": 600 }));
 }
 
 #[tokio::test]
@@ -236,9 +237,9 @@ async fn a_disconnected_account_is_revoked_erased_and_can_be_reconnected() {
     }
     let is_queued = |post: &Value| target(post, "bluesky")["status"] == "queued";
     world.until(shared["id"].as_str().unwrap(), "the other target to be queued", is_queued).await;
-    let told = receiver.events(&["account.disconnected", "post.error"]).await;
-    assert_eq!(told.len(), 2, "{told:?}");
-    for delivery in &told {
+    let reported = receiver.events(&["account.disconnected", "post.error"]).await;
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    for delivery in &reported {
         let data = delivery.json()["data"].clone();
         if delivery.event() == "post.error" {
             assert_eq!(data["postId"], alone["id"]);

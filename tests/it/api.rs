@@ -155,11 +155,11 @@ async fn all_errors_of_a_body_are_returned_together() {
         let (_, problem) =
             fail(request(&world, Method::POST, path).json(&body), 400, "invalid_request").await;
         let issues = problem["errors"].as_array().unwrap();
-        let mut told: Vec<_> = issues.iter().map(|issue| json!([issue["path"], issue["code"]])).collect();
-        told.sort_by_key(Value::to_string);
+        let mut reported: Vec<_> = issues.iter().map(|issue| json!([issue["path"], issue["code"]])).collect();
+        reported.sort_by_key(Value::to_string);
         let mut expected = expected.as_array().unwrap().clone();
         expected.sort_by_key(Value::to_string);
-        assert_eq!(told, expected, "{body}");
+        assert_eq!(reported, expected, "{body}");
     }
     let (_, problem) = fail(
         request(&world, Method::GET, "/posts?limit=ten&status=gone&created_after=soon&social_account_id=7"),
@@ -167,8 +167,9 @@ async fn all_errors_of_a_body_are_returned_together() {
         "invalid_request",
     )
     .await;
-    let told: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|issue| &issue["path"][0]).collect();
-    assert_eq!(told, ["limit", "status", "social_account_id", "created_after"]);
+    let reported: Vec<_> =
+        problem["errors"].as_array().unwrap().iter().map(|issue| &issue["path"][0]).collect();
+    assert_eq!(reported, ["limit", "status", "social_account_id", "created_after"]);
 }
 
 #[tokio::test]

@@ -26,17 +26,17 @@ async fn each_item_has_its_own_outcome() {
     assert_eq!(response.status(), StatusCode::MULTI_STATUS);
     let body: Value = response.json().await.unwrap();
     let data = body["data"].as_array().unwrap();
-    let told: Vec<_> = data.iter().map(|item| json!([item["index"], item["status"]])).collect();
-    assert_eq!(json!(told), json!([[0, 201], [3, 200], [6, 201], [7, 200]]), "{body:#}");
+    let reported: Vec<_> = data.iter().map(|item| json!([item["index"], item["status"]])).collect();
+    assert_eq!(json!(reported), json!([[0, 201], [3, 200], [6, 201], [7, 200]]), "{body:#}");
     assert_eq!((&data[1]["post"]["id"], &data[2]["post"]["id"]), (&first["id"], &data[3]["post"]["id"]));
     assert_eq!(data[0]["post"]["status"], "draft");
     let errors = body["errors"].as_array().unwrap();
-    let told: Vec<_> = errors
+    let reported: Vec<_> = errors
         .iter()
         .map(|error| json!([error["index"], error["status"], error["title"], error["code"]]))
         .collect();
     assert_eq!(
-        json!(told),
+        json!(reported),
         json!([
             [1, 400, "Bad Request", "invalid_request"],
             [2, 422, "Unprocessable Entity", "account_not_found"],

@@ -172,16 +172,16 @@ async fn world_of(bucket: &Bucket) -> (World, String) {
 }
 
 async fn announced(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
-    let (status, told) =
+    let (status, reported) =
         world.call(Method::POST, "/media/upload", Some(&json!({ "filename": filename }))).await;
-    assert_eq!(status, 201, "{told}");
-    let sent = world.http.put(told["upload_url"].as_str().unwrap()).body(bytes).send().await.unwrap();
+    assert_eq!(status, 201, "{reported}");
+    let sent = world.http.put(reported["upload_url"].as_str().unwrap()).body(bytes).send().await.unwrap();
     assert_eq!(sent.status(), 200);
-    told
+    reported
 }
 
-async fn confirmed(world: &World, told: &Value) -> (u16, Value) {
-    let path = format!("/media/{}/confirm", told["id"].as_str().unwrap());
+async fn confirmed(world: &World, reported: &Value) -> (u16, Value) {
+    let path = format!("/media/{}/confirm", reported["id"].as_str().unwrap());
     let (status, medium) = world.call(Method::POST, &path, None).await;
     (status.as_u16(), medium)
 }
@@ -191,13 +191,13 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     let bucket = Bucket::default();
     let (world, _) = world_of(&bucket).await;
     let bytes = jpeg(640, 640);
-    let told = announced(&world, "a b.jpg", bytes.clone()).await;
-    let upload = Url::parse(told["upload_url"].as_str().unwrap()).unwrap();
+    let reported = announced(&world, "a b.jpg", bytes.clone()).await;
+    let upload = Url::parse(reported["upload_url"].as_str().unwrap()).unwrap();
     let parameters: BTreeMap<_, _> = upload.query_pairs().into_owned().collect();
     let life: u32 = parameters["X-Amz-Expires"].parse().unwrap();
     assert!((43_190..=43_200).contains(&life), "{life}");
     assert_eq!(bucket.keys().len(), 1);
-    let (status, medium) = confirmed(&world, &told).await;
+    let (status, medium) = confirmed(&world, &reported).await;
     assert_eq!(
         (status, &medium["status"], &medium["width"]),
         (200, &json!("ready"), &json!(640)),
@@ -214,13 +214,13 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     );
     assert_eq!(answer.bytes().await.unwrap(), bytes);
     // The API's own upload URL is disabled.
-    let shut = format!("{}/media/{}/content?pass=A", world.base, told["id"].as_str().unwrap());
+    let shut = format!("{}/media/{}/content?pass=A", world.base, reported["id"].as_str().unwrap());
     assert_eq!(world.http.put(shut).body("x").send().await.unwrap().status(), 404);
 
     // The bucket accepts any file; the confirmation checks its type and size.
     for (bytes, expected) in [(vec![7; 100], 422), ([png(9, 9), vec![0; 1_000_000]].concat(), 413)] {
-        let told = announced(&world, "a.png", bytes).await;
-        assert_eq!(confirmed(&world, &told).await.0, expected);
+        let reported = announced(&world, "a.png", bytes).await;
+        assert_eq!(confirmed(&world, &reported).await.0, expected);
     }
 
     // X is sent the bytes; Instagram fetches them from a URL.
@@ -251,9 +251,9 @@ async fn an_imported_file_is_uploaded_to_the_bucket_in_parts() {
     let bytes = film(8_000, (17 << 20) + 1);
     bucket.0.lock().unwrap().objects.insert("film.mp4".to_owned(), bytes.clone().into());
     let url = format!("{address}/media/film.mp4?X-Amz-Signature=1");
-    let (status, told) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
-    assert_eq!(status, 202, "{told}");
-    let medium = until(&world, &told["id"], "ready").await;
+    let (status, reported) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+    assert_eq!(status, 202, "{reported}");
+    let medium = until(&world, &reported["id"], "ready").await;
     assert_eq!((&medium["size"], &medium["filename"]), (&json!(bytes.len()), &json!("film.mp4")));
     let fetched =
         world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();

@@ -50,7 +50,7 @@ fn pairs(url: &Url) -> Told {
 }
 
 /// Returns the query parameters of a redirect to the client.
-fn told(url: &Url) -> Told {
+fn reported(url: &Url) -> Told {
     assert!(url.as_str().starts_with(BACK), "{url}");
     pairs(url)
 }
@@ -85,21 +85,25 @@ async fn walk(world: &World, platform: &str, username: &str, mut body: Value) ->
     body["redirect_uri"] = json!(BACK);
     let asked = begin(world, platform, body).await;
     let back = decide(&asked, username, "allow").await.unwrap();
-    told(&location(&arrive(&back).await))
+    reported(&location(&arrive(&back).await))
 }
 
 /// Performs a login that connects one account, and returns the account's id.
 pub(crate) async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
-    let told = walk(world, platform, username, body).await;
-    assert_eq!(told["status"], "connected", "{platform}: {told:?}");
-    told["account_ids"].clone()
+    let reported = walk(world, platform, username, body).await;
+    assert_eq!(reported["status"], "connected", "{platform}: {reported:?}");
+    reported["account_ids"].clone()
 }
 
 /// Performs a login that covers several accounts, and returns the token of the pending login.
 pub(crate) async fn several(world: &World, platform: &str, username: &str) -> String {
-    let told = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
-    assert_eq!((told["status"].as_str(), told["tenant_id"].as_str()), ("pending", "t-1"), "{told:?}");
-    told["token"].clone()
+    let reported = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
+    assert_eq!(
+        (reported["status"].as_str(), reported["tenant_id"].as_str()),
+        ("pending", "t-1"),
+        "{reported:?}"
+    );
+    reported["token"].clone()
 }
 
 pub(crate) async fn finalize(world: &World, token: &str, ids: &[&str]) -> (StatusCode, Value) {
@@ -154,14 +158,14 @@ async fn a_login_on_each_platform_connects_a_healthy_account() {
         assert!(back.as_str().starts_with(&format!("{}/connect/callback?", world.base)), "{back}");
         let response = arrive(&back).await;
         assert_eq!(response.headers()[header::REFERRER_POLICY], "no-referrer");
-        let told = told(&location(&response));
-        assert_eq!((told["platform"].as_str(), told["tenant_id"].as_str()), (platform, "t/1 & co"));
-        let id = match told["status"].as_str() {
-            "connected" => told["account_ids"].clone(),
+        let reported = reported(&location(&response));
+        assert_eq!((reported["platform"].as_str(), reported["tenant_id"].as_str()), (platform, "t/1 & co"));
+        let id = match reported["status"].as_str() {
+            "connected" => reported["account_ids"].clone(),
             _ => {
-                let (_, offered) = pending(&world, &told["token"]).await;
+                let (_, offered) = pending(&world, &reported["token"]).await;
                 let first = offered["data"][0]["id"].as_str().unwrap();
-                let (status, chosen) = finalize(&world, &told["token"], &[first]).await;
+                let (status, chosen) = finalize(&world, &reported["token"], &[first]).await;
                 assert_eq!(status, StatusCode::CREATED, "{platform}: {chosen}");
                 chosen["account_ids"][0].as_str().unwrap().to_owned()
             }
@@ -251,7 +255,7 @@ async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let without: Vec<_> = asked.query_pairs().into_owned().filter(|(name, _)| name != "prompt").collect();
     asked.query_pairs_mut().clear().extend_pairs(without);
     let back = decide(&asked, "ada", "allow").await.unwrap();
-    assert_eq!(told(&location(&arrive(&back).await))["account_ids"], tube);
+    assert_eq!(reported(&location(&arrive(&back).await))["account_ids"], tube);
     let second = kept().await;
     assert_ne!(second["access_token"], first["access_token"]);
     assert_eq!(second["refresh_token"], first["refresh_token"]);
@@ -265,14 +269,14 @@ async fn a_denied_login_redirects_with_access_denied_once() {
     for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK })).await;
         let back = decide(&asked, "ada", "deny").await.unwrap();
-        let first = told(&location(&arrive(&back).await));
+        let first = reported(&location(&arrive(&back).await));
         assert_eq!(
             (first["status"].as_str(), first["error"].as_str(), first["platform"].as_str()),
             ("error", "access_denied", platform),
             "{first:?}"
         );
         assert!(!first["error_description"].is_empty() && !first.contains_key("tenant_id"), "{first:?}");
-        let second = told(&location(&arrive(&back).await));
+        let second = reported(&location(&arrive(&back).await));
         assert_eq!((second["status"].as_str(), second["error"].as_str()), ("error", "state_used"));
     }
     assert_eq!(world.get("/social-accounts").await["data"], json!([]));
@@ -309,7 +313,7 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
     let come_back = async |query: &str| {
         let state = pairs(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
         let url: Url = format!("{callback}?state={state}&{query}").parse().unwrap();
-        told(&location(&arrive(&url).await))
+        reported(&location(&arrive(&url).await))
     };
     for (query, error) in [
         ("code=made-up", "exchange_failed"),
@@ -318,9 +322,13 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
         ("error=invalid_scope", "insufficient_scope"),
         ("error=user_cancelled_login&code=a", "access_denied"),
     ] {
-        let told = come_back(query).await;
-        assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", error), "{query}: {told:?}");
-        assert!(told["error_description"].chars().all(|c| !c.is_control()), "{told:?}");
+        let reported = come_back(query).await;
+        assert_eq!(
+            (reported["status"].as_str(), reported["error"].as_str()),
+            ("error", error),
+            "{query}: {reported:?}"
+        );
+        assert!(reported["error_description"].chars().all(|c| !c.is_control()), "{reported:?}");
     }
     // An expired state with a redirect URI, an expired one without, and one that is not stored.
     let key = Key::derive(&[0; 32]);
@@ -341,8 +349,12 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
         let id = oauth_states::store(&world.db, world.owner, &intent, begun, expires_at).await.unwrap();
         arrive(&of(&key, &callback, world.owner, id, expires_at)).await
     };
-    let told = told(&location(&late(Some(BACK), ended).await));
-    assert_eq!((told["error"].as_str(), told["tenant_id"].as_str()), ("state_expired", "t-1"), "{told:?}");
+    let reported = reported(&location(&late(Some(BACK), ended).await));
+    assert_eq!(
+        (reported["error"].as_str(), reported["tenant_id"].as_str()),
+        ("state_expired", "t-1"),
+        "{reported:?}"
+    );
     let (status, html) = page(late(None, ended).await).await;
     assert!(status == 400 && html.contains("state_expired"), "{html}");
     let unknown = of(&key, &callback, world.owner, StateId(Uuid::now_v7()), ended + TimeDelta::hours(1));
@@ -364,8 +376,8 @@ async fn of_two_concurrent_callbacks_one_connects() {
         let back = decide(&asked, "ada", "allow").await.unwrap();
         let (one, other) = join(arrive(&back), arrive(&back)).await;
         let mut ends = [one, other].map(|end| {
-            let told = told(&location(&end));
-            told.get("error").unwrap_or(&told["status"]).clone()
+            let reported = reported(&location(&end));
+            reported.get("error").unwrap_or(&reported["status"]).clone()
         });
         ends.sort();
         assert_eq!(ends, ["connected", "state_used"], "{round}");
@@ -378,8 +390,12 @@ async fn reconnecting_as_another_account_is_rejected() {
     let world = world().start().await;
     let ada = joined(&world, "x", "ada", json!({})).await;
     let before = account(&world, &ada).await;
-    let told = walk(&world, "x", "bob", json!({ "reconnect_account_id": ada })).await;
-    assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", "wrong_account"), "{told:?}");
+    let reported = walk(&world, "x", "bob", json!({ "reconnect_account_id": ada })).await;
+    assert_eq!(
+        (reported["status"].as_str(), reported["error"].as_str()),
+        ("error", "wrong_account"),
+        "{reported:?}"
+    );
     let expected = json!({ "expected_network_unique_id": before["network_unique_id"] });
     assert_eq!(walk(&world, "x", "bob", expected.clone()).await["error"], "wrong_account");
     assert_eq!(account(&world, &ada).await, before);
@@ -402,14 +418,14 @@ async fn a_login_without_the_publishing_scopes_is_rejected() {
     for platform in platforms() {
         let Some(scopes) = platform.auth.oauth().map(|oauth| oauth.scopes) else { continue };
         let (Some(first), true) = (scopes.first(), scopes.len() > 1) else { continue };
-        let told = walk(&world, platform.id, "ada", json!({ "scopes": [first] })).await;
+        let reported = walk(&world, platform.id, "ada", json!({ "scopes": [first] })).await;
         assert_eq!(
-            (told["status"].as_str(), told["error"].as_str()),
+            (reported["status"].as_str(), reported["error"].as_str()),
             ("error", "insufficient_scope"),
-            "{}: {told:?}",
+            "{}: {reported:?}",
             platform.id
         );
-        assert!(told["error_description"].contains(scopes[scopes.len() - 1]), "{told:?}");
+        assert!(reported["error_description"].contains(scopes[scopes.len() - 1]), "{reported:?}");
         tried += 1;
     }
     assert!(tried >= 7, "only {tried} platforms were tried");
@@ -426,12 +442,12 @@ async fn the_selected_accounts_of_a_login_are_connected() {
             Some(back) => back,
             None => decide(&asked, "ada", "allow").await.unwrap(),
         };
-        let told = told(&location(&arrive(&back).await));
-        if told["status"] != "pending" {
+        let reported = reported(&location(&arrive(&back).await));
+        if reported["status"] != "pending" {
             continue;
         }
         tried += 1;
-        let token = &told["token"];
+        let token = &reported["token"];
         let (status, offered) = pending(&world, token).await;
         assert_eq!((status, &offered["platform"]), (StatusCode::OK, &json!(platform)));
         assert_eq!(offered["tenant_id"], "t-1");
@@ -560,8 +576,12 @@ async fn without_a_redirect_uri_the_hosted_pages_are_shown() {
     let policy = shown.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
     assert!(policy.contains("form-action 'self' http://localhost:3000;"), "{policy}");
     let form = form_urlencoded::Serializer::new(String::new()).append_pair("page", ids[0]).finish();
-    let told = told(&location(&browser().post(&url).body(form).send().await.unwrap()));
-    assert_eq!((told["status"].as_str(), told["tenant_id"].as_str()), ("connected", "t-1"), "{told:?}");
+    let reported = reported(&location(&browser().post(&url).body(form).send().await.unwrap()));
+    assert_eq!(
+        (reported["status"].as_str(), reported["tenant_id"].as_str()),
+        ("connected", "t-1"),
+        "{reported:?}"
+    );
 }
 
 #[tokio::test]
@@ -686,8 +706,12 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
     let tenant = async |id: &str| account(&world, id).await["tenant_id"].clone();
     let id = joined(&world, "x", "ada", of("t-1")).await;
     let before = account(&world, &id).await;
-    let told = walk(&world, "x", "ada", of("t-2")).await;
-    assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", "wrong_account"), "{told:?}");
+    let reported = walk(&world, "x", "ada", of("t-2")).await;
+    assert_eq!(
+        (reported["status"].as_str(), reported["error"].as_str()),
+        ("error", "wrong_account"),
+        "{reported:?}"
+    );
     assert_eq!(account(&world, &id).await, before);
     assert_eq!(joined(&world, "x", "ada", json!({})).await, id);
     assert_eq!(tenant(&id).await, "t-1");
@@ -796,8 +820,12 @@ async fn a_plan_limits_the_number_of_accounts() {
     );
     assert_eq!(finalize(&world, &token, &ids[..1]).await.0, StatusCode::CREATED);
 
-    let told = walk(&world, "x", "bob", json!({})).await;
-    assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", "quota_exceeded"), "{told:?}");
+    let reported = walk(&world, "x", "bob", json!({})).await;
+    assert_eq!(
+        (reported["status"].as_str(), reported["error"].as_str()),
+        ("error", "quota_exceeded"),
+        "{reported:?}"
+    );
     let login = async |name: &str| {
         let grant = world.account("bluesky", name).await.grant;
         json!({ "identifier": name, "app_password": grant.extra["app_password"] })
@@ -830,7 +858,7 @@ async fn without_a_worker_a_login_fails() {
     let login = request(&world, Method::POST, "/social-accounts/bluesky/connect").json(&body);
     let (end, (headers, _)) = join(arrive(&back), fail(login, 503, "unavailable")).await;
     assert!(headers.contains_key(header::RETRY_AFTER));
-    assert_eq!(told(&location(&end))["error"], "exchange_failed");
+    assert_eq!(reported(&location(&end))["error"], "exchange_failed");
 }
 
 #[tokio::test]
@@ -854,7 +882,7 @@ async fn login_credentials_appear_in_no_response_history_or_log() {
         secrets.push(pairs(&back)["code"].clone());
         let end = location(&arrive(&back).await);
         answers += end.as_str();
-        if let Some(token) = told(&end).get("token") {
+        if let Some(token) = reported(&end).get("token") {
             let (_, offered) = pending(&world, token).await;
             let ids: Vec<_> =
                 offered["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();

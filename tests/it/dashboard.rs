@@ -274,7 +274,7 @@ async fn pages_escape_user_content() {
         "/%3Cscript%3Ealert(1)".into(),
     ];
     pages.extend(posts);
-    let mut told = 0;
+    let mut reported = 0;
     for path in pages {
         let page = browser.get(&path).await;
         assert!(!page.status.is_server_error(), "{path}");
@@ -283,7 +283,7 @@ async fn pages_escape_user_content() {
             "{path}: {}",
             page.text
         );
-        told += page.text.matches("&#60;script").count();
+        reported += page.text.matches("&#60;script").count();
         let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
         assert!(!page.text.contains(" style=") && !page.text.contains(" onclick"), "{path}");
@@ -296,7 +296,7 @@ async fn pages_escape_user_content() {
             assert_eq!(page.headers[name], value, "{path}");
         }
     }
-    assert!(told > 10, "user content is shown: {told}");
+    assert!(reported > 10, "user content is shown: {reported}");
     world.leave_post(&stuck, "its ten attempts take hours");
 }
 
@@ -436,16 +436,16 @@ async fn a_revealed_signing_secret_is_not_in_the_workflow_history() {
     let id = replay::fresh(&client, &world.owner.org.to_string(), &HashSet::new()).await;
     let history = replay::replay(&client, "worker_request-reveal", &id).await;
     // The payloads of a history are base64.
-    let told: String = history
+    let reported: String = history
         .split('"')
         .filter_map(|part| BASE64_STANDARD.decode(part).ok())
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .collect();
-    let bodies = told.matches("\"type\":\"reveal_secret\"").count();
-    assert_eq!(bodies, 2, "the input and the output: {told}");
+    let bodies = reported.matches("\"type\":\"reveal_secret\"").count();
+    assert_eq!(bodies, 2, "the input and the output: {reported}");
     let numbers = format!("{:?}", secret.as_bytes()).replace(' ', "");
     for shape in [secret, numbers.trim_matches(['[', ']'])] {
-        assert!(!history.contains(shape) && !told.contains(shape), "{told}");
+        assert!(!history.contains(shape) && !reported.contains(shape), "{reported}");
     }
 }
 
@@ -655,8 +655,8 @@ async fn media_are_listed_imported_posted_and_deleted() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let slots = json!({ "slots": [{ "weekday": "monday", "time": "09:00" }] });
-    let (status, told) = world.call(reqwest::Method::PUT, "/scheduling/slots", Some(&slots)).await;
-    assert_eq!(status, StatusCode::OK, "{told}");
+    let (status, reported) = world.call(reqwest::Method::PUT, "/scheduling/slots", Some(&slots)).await;
+    assert_eq!(status, StatusCode::OK, "{reported}");
     let picture = media::ready(&world, "dawn.png", Some("A bridge at dawn"), png(64, 48)).await;
     let id = picture["id"].as_str().unwrap();
     let browser = Browser::signed_in(&world).await;

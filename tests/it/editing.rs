@@ -167,10 +167,10 @@ async fn an_invalid_edit_changes_nothing() {
     ] {
         let (found, problem) = patch(&world, &post, body.clone()).await;
         assert_eq!((found.as_u16(), &problem["code"]), (status, &json!(code)), "{body}: {problem}");
-        let mut told: Vec<_> =
+        let mut reported: Vec<_> =
             problem["errors"].as_array().unwrap().iter().map(|issue| issue["path"].clone()).collect();
-        told.sort_by_key(Value::to_string);
-        assert_eq!(json!(told), paths, "{body}");
+        reported.sort_by_key(Value::to_string);
+        assert_eq!(json!(reported), paths, "{body}");
     }
     assert_eq!(world.get(&path(&post)).await, before);
     let nobody = format!("/posts/{}", uuid::Uuid::now_v7());

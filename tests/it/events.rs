@@ -58,7 +58,7 @@ async fn post_published_is_sent_when_the_first_target_is_published() {
     hold.until_held().await;
     let id = post["id"].as_str().unwrap();
     let first = world.until(id, "one live target", |post| targets(post)[1]["status"] == "published").await;
-    let told = data(&receiver, "post.published", 1).await;
+    let reported = data(&receiver, "post.published", 1).await;
     let live = json!({ "platformPostId": targets(&first)[1]["platform_post_id"] });
     let expected = json!({
         "postId": id,
@@ -69,7 +69,7 @@ async fn post_published_is_sent_when_the_first_target_is_published() {
             with(subject(&bluesky, "bluesky", "ada.bsky.social"), live),
         ],
     });
-    assert_eq!(told, [expected]);
+    assert_eq!(reported, [expected]);
     hold.release().await;
 
     let ended = world.ended(&post).await;
@@ -147,13 +147,13 @@ async fn a_partial_post_sends_post_published_once_and_no_post_error() {
     let promised =
         ["account.reauth_required", "post.published", "post.target.failed", "post.target.published"];
     assert_eq!(names(&world, &webhook).await, promised);
-    let told = data(&receiver, "post.target.failed", 1).await;
+    let reported = data(&receiver, "post.target.failed", 1).await;
     let dead = targets(&ended)[0];
     let members = json!({
         "postId": post["id"], "targetId": dead["id"], "orgId": world.owner.org,
         "errorCode": "token_expired", "error": dead["error_message"],
     });
-    assert_eq!(told, [with(subject(&x, "x", "ada"), members)]);
+    assert_eq!(reported, [with(subject(&x, "x", "ada"), members)]);
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn reauth_required_has_the_tenant_and_the_error() {
         expected.push(with(subject(&account, "x", username), members));
     }
     assert_eq!(names(&world, &webhook).await, ["account.reauth_required", "account.reauth_required"]);
-    let mut told = data(&receiver, "account.reauth_required", 2).await;
-    told.sort_by_key(|data| data["username"].to_string());
-    assert_eq!(told, expected);
+    let mut reported = data(&receiver, "account.reauth_required", 2).await;
+    reported.sort_by_key(|data| data["username"].to_string());
+    assert_eq!(reported, expected);
 }

@@ -113,9 +113,9 @@ async fn published(world: &World, account: &str) {
 }
 
 async fn imported(world: &World, url: &str) {
-    let (status, told) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-    until(world, &told["id"], "ready").await;
+    let (status, reported) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{reported}");
+    until(world, &reported["id"], "ready").await;
 }
 
 async fn confirmed(world: &World) {
@@ -129,11 +129,11 @@ async fn sampled(world: &World, webhook: &str) {
         (StatusCode::SERVICE_UNAVAILABLE, problem) => Err(problem),
         answer => Ok(answer),
     };
-    let (status, told) = wait_until("a sample delivery", sample).await;
-    assert_eq!((status, &told["delivered"]), (StatusCode::OK, &json!(true)), "{told}");
+    let (status, reported) = wait_until("a sample delivery", sample).await;
+    assert_eq!((status, &reported["delivered"]), (StatusCode::OK, &json!(true)), "{reported}");
 }
 
-async fn told(world: &World, receiver: &Receiver) {
+async fn reported(world: &World, receiver: &Receiver) {
     let post = world.post(json!({ "content": unlike("Told"), "accounts": ["bob"] })).await;
     let id = post["id"].as_str().unwrap();
     let is_its = |delivery: &tests::Delivery| String::from_utf8_lossy(&delivery.body).contains(id);
@@ -180,7 +180,7 @@ impl Place {
             let time = timed(published(&self.world, account)).await;
             self.keep(format!("a post of {account}"), time);
         }
-        let time = timed(told(&self.world, &self.receiver)).await;
+        let time = timed(reported(&self.world, &self.receiver)).await;
         self.keep("an event".to_owned(), time);
         for (index, mode) in ["test", "live"].into_iter().enumerate() {
             self.world.key.clone_from([&self.tenant.test, &self.tenant.live][index]);
@@ -326,8 +326,8 @@ async fn waiting_for_a_slot_uses_no_attempt() {
     }
     for post in &late {
         let post = world.ended(post).await;
-        let told = (&post["targets"][0]["attempts"], &post["status"]);
-        assert_eq!(told, (&json!(1), &json!("published")), "{post:#}");
+        let reported = (&post["targets"][0]["attempts"], &post["status"]);
+        assert_eq!(reported, (&json!(1), &json!("published")), "{post:#}");
     }
     for post in &posts {
         assert_eq!(world.ended(post).await["status"], "published");

@@ -111,9 +111,9 @@ async fn an_import_stores_each_post_once_and_sends_an_event() {
         assert!(post["metrics"]["likes"].is_u64() && post["metrics"]["impressions"].is_u64());
     }
 
-    let told = receiver.events(&["import.completed"]).await.remove(0).json();
+    let reported = receiver.events(&["import.completed"]).await.remove(0).json();
     assert_eq!(
-        told["data"],
+        reported["data"],
         json!({
             "orgId": world.owner.org, "import_id": import["id"], "social_account_id": account,
             "status": "completed", "imported": 3,
@@ -220,8 +220,8 @@ async fn a_rate_limited_import_waits_and_fails_when_its_account_is_disconnected(
 
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
     assert_eq!(status, 200);
-    let told = receiver.events(&["import.failed", "account.disconnected"]).await;
-    let failed: Vec<_> = told.iter().filter(|delivery| delivery.event() == "import.failed").collect();
+    let reported = receiver.events(&["import.failed", "account.disconnected"]).await;
+    let failed: Vec<_> = reported.iter().filter(|delivery| delivery.event() == "import.failed").collect();
     assert_eq!(failed.len(), 1, "one event");
     assert_eq!(
         failed[0].json()["data"],

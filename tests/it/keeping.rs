@@ -211,8 +211,8 @@ async fn a_grant_lost_while_idle_sends_one_event() {
             // For example an app that X does not know: the grant itself may be valid.
             _ => set(&world, json!({ "refusals": { (X): 401 } })).await,
         }
-        let told = receiver.events(&[event]).await;
-        assert_eq!(told[0].json()["data"]["accountId"], json!(account));
+        let reported = receiver.events(&[event]).await;
+        assert_eq!(reported[0].json()["data"]["accountId"], json!(account));
         assert_eq!(self::status(&world, &account).await, status);
         assert_eq!(answers(&world).await.len(), 1, "a rejection is final");
         unkept(&client().await, &account).await;
@@ -222,9 +222,14 @@ async fn a_grant_lost_while_idle_sends_one_event() {
             assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
         }
         receiver.events(&["post.error"; 10]).await;
-        let told: Vec<_> =
+        let reported: Vec<_> =
             receiver.all().into_iter().filter(|one| one.event().starts_with("account.")).collect();
-        assert_eq!(told.len(), 1, "{cause}: {:?}", told.iter().map(|one| one.event()).collect::<Vec<_>>());
+        assert_eq!(
+            reported.len(),
+            1,
+            "{cause}: {:?}",
+            reported.iter().map(|one| one.event()).collect::<Vec<_>>()
+        );
         assert_eq!(self::status(&world, &account).await, status);
         if cause == "taken back" {
             assert_eq!(answers(&world).await.len(), 1, "a revoked grant is not refreshed again");
@@ -295,8 +300,8 @@ async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
     let sealed = world.opener.sealer().seal(&plain, &vault::aad_grant(world.owner, id));
     let stored = grants::replace(&world.db, world.owner, id, &sealed, 1, Some(ends), tests::now());
     assert!(stored.await.unwrap());
-    let told = receiver.events(&["account.token_expired"]).await;
-    let at = told[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    let reported = receiver.events(&["account.token_expired"]).await;
+    let at = reported[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
     assert!(at >= ends, "sent at {at}, although the grant is valid until {ends}");
     assert_eq!(status(&world, &account).await, "token_expired");
     unkept(&client().await, &account).await;

@@ -188,9 +188,9 @@ async fn an_invalid_key_request_names_the_field() {
             (400, &json!("invalid_request")),
             "{body}: {problem}"
         );
-        let told: Vec<_> = problem["errors"].as_array().unwrap().iter().collect();
-        assert_eq!(told.len(), 1, "{body}: {problem}");
-        assert_eq!((&told[0]["path"], &told[0]["code"]), (&path, &json!(code)), "{body}");
+        let reported: Vec<_> = problem["errors"].as_array().unwrap().iter().collect();
+        assert_eq!(reported.len(), 1, "{body}: {problem}");
+        assert_eq!((&reported[0]["path"], &reported[0]["code"]), (&path, &json!(code)), "{body}");
     }
     assert_eq!(world.get("/api-keys").await["data"].as_array().unwrap().len(), 1);
     let most = json!({ "name": "ä".repeat(100), "scopes": every, "expires_at": "9999-12-31T23:59:59.999Z" });

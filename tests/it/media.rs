@@ -36,9 +36,9 @@ const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessing
 
 /// Declares a file to upload.
 async fn announce(world: &World, body: Value) -> Value {
-    let (status, told) = world.call(Method::POST, "/media/upload", Some(&body)).await;
-    assert_eq!(status, StatusCode::CREATED, "{told}");
-    told
+    let (status, reported) = world.call(Method::POST, "/media/upload", Some(&body)).await;
+    assert_eq!(status, StatusCode::CREATED, "{reported}");
+    reported
 }
 
 /// Uploads bytes to an upload URL, without an API key.
@@ -46,15 +46,15 @@ async fn put(world: &World, url: &str, bytes: impl Into<Body>) -> StatusCode {
     world.http.put(url).body(bytes).send().await.unwrap().status()
 }
 
-async fn confirm(world: &World, told: &Value) -> (StatusCode, Value) {
-    world.call(Method::POST, &format!("/media/{}/confirm", told["id"].as_str().unwrap()), None).await
+async fn confirm(world: &World, reported: &Value) -> (StatusCode, Value) {
+    world.call(Method::POST, &format!("/media/{}/confirm", reported["id"].as_str().unwrap()), None).await
 }
 
 /// Uploads a file and confirms it.
 async fn sent(world: &World, body: Value, bytes: Vec<u8>) -> (StatusCode, Value) {
-    let told = announce(world, body).await;
-    assert_eq!(put(world, told["upload_url"].as_str().unwrap(), bytes).await, StatusCode::OK);
-    confirm(world, &told).await
+    let reported = announce(world, body).await;
+    assert_eq!(put(world, reported["upload_url"].as_str().unwrap(), bytes).await, StatusCode::OK);
+    confirm(world, &reported).await
 }
 
 /// Uploads a file, and returns it once it is ready.
@@ -75,13 +75,19 @@ pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
 async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
     let world = world().start().await;
     let bytes = png(1200, 675);
-    let told = announce(
+    let reported = announce(
         &world,
         json!({ "filename": "a b.png", "content_type": "image/png", "size": bytes.len(), "alt_text": "Ada" }),
     )
     .await;
     assert_eq!(
-        (&told["status"], &told["kind"], &told["url"], &told["upload_method"], &told["upload_headers"]),
+        (
+            &reported["status"],
+            &reported["kind"],
+            &reported["url"],
+            &reported["upload_method"],
+            &reported["upload_headers"]
+        ),
         (
             &json!("pending_upload"),
             &json!("image"),
@@ -90,24 +96,24 @@ async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
             &json!({ "Content-Type": "image/png" })
         )
     );
-    let (status, problem) = confirm(&world, &told).await;
+    let (status, problem) = confirm(&world, &reported).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
 
-    let url = told["upload_url"].as_str().unwrap();
+    let url = reported["upload_url"].as_str().unwrap();
     // The upload may be repeated until the file is confirmed.
     assert_eq!(put(&world, url, vec![7; bytes.len()]).await, StatusCode::OK);
     assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::OK);
-    let (status, medium) = confirm(&world, &told).await;
+    let (status, medium) = confirm(&world, &reported).await;
     assert_eq!(status, StatusCode::OK, "{medium}");
     let facts = json!({
-        "id": told["id"], "kind": "image", "filename": "a b.png", "content_type": "image/png", "size": bytes.len(),
+        "id": reported["id"], "kind": "image", "filename": "a b.png", "content_type": "image/png", "size": bytes.len(),
         "width": 1200, "height": 675, "duration_ms": null, "alt_text": "Ada", "status": "ready", "error": null,
     });
     for (key, value) in facts.as_object().unwrap() {
         assert_eq!(&medium[key], value, "{key}");
     }
     assert_eq!(medium["sha256"].as_str().map(str::len), Some(64));
-    assert_eq!(confirm(&world, &told).await.0, StatusCode::OK);
+    assert_eq!(confirm(&world, &reported).await.0, StatusCode::OK);
     assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::CONFLICT);
 
     let url = medium["url"].as_str().unwrap();
@@ -125,9 +131,9 @@ async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
     let answer = world.http.head(url).send().await.unwrap();
     assert_eq!((answer.status(), &answer.headers()["content-length"]), (StatusCode::OK, &bytes.len().into()));
 
-    let path = format!("/media/{}", told["id"].as_str().unwrap());
+    let path = format!("/media/{}", reported["id"].as_str().unwrap());
     let (status, gone) = world.call(Method::DELETE, &path, None).await;
-    assert_eq!((status, gone), (StatusCode::OK, json!({ "id": told["id"], "deleted": true })));
+    assert_eq!((status, gone), (StatusCode::OK, json!({ "id": reported["id"], "deleted": true })));
     assert_eq!(world.call(Method::GET, &path, None).await.0, StatusCode::NOT_FOUND);
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::NOT_FOUND);
     assert_eq!(world.http.get(url).send().await.unwrap().status(), StatusCode::NOT_FOUND);
@@ -209,17 +215,17 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         // An animated GIF has a size limit of its own.
         (json!({ "filename": "a.gif" }), moving(1500), 413),
     ] {
-        let told = announce(&world, body.clone()).await;
+        let reported = announce(&world, body.clone()).await;
         let what = format!("{body} {}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
-        let url = told["upload_url"].as_str().unwrap();
+        let url = reported["upload_url"].as_str().unwrap();
         assert_eq!(put(&world, url, bytes).await, StatusCode::OK, "{what}");
         for _ in 0..2 {
-            let (answered, problem) = confirm(&world, &told).await;
+            let (answered, problem) = confirm(&world, &reported).await;
             assert_eq!(answered.as_u16(), status, "{what}: {problem}");
             let code = if status == 413 { "payload_too_large" } else { "unprocessable" };
             assert_eq!(problem["code"], code, "{what}");
         }
-        let medium = world.get(&format!("/media/{}", told["id"].as_str().unwrap())).await;
+        let medium = world.get(&format!("/media/{}", reported["id"].as_str().unwrap())).await;
         assert_eq!((&medium["status"], &medium["url"]), (&json!("failed"), &Value::Null), "{what}");
         assert!(medium["error"].is_string(), "{what}");
     }
@@ -249,8 +255,8 @@ async fn uploads_must_match_the_declared_size_and_digest() {
         (json!({ "filename": "a.png", "sha256": "0".repeat(64) }), bytes.clone(), 422),
         (json!({ "filename": "a.png" }), vec![0; 100_001], 413),
     ] {
-        let told = announce(&world, body.clone()).await;
-        let url = told["upload_url"].as_str().unwrap();
+        let reported = announce(&world, body.clone()).await;
+        let url = reported["upload_url"].as_str().unwrap();
         assert_eq!(put(&world, url, sent.clone()).await.as_u16(), expected, "{body}");
         // Also without a `Content-Length`.
         let pieces = stream::iter(
@@ -258,7 +264,7 @@ async fn uploads_must_match_the_declared_size_and_digest() {
         );
         assert_eq!(put(&world, url, Body::wrap_stream(pieces)).await.as_u16(), expected, "{body}");
         // No bytes were kept.
-        assert_eq!(confirm(&world, &told).await.0, StatusCode::CONFLICT, "{body}");
+        assert_eq!(confirm(&world, &reported).await.0, StatusCode::CONFLICT, "{body}");
     }
 }
 
@@ -270,7 +276,7 @@ async fn a_signed_url_permits_one_action_on_one_file_until_it_expires() {
         announce(&world, json!({ "filename": "b.png" })).await,
     );
     let url = one["upload_url"].as_str().unwrap();
-    let id = |told: &Value| told["id"].as_str().unwrap().to_owned();
+    let id = |reported: &Value| reported["id"].as_str().unwrap().to_owned();
     let stranger = url.replace(&id(&one), &id(&other));
     let key = Key::derive(&[0; 32]);
     let media: MediaId = id(&one).parse().unwrap();
@@ -502,9 +508,13 @@ async fn an_import_downloads_only_from_allowed_addresses() {
     let serving = tokio::spawn(Server::new_with_acceptor(acceptor).run(Origin(png(30, 20))));
     let import = async |path: &str| {
         let body = json!({ "url": format!("{origin}{path}"), "alt_text": "Ada" });
-        let (status, told) = world.call(Method::POST, "/media/import", Some(&body)).await;
-        assert_eq!((status, &told["status"]), (StatusCode::ACCEPTED, &json!("pending_upload")), "{told}");
-        told["id"].clone()
+        let (status, reported) = world.call(Method::POST, "/media/import", Some(&body)).await;
+        assert_eq!(
+            (status, &reported["status"]),
+            (StatusCode::ACCEPTED, &json!("pending_upload")),
+            "{reported}"
+        );
+        reported["id"].clone()
     };
     for path in ["/a.png", "/twice"] {
         let medium = until(&world, &import(path).await, "ready").await;
@@ -581,13 +591,13 @@ async fn memory_does_not_grow_with_the_size_of_a_video() {
     let piece = Bytes::from(vec![0x2a; 1 << 20]);
     let pieces =
         stream::iter(std::iter::once(Bytes::from(head)).chain(std::iter::repeat_n(piece, length >> 20)));
-    let told = announce(&world, json!({ "filename": "long.mp4", "content_type": "video/mp4" })).await;
-    let url = told["upload_url"].as_str().unwrap();
+    let reported = announce(&world, json!({ "filename": "long.mp4", "content_type": "video/mp4" })).await;
+    let url = reported["upload_url"].as_str().unwrap();
     assert_eq!(
         put(&world, url, Body::wrap_stream(pieces.map(Ok::<_, std::io::Error>))).await,
         StatusCode::OK
     );
-    let (status, medium) = confirm(&world, &told).await;
+    let (status, medium) = confirm(&world, &reported).await;
     // Only its headers were inspected; the rest is read in the background.
     assert_eq!(
         (status, &medium["status"], &medium["duration_ms"]),

@@ -216,8 +216,8 @@ async fn invalid_fields_of_an_app_are_reported() {
     let world = world().start().await;
     let (_, network) = register(&world, json!({ "platform": "tiktok" })).await;
     let faults = |problem: &Value| -> Value {
-        let told = problem["errors"].as_array().unwrap().iter();
-        told.map(|issue| json!([issue["path"], issue["code"]])).collect()
+        let reported = problem["errors"].as_array().unwrap().iter();
+        reported.map(|issue| json!([issue["path"], issue["code"]])).collect()
     };
     let both = [
         (json!({ "client_id": "" }), json!([[["client_id"], "too_small"]])),

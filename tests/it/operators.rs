@@ -35,10 +35,10 @@ async fn told_once(receiver: &Receiver, ended: &Value) {
         _ => ("post.target.failed", "post.error"),
     };
     receiver.events(&[target, post]).await;
-    let told = receiver.all();
-    let told: BTreeSet<_> =
-        told.iter().map(|one| (one.event(), one.header("x-fanfare-event-id").to_owned())).collect();
-    let mut names: Vec<_> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let reported = receiver.all();
+    let reported: BTreeSet<_> =
+        reported.iter().map(|one| (one.event(), one.header("x-fanfare-event-id").to_owned())).collect();
+    let mut names: Vec<_> = reported.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     let mut expected = [target, post];
     expected.sort_unstable();
@@ -309,9 +309,9 @@ async fn a_worker_serves_only_its_configured_platforms() {
     for (variable, wrong) in [("FANFARE_PLATFORMS", "x,elsewhere"), ("FANFARE_MODES", "dry")] {
         let before = world.set(variable, wrong).unwrap();
         let refused = world.command(&["worker"]).await;
-        let told = String::from_utf8_lossy(&refused.stderr);
+        let reported = String::from_utf8_lossy(&refused.stderr);
         let word = wrong.rsplit(',').next().unwrap();
-        assert!(!refused.status.success() && told.contains(word), "{told}");
+        assert!(!refused.status.success() && reported.contains(word), "{reported}");
         world.set(variable, &before);
     }
 }
@@ -332,7 +332,7 @@ async fn a_worker_whose_clock_is_far_off_does_not_start() {
     .await;
     let ended = tokio::time::timeout(Duration::from_secs(60), world.command(&["worker"])).await;
     let ended = ended.expect("it ends");
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success(), "{told}");
-    assert!(told.contains("this machine's clock and the database's differ by"), "{told}");
+    let reported = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success(), "{reported}");
+    assert!(reported.contains("this machine's clock and the database's differ by"), "{reported}");
 }

@@ -22,7 +22,7 @@ async fn validation_reports_each_account_and_stores_nothing() {
     });
     let (status, verdict) = validate(&long).await;
     assert_eq!((status, &verdict["valid"]), (StatusCode::OK, &json!(false)), "{verdict:#}");
-    let mut told: Vec<_> = verdict["issues"]
+    let mut reported: Vec<_> = verdict["issues"]
         .as_array()
         .unwrap()
         .iter()
@@ -30,7 +30,7 @@ async fn validation_reports_each_account_and_stores_nothing() {
             json!([issue["account"], issue["platform"], issue["severity"], issue["code"], issue["path"]])
         })
         .collect();
-    told.sort_by_key(Value::to_string);
+    reported.sort_by_key(Value::to_string);
     let mut expected: Vec<_> = [&ada, &bob]
         .into_iter()
         .flat_map(|account| {
@@ -41,7 +41,7 @@ async fn validation_reports_each_account_and_stores_nothing() {
         })
         .collect();
     expected.sort_by_key(Value::to_string);
-    assert_eq!(told, expected, "{verdict:#}");
+    assert_eq!(reported, expected, "{verdict:#}");
     let (status, problem) = world.call(Method::POST, "/posts", Some(&long)).await;
     assert_eq!(
         (status.as_u16(), &problem["code"]),

@@ -126,8 +126,9 @@ async fn a_post_whose_url_is_unknown_is_published_with_its_comments() {
     let live = world.get(&format!("/posts/{id}")).await;
     assert_eq!(live["status"], "published", "{live:#}");
     // The URL is requested again until the platform returns it.
-    let told = world.until(id, "the URL", |post| post["targets"][0]["platform_post_url"].is_string()).await;
-    assert_eq!(told["targets"][0]["error_code"], Value::Null, "{told:#}");
+    let reported =
+        world.until(id, "the URL", |post| post["targets"][0]["platform_post_url"].is_string()).await;
+    assert_eq!(reported["targets"][0]["error_code"], Value::Null, "{reported:#}");
     assert_eq!(world.accepted("facebook", "ada").await, 2);
     hold.release().await;
 }

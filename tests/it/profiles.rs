@@ -208,9 +208,9 @@ async fn invalid_fields_of_a_profile_are_reported() {
         for (method, path) in [(Method::POST, "/profiles".to_owned()), (Method::PATCH, path(&profile))] {
             let (_, problem) =
                 fail(request(&world, method.clone(), &path).json(&body), 400, "invalid_request").await;
-            let told = problem["errors"].as_array().unwrap().iter();
-            let told: Value = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
-            assert_eq!(told, expected, "{method} {body}");
+            let reported = problem["errors"].as_array().unwrap().iter();
+            let reported: Value = reported.map(|issue| json!([issue["path"], issue["code"]])).collect();
+            assert_eq!(reported, expected, "{method} {body}");
         }
     }
     fail(request(&world, Method::POST, "/profiles").json(&json!({})), 400, "invalid_request").await;

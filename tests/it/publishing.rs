@@ -81,15 +81,15 @@ async fn containers_that_a_platform_does_not_support_are_left_out_and_reported()
     let body = json!({ "containers": texts, "accounts": [x, google, facebook] });
     let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
     assert_eq!(verdict["valid"], true, "{verdict:#}");
-    let mut told: Vec<_> = verdict["issues"]
+    let mut reported: Vec<_> = verdict["issues"]
         .as_array()
         .unwrap()
         .iter()
         .map(|issue| json!([issue["platform"], issue["severity"], issue["code"], issue["path"]]))
         .collect();
-    told.sort_by_key(Value::to_string);
+    reported.sort_by_key(Value::to_string);
     assert_eq!(
-        json!(told),
+        json!(reported),
         json!([
             ["facebook", "warning", "replies_not_supported", ["containers", 2]],
             ["google_business", "warning", "replies_not_supported", ["containers", 1]],
@@ -103,7 +103,7 @@ async fn containers_that_a_platform_does_not_support_are_left_out_and_reported()
     let words = [("google_business", "2 containers are left out"), ("facebook", "1 container is left out")];
     let is_told = |post: &Value| {
         words.iter().all(|(platform, words)| {
-            target(post, platform)["error_message"].as_str().is_some_and(|told| told.contains(words))
+            target(post, platform)["error_message"].as_str().is_some_and(|reported| reported.contains(words))
         })
     };
     let ended = world.until(post["id"].as_str().unwrap(), "the omissions", is_told).await;
@@ -293,10 +293,10 @@ async fn a_token_that_stays_rejected_fails_the_target_and_asks_to_reconnect() {
     );
     assert_eq!(dead["attempts"], 3, "{ended:#}");
     let deliveries = receiver.events(&["account.token_expired", "post.target.failed", "post.error"]).await;
-    let told: Vec<_> =
+    let reported: Vec<_> =
         deliveries.iter().filter(|delivery| delivery.event() == "account.token_expired").collect();
-    assert_eq!(told.len(), 1);
-    let data = told[0].json()["data"].clone();
+    assert_eq!(reported.len(), 1);
+    let data = reported[0].json()["data"].clone();
     assert!(data["error"].as_str().is_some_and(|error| !error.is_empty()), "{data}");
     let expected = json!({
         "orgId": world.owner.org, "accountId": account, "network": "x", "username": "ada", "tenantId": null,

@@ -123,12 +123,12 @@ async fn a_response_before_the_body_keeps_the_connection_open() {
             body.len()
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let told = answer(&mut stream).await;
-        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {told}");
+        let reported = answer(&mut stream).await;
+        assert!(reported.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {reported}");
         stream.write_all(&body).await.unwrap();
         stream.write_all(HEALTH).await.unwrap();
-        let told = answer(&mut stream).await;
-        assert!(told.contains("HTTP/1.1 200"), "{method} {path}: {told}");
+        let reported = answer(&mut stream).await;
+        assert!(reported.contains("HTTP/1.1 200"), "{method} {path}: {reported}");
     }
 }
 

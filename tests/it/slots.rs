@@ -153,10 +153,10 @@ async fn invalid_slots_are_reported() {
     ] {
         let put = request(&world, Method::PUT, "/scheduling/slots").json(&body);
         let (_, problem) = fail(put, 400, "invalid_request").await;
-        let told = problem["errors"].as_array().unwrap().iter();
-        let told: Value = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
+        let reported = problem["errors"].as_array().unwrap().iter();
+        let reported: Value = reported.map(|issue| json!([issue["path"], issue["code"]])).collect();
         assert!(
-            told == expected || expected.is_null() && told[0] == json!([["slots"], "too_big"]),
+            reported == expected || expected.is_null() && reported[0] == json!([["slots"], "too_big"]),
             "{problem}"
         );
     }

@@ -295,8 +295,11 @@ async fn deleting_a_post_cancels_targets_that_have_not_begun() {
         assert_eq!(posts::get(&db, owner, post.id).await.unwrap(), None);
         let post = now_of(&db, owner, &post).await;
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
-        let told = messages(&db).await;
-        assert_eq!(told, if tells { vec![Message::PostCanceled { post: post.id, owner }] } else { vec![] });
+        let reported = messages(&db).await;
+        assert_eq!(
+            reported,
+            if tells { vec![Message::PostCanceled { post: post.id, owner }] } else { vec![] }
+        );
         assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Ended(TargetStatus::Canceled)));
     }
 }
@@ -327,11 +330,11 @@ async fn deleting_a_post_cancels_targets_without_a_call_in_flight() {
     assert_eq!(deleted.status, PostStatus::Publishing);
     let canceled = TargetStatus::Canceled;
     assert_eq!(statuses(&deleted), [canceled, canceled, TargetStatus::Queued, canceled]);
-    let told = messages(&db).await;
+    let reported = messages(&db).await;
     let hurried = |number: usize| {
-        told.contains(&Message::RetryTarget { target: post.targets[number].id, post: post.id, owner })
+        reported.contains(&Message::RetryTarget { target: post.targets[number].id, post: post.id, owner })
     };
-    assert!(hurried(0) && hurried(2), "workflows that may sleep are woken: {told:?}");
+    assert!(hurried(0) && hurried(2), "workflows that may sleep are woken: {reported:?}");
 
     // Neither publishes any more, and the result of the call in flight counts.
     assert!(!intend(&db, post.targets[1].id, preparing.fence).await);
@@ -410,13 +413,15 @@ async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
     for _ in 0..2 {
         assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap().platform_id, "1");
     }
-    let told = |entries: Vec<timeline::Entry>| {
+    let reported = |entries: Vec<timeline::Entry>| {
         entries.into_iter().filter(|entry| entry.kind == "duplicate").collect::<Vec<_>>()
     };
-    assert_eq!(told(timeline::list(&db, owner, post.id).await.unwrap()), []);
+    assert_eq!(reported(timeline::list(&db, owner, post.id).await.unwrap()), []);
     assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap().platform_id, "1");
-    let [told] = &told(timeline::list(&db, owner, post.id).await.unwrap())[..] else { panic!("one entry") };
-    assert!(told.message.contains("2 beside 1"), "{}", told.message);
+    let [reported] = &reported(timeline::list(&db, owner, post.id).await.unwrap())[..] else {
+        panic!("one entry")
+    };
+    assert!(reported.message.contains("2 beside 1"), "{}", reported.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -582,8 +587,8 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
     publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
-    let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
-    assert_eq!(told, ["created", "attempt", "published", "delivery", "delivery"]);
+    let reported: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
+    assert_eq!(reported, ["created", "attempt", "published", "delivery", "delivery"]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
     // Deleting the endpoint ends both deliveries.
@@ -916,8 +921,8 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", false));
     let captured = publishing::capture(&db, loser, 0, "9").await.unwrap();
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", true));
-    let told = timeline::list(&db, owner, loser.post).await.unwrap();
-    assert_eq!(told.iter().filter(|entry| entry.kind == "shared").count(), 1, "{told:?}");
+    let reported = timeline::list(&db, owner, loser.post).await.unwrap();
+    assert_eq!(reported.iter().filter(|entry| entry.kind == "shared").count(), 1, "{reported:?}");
     let (third, _) = begun(&ada).await;
     let captured = publishing::capture(&db, third, 0, "10").await.unwrap();
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("10", false));
@@ -990,9 +995,14 @@ async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
         .filter_map(|left| if let Message::DisconnectAccount(it) = left { Some(it) } else { None })
         .collect();
     let [parting] = partings[..] else { panic!("{left:?}") };
-    for (post, told) in [(&waiting, 1), (&shared, 0), (&draft, 0), (&preparing, 0), (&begun, 0)] {
+    for (post, reported) in [(&waiting, 1), (&shared, 0), (&draft, 0), (&preparing, 0), (&begun, 0)] {
         let canceled = Message::PostCanceled { post: post.id, owner };
-        assert_eq!(left.iter().filter(|left| **left == canceled).count(), told, "{:?}", post.external_ref);
+        assert_eq!(
+            left.iter().filter(|left| **left == canceled).count(),
+            reported,
+            "{:?}",
+            post.external_ref
+        );
     }
     assert!(left.contains(&Message::RetryTarget { target: begun.targets[0].id, post: begun.id, owner }));
 

@@ -97,9 +97,9 @@ async fn invalid_fields_of_an_invitation_are_reported() {
     ] {
         let (_, problem) =
             fail(request(&world, Method::POST, "/team").json(&body), 400, "invalid_request").await;
-        let told = problem["errors"].as_array().unwrap().iter();
-        let told: Value = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
-        assert_eq!(told, expected, "{body}");
+        let reported = problem["errors"].as_array().unwrap().iter();
+        let reported: Value = reported.map(|issue| json!([issue["path"], issue["code"]])).collect();
+        assert_eq!(reported, expected, "{body}");
     }
     let body = json!({ "email": "ada", "role": "owner" });
     let (_, problem) = fail(request(&world, Method::POST, "/team").json(&body), 400, "invalid_request").await;

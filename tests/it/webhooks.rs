@@ -157,10 +157,10 @@ async fn an_invalid_update_of_an_endpoint_is_reported_and_changes_nothing() {
     ] {
         let patch = request(&world, Method::PATCH, &at(&webhook)).json(&change);
         let (_, problem) = fail(patch, 400, "invalid_request").await;
-        let told = problem["errors"].as_array().unwrap().iter();
-        let mut told: Vec<_> = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
-        told.sort_by_key(Value::to_string);
-        assert_eq!(Value::Array(told), issues, "{change}");
+        let reported = problem["errors"].as_array().unwrap().iter();
+        let mut reported: Vec<_> = reported.map(|issue| json!([issue["path"], issue["code"]])).collect();
+        reported.sort_by_key(Value::to_string);
+        assert_eq!(Value::Array(reported), issues, "{change}");
     }
     assert_eq!(world.get(&at(&webhook)).await, known);
 
@@ -188,11 +188,11 @@ async fn a_test_sends_a_signed_sample_once_and_reports_the_response() {
     let secret = webhook["signing_secret"].as_str().unwrap();
     receiver.answer([204, 302, 500]);
     for (number, (status, delivered)) in [(204, true), (302, false), (500, false)].into_iter().enumerate() {
-        let (called, told) = world.call(Method::POST, &test, None).await;
+        let (called, reported) = world.call(Method::POST, &test, None).await;
         let expected = json!({
             "event": "webhook.test", "delivered": delivered, "response_status": status, "signed": true,
         });
-        assert_eq!((called.as_u16(), &told), (200, &expected));
+        assert_eq!((called.as_u16(), &reported), (200, &expected));
         let sent = receiver.all();
         assert_eq!(sent.len(), number + 1, "sent once, never retried");
         let sample = &sent[number];
@@ -207,15 +207,15 @@ async fn a_test_sends_a_signed_sample_once_and_reports_the_response() {
     }
     // A paused endpoint can be tested before it is resumed.
     world.call(Method::PATCH, &at(&webhook), Some(&json!({ "is_active": false }))).await;
-    let (_, told) = world.call(Method::POST, &test, None).await;
-    assert_eq!(told["delivered"], true);
+    let (_, reported) = world.call(Method::POST, &test, None).await;
+    assert_eq!(reported["delivered"], true);
 
     let nobody =
         world.call(Method::PATCH, &at(&webhook), Some(&json!({ "url": "http://127.0.0.1:1/" }))).await;
     assert_eq!(nobody.0, 200);
-    let (called, told) = world.call(Method::POST, &test, None).await;
+    let (called, reported) = world.call(Method::POST, &test, None).await;
     assert_eq!(
-        (called.as_u16(), &told["delivered"], &told["response_status"]),
+        (called.as_u16(), &reported["delivered"], &reported["response_status"]),
         (200, &json!(false), &json!(0))
     );
 }

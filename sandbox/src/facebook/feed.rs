@@ -332,8 +332,8 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     media::mark_published(tx, &photos);
     add(tx, &post);
     // The response has the requested fields.
-    let told = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
-    Ok(Response::json(200, &told).with_post(post.id).with_fault(fault))
+    let selected = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
+    Ok(Response::json(200, &selected).with_post(post.id).with_fault(fault))
 }
 
 fn check_message(message: &str) -> Result<(), Response> {
@@ -435,8 +435,9 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
         if post.kind == Kind::Story {
             return Err(invalid("Tried accessing nonexisting field (permalink_url) on node type (Story)"));
         }
-        let told = graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"])?;
-        return Ok(Response::json(200, &told));
+        let selected =
+            graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"])?;
+        return Ok(Response::json(200, &selected));
     }
     if let Some(comment) = tx.store.get::<Comment>(id) {
         let names = ["created_time", "from", "message", "id"];
@@ -532,8 +533,8 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
     tx.store.put(&comment);
     tx.store.link("facebook.below", id, &comment.id);
     tx.store.link("facebook.commenter", &me.id, &comment.id);
-    let told = graph::select(&comment.node(tx), &graph::fields(request), "Comment", &["id"])?;
-    Ok(Response::json(200, &told).with_post(comment.id).with_fault(fault))
+    let selected = graph::select(&comment.node(tx), &graph::fields(request), "Comment", &["id"])?;
+    Ok(Response::json(200, &selected).with_post(comment.id).with_fault(fault))
 }
 
 /// `GET /{post}/insights`.

@@ -439,12 +439,12 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
 pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     let fields = graph::fields(request);
     if let Some(post) = own(tx, me, id) {
-        let told = graph::select(&post.node(tx), &fields, "IGMedia", &["id"])?;
-        return Ok(Response::json(200, &told));
+        let selected = graph::select(&post.node(tx), &fields, "IGMedia", &["id"])?;
+        return Ok(Response::json(200, &selected));
     }
     if let Some(comment) = tx.store.get::<Comment>(id) {
-        let told = graph::select(&comment.node(tx), &fields, "IGComment", &["id", "text", "timestamp"])?;
-        return Ok(Response::json(200, &told));
+        let selected = graph::select(&comment.node(tx), &fields, "IGComment", &["id", "text", "timestamp"])?;
+        return Ok(Response::json(200, &selected));
     }
     let container = Container::get(tx, id).filter(|container| container.owner == me.id);
     let container = container.ok_or_else(|| missing("GET", id))?;
@@ -517,10 +517,10 @@ pub(super) fn children(tx: &Transaction, request: &Request, me: &Account, id: &s
     let post = own(tx, me, id).ok_or_else(|| missing("GET", id))?;
     let fields = graph::fields(request);
     let all = Container::get(tx, &post.container).map(|container| items(tx, &container));
-    let told = all.unwrap_or_default();
-    let told: Result<Vec<_>, _> =
-        told.iter().map(|item| graph::select(item, &fields, "IGMedia", &["id"])).collect();
-    Ok(Response::json(200, &json!({ "data": told? })))
+    let selected = all.unwrap_or_default();
+    let selected: Result<Vec<_>, _> =
+        selected.iter().map(|item| graph::select(item, &fields, "IGMedia", &["id"])).collect();
+    Ok(Response::json(200, &json!({ "data": selected? })))
 }
 
 /// `GET /{id}/comments` and `/replies`, newest first.
@@ -578,8 +578,8 @@ pub(super) fn comment(
 pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let mut used = graph::quota_usage(tx, POSTS, &me.id);
     let node = json!({ "quota_usage": used["usage"].take(), "config": used["config"].take() });
-    let told = graph::select(&node, &graph::fields(request), "ContentPublishingLimit", &["quota_usage"])?;
-    Ok(Response::json(200, &json!({ "data": [told] })))
+    let selected = graph::select(&node, &graph::fields(request), "ContentPublishingLimit", &["quota_usage"])?;
+    Ok(Response::json(200, &json!({ "data": [selected] })))
 }
 
 /// `GET /{id}/insights`.

@@ -432,8 +432,9 @@ fn extract_topic(text: &str) -> (String, Option<String>) {
 /// `GET /{id}`: a container or a post.
 pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     if let Some(post) = tx.store.get::<Post>(id) {
-        let told = graph::select(&post.node(tx, &me.id), &graph::fields(request), "ThreadsMedia", &["id"])?;
-        return Ok(Response::json(200, &told));
+        let selected =
+            graph::select(&post.node(tx, &me.id), &graph::fields(request), "ThreadsMedia", &["id"])?;
+        return Ok(Response::json(200, &selected));
     }
     let container = Container::get(tx, id).filter(|container| container.owner == me.id);
     let container = container.ok_or_else(|| missing("GET", id))?;
@@ -537,8 +538,8 @@ pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> O
         node[format!("{prefix}quota_usage")] = used["usage"].take();
         node[format!("{prefix}config")] = used["config"].take();
     }
-    let told = graph::select(&node, &graph::fields(request), "ThreadsPublishingLimit", &["quota_usage"])?;
-    Ok(Response::json(200, &json!({ "data": [told] })))
+    let selected = graph::select(&node, &graph::fields(request), "ThreadsPublishingLimit", &["quota_usage"])?;
+    Ok(Response::json(200, &json!({ "data": [selected] })))
 }
 
 /// `GET /{id}/insights`.

@@ -481,7 +481,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
         return discard(tx, 403);
     }
     let stored = publish.stored();
-    let told = |response: Response, publish: &Publish| {
+    let selected = |response: Response, publish: &Publish| {
         let last = publish.stored().saturating_sub(1);
         response.with("content-range", format!("bytes 0-{last}/{}", publish.size))
     };
@@ -495,7 +495,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
         return discard(tx, 400);
     }
     if first != stored || publish.finished_at.is_some() {
-        return told(discard(tx, 416), &publish);
+        return selected(discard(tx, 416), &publish);
     }
     let index = publish.pieces.len() as u64;
     let is_last = index + 1 == publish.chunks;
@@ -518,7 +518,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
         publish.pieces.push(piece);
         check_files(&mut publish);
         finish(tx, &mut publish);
-        let response = told(Response::empty(201), &publish).with_fault(fault);
+        let response = selected(Response::empty(201), &publish).with_fault(fault);
         return match publish.published_at() {
             Some(_) => response.with_post(publish.post),
             None => response,
@@ -530,7 +530,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
         publish.pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
     }
     tx.store.put(&publish);
-    told(Response::empty(206), &publish)
+    selected(Response::empty(206), &publish)
 }
 
 fn range(text: &str) -> Option<(u64, u64, u64)> {
