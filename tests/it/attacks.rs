@@ -1,4 +1,4 @@
-//! Invalid input for every field and parameter of every operation, and isolation between owners.
+//! Sends invalid input to every operation, and requests the resources of other owners.
 //!
 //! The operations are read from the OpenAPI document, so that a new operation is covered without a change
 //! here. An invalid field is a 400 that names it, no request is a 5xx, and every error is a problem document.

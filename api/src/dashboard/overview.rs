@@ -12,7 +12,7 @@ use domain::TargetStatus;
 use poem::Response;
 use store::overview;
 
-/// Maximum number of posts in the list of latest posts.
+/// Number of recent posts on the overview page.
 const LATEST_COUNT: i64 = 10;
 
 #[derive(Template)]

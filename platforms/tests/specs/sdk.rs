@@ -15,7 +15,7 @@ pub(crate) struct Sdk {
     edges: HashMap<(String, String), HashSet<String>>,
 }
 
-/// Parameters documented for every edge, or outside the SDK: paging, and the upload of a node.
+/// Query parameters that the Graph API accepts on every edge, and that the SDK therefore does not list.
 const COMMON: [&str; 8] =
     ["fields", "limit", "after", "since", "until", "metric", "access_token", "appsecret_proof"];
 
