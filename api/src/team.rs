@@ -111,7 +111,7 @@ pub struct Member {
     pub name: Option<String>,
     /// Role.
     pub role: EnumString<Role>,
-    /// True if the invitation was accepted.
+    /// `invited` until the invitation is accepted, then `active`.
     pub status: EnumString<Status>,
     /// Time of the invitation.
     pub invited_at: Timestamp,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns the name that JSON Schema gives a value's type. A number is `number`, also a whole one.
+/// Returns the name that JSON Schema gives a value's type. Integers are `number` as well.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

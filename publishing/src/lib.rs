@@ -31,9 +31,10 @@
 //! The intent names the deadline of the call, and the call is ended then. An attempt whose worker died may
 //! still have a call on its way; a look-up's "absent" is believed only after that deadline.
 //!
-//! Replies to a live main container (a first comment, a thread) are retried separately: the target is `published`
-//! from the moment its main container is live, and `error_code` says why a reply is missing. Containers that the platform
-//! has no place for are left out from the start; the target's `error_message` says so, without an `error_code`.
+//! Replies to a live main container (a first comment, a thread) are retried separately: the target is
+//! `published` from the moment its main container is live, and `error_code` says why a reply is missing.
+//! Containers that the platform has no place for are left out from the start; the target's `error_message` says
+//! so, without an `error_code`.
 //!
 //! # The row decides
 //!
