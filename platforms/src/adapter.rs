@@ -237,6 +237,8 @@ pub struct Publication {
     /// Ids of the account's recent posts that other targets have captured. A search ignores them, because two
     /// posts may have the same text.
     pub taken: Vec<String>,
+    /// True if the checkpoint came from a backup and may lack later steps: a search must not rely on it.
+    pub is_restored: bool,
 }
 
 impl Publication {
@@ -272,6 +274,7 @@ impl Publication {
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
             taken: Vec::new(),
+            is_restored: false,
         }
     }
 }

@@ -312,7 +312,10 @@ impl Publisher for Bluesky {
         let step: Step = at.read()?;
         let found = find(cx, &home(cx)?, &key(post)).await?;
         Ok(match found {
-            Some(found) if is_same(&found.value, &record(post, &post.settings()?, &step)) => {
+            // Nothing else has the key, and without the checkpoint the blobs are unknown.
+            Some(found)
+                if post.is_restored || is_same(&found.value, &record(post, &post.settings()?, &step)) =>
+            {
                 Located::Live(found.uri)
             }
             _ => Located::Absent,

@@ -511,6 +511,9 @@ pub(crate) async fn locate<P: Containers>(
     post: &Publication,
     at: &Checkpoint,
 ) -> Result<Located> {
+    if post.is_restored {
+        return platform.find(cx, post).await;
+    }
     let step: Step = at.read()?;
     let Some(whole) = step.whole else { return Ok(Located::Absent) };
     let now = (cx.now)();

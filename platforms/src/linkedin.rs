@@ -313,7 +313,7 @@ impl Publisher for LinkedIn {
         match found {
             Ok(located) => Ok(located),
             // This app can't read the list. A repeated post is rejected with the id of the first.
-            Err(failure) if is_closed(&failure) && post.reply_to.is_none() => {
+            Err(failure) if is_closed(&failure) && post.reply_to.is_none() && !post.is_restored => {
                 let mut step: Step = at.read()?;
                 step.doubt(Some(begun));
                 cx.save(&step).await?;

@@ -283,11 +283,11 @@ impl Publisher for TikTok {
         let step: Step = at.read()?;
         let begun = post.begun();
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
-        let Some(publish) = step.publish else {
+        let Some(publish) = step.publish.filter(|_| !post.is_restored) else {
             return match total {
                 // No upload was begun.
-                Some(_) => Ok(Located::Absent),
-                None => Ok(match listing::locate(&Posts(cx), post).await? {
+                Some(_) if !post.is_restored => Ok(Located::Absent),
+                _ => Ok(match listing::locate(&Posts(cx), post).await? {
                     Located::Live(id) => Located::Live(id),
                     // The post may be in moderation, or not public.
                     _ => Located::Unknown,

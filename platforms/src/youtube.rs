@@ -305,7 +305,11 @@ impl Publisher for YouTube {
         }
         let video = video(post)?;
         let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
-        if step.video.is_none() {
+        if post.is_restored {
+            let found = found_video(cx, post, &title(post, &settings, video)).await?;
+            let Located::Live(id) = found else { return Ok(found) };
+            step = Step { video: Some(id), ..Step::default() };
+        } else if step.video.is_none() {
             let Some(upload) = step.upload.as_deref() else { return Ok(Located::Absent) };
             step.video = match probe(cx, upload, video.size_bytes).await? {
                 Stored::Video(id) => Some(id),

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         a_repeated_commit_has_the_effect_in_the_table,
         posts_with_the_same_text_are_distinguished_by_their_parent,
         an_interrupted_preparation_resumes,
+        a_restored_publication_without_its_checkpoint_is_not_absent,
         a_worker_crash_after_any_call_leaves_one_post,
         an_asynchronous_platform_is_polled_until_processing_ends,
         media_that_fail_processing_fail_permanently,
@@ -571,6 +572,31 @@ async fn posts_with_the_same_text_are_distinguished_by_their_parent(platform: &'
     let main = actor.post("same words #sandbox-lost-reply");
     let located = actor.settle(&main, &Checkpoint::default()).await.on(name);
     assert!(matches!(located, Located::Absent | Located::Unknown), "{name}: {located:?}");
+}
+
+/// A database that was restored from a backup has lost the checkpoint of a post that is live.
+async fn a_restored_publication_without_its_checkpoint_is_not_absent(platform: &'static Adapter) {
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let name = actor.name();
+    let restored = async |post: Publication| {
+        let id = actor.publish(&post).await.on(name);
+        let post = Publication { is_restored: true, ..post };
+        let located = actor.settle(&post, &Checkpoint::default()).await.on(name);
+        assert!(
+            located == Located::Live(id.clone()) || located == Located::Unknown,
+            "{name}: {located:?} instead of {id}"
+        );
+        id
+    };
+    let main = restored(actor.post("restored")).await;
+    if actor.limits().replies != Replies::None {
+        restored(actor.reply("a restored reply", &[main])).await;
+    }
+    for limit in actor.limits().media {
+        let count = (*limit.count.start()).max(1);
+        restored(actor.post_with(&format!("restored {}", limit.kind), limit.kind, count)).await;
+    }
 }
 
 async fn an_interrupted_preparation_resumes(platform: &'static Adapter) {

@@ -175,7 +175,7 @@ impl Engine {
             // Again, since a reply that failed meanwhile wrote another message.
             Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
             None if attempt.entries.len() > 1 => {
-                publishing::mark_complete(&self.db, attempt.key, (self.now)()).await?;
+                publishing::mark_complete(&self.db, attempt.key, attempt.fence, (self.now)()).await?;
             }
             None => {}
         }
@@ -393,6 +393,7 @@ impl Engine {
             created_at: attempt.created_at,
             commit_begun_at: doubted_since,
             taken,
+            is_restored: entry.is_restored,
         })
     }
 

@@ -61,12 +61,18 @@ impl Engine {
         let Some(begun) = publishing::intend(&self.db, target, position, fence, &at.0, limit).await? else {
             return Err(Interrupt::Superseded);
         };
-        // From here until the answer the post may be live. The limit is measured from before the intent was
-        // written, so that the call has ended when the row says so.
-        let call = tokio::time::timeout(
-            limit.saturating_sub(asked.elapsed()),
-            platform.publisher.commit(cx, post, &at),
-        );
+        // The limit is measured from before the intent was written, so that the call has ended when the row says
+        // so. After a stall of the worker or the database it is not made at all: another attempt may have looked
+        // it up already.
+        let left = limit.saturating_sub(asked.elapsed());
+        if left.is_zero() {
+            publishing::void_intent(&self.db, target, position, begun).await?;
+            let message = "the time for the publishing call was over before it was made";
+            return Err(Interrupt::Failure(Failure::network(message, false)));
+        }
+        // From here until the answer the post may be live.
+        // Model: Commit.
+        let call = tokio::time::timeout(left, platform.publisher.commit(cx, post, &at));
         let answer = call.await.unwrap_or_else(|_| {
             let message = format!("{} did not answer within {} s", platform.id, limit.as_secs());
             Err(Failure::network(message, true))

@@ -17,6 +17,9 @@ use store::publishing::{self, BeginResult, Entry, Purpose, TargetKey};
 
 /// Pause before a failed look at a processing platform is repeated, where the platform names none.
 const POLL_RETRY: Duration = Duration::from_secs(15);
+/// How much later than the row says a call may end that nobody saw end. The clock of a database that failed over
+/// may differ, and bytes may still be on their way; a worker's clock differs by no more when it starts.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(5);
 /// How long the open call of a stopped target is looked up before the target ends as ambiguous.
 const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -109,6 +112,7 @@ impl Engine {
 
     /// Finds out whether a commit that was begun has happened: returns its id, or `None` when it certainly has
     /// not.
+    // Model: Locate.
     pub(crate) async fn locate(
         &self,
         cx: &Session<'_>,
@@ -134,6 +138,7 @@ impl Engine {
                     // Nobody saw the call end: it may be on its way until its deadline.
                     (Idempotency::MayDuplicate { .. }, None) => {
                         entry.commit_deadline.unwrap_or(begun + self.commit_limit(platform, post))
+                            + self.time_scale.scale(DEADLINE_MARGIN)
                             + self.read_lag(platform)
                     }
                 };

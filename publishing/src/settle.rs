@@ -15,6 +15,7 @@ impl Engine {
     /// # Errors
     ///
     /// When Fanfare failed: the database or a key.
+    // Model: SettleOutside.
     pub async fn settle(&self, key: TargetKey, reason: &SettleReason) -> anyhow::Result<SettleResult> {
         let now = (self.now)();
         let Some(state) = publishing::target_state(&self.db, key).await? else {

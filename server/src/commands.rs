@@ -6,6 +6,7 @@ use crate::{
     services,
 };
 use anyhow::Context;
+use chrono::{DateTime, Utc};
 use domain::{Email, Mode, OrgId, Owner, scope::Scope};
 use sandbox::{Access, Options, Sandbox};
 use std::{
@@ -77,6 +78,15 @@ pub(crate) async fn set_plan(
     let db = store::connect(&database.database_url, 2).await?;
     anyhow::ensure!(organizations::set_plan(&db, org, plan).await?, "there is no organization {org}");
     println!("organization {org} is on the plan {plan}");
+    Ok(())
+}
+
+/// Prepares a restored database.
+pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyhow::Result<()> {
+    anyhow::ensure!(since <= clock::now(), "--since {since} is in the future");
+    let db = store::connect(&database.database_url, 2).await?;
+    let store::restored::Prepared { posts, containers } = store::restored::prepare(&db, since).await?;
+    println!("{posts} open posts; {containers} publications are looked up before they are repeated");
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod http;
 mod reseal;
 mod services;
 
+use chrono::{DateTime, Utc};
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{
     Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
@@ -108,6 +109,9 @@ enum Command {
     /// Manages encryption keys
     #[command(subcommand)]
     Key(Key),
+    /// Repairs an installation
+    #[command(subcommand)]
+    Ops(Ops),
     /// Prints the OpenAPI document
     Openapi,
     /// Runs a program that dies when its parent does
@@ -135,6 +139,19 @@ enum Org {
         plan: String,
         #[command(flatten)]
         pricing: Pricing,
+        #[command(flatten)]
+        database: Database,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Ops {
+    /// Prepares a database that was restored from a backup: what was due since the backup is looked up before it
+    /// is published. Run it after the restore, before the API and the workers start
+    Restored {
+        /// Time of the last transaction in the backup, such as 2026-11-23T03:00:00Z; an earlier time is safe
+        #[arg(long)]
+        since: DateTime<Utc>,
         #[command(flatten)]
         database: Database,
     },
@@ -227,6 +244,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,
+        Command::Ops(Ops::Restored { since, database }) => commands::restored(&database, since).await,
         Command::Openapi => {
             print!("{}", api::document());
             Ok(())

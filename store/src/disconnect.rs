@@ -21,6 +21,7 @@ use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 
 /// Disconnects an account. Returns false when it is not connected.
+// Model: Disconnect.
 pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let disconnected = sqlx::query!(

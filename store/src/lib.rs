@@ -27,6 +27,7 @@ pub mod posts;
 pub mod profiles;
 pub mod publishing;
 pub mod reseal;
+pub mod restored;
 pub mod sessions;
 pub mod slots;
 pub mod sweep;

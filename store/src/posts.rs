@@ -363,6 +363,7 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 ///
 /// Cancels every target without a publishing call under way or with an unknown result, including those
 /// that wait for a retry. The others are looked up and not published again; live posts stay live.
+// Model: Delete.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };

@@ -141,6 +141,8 @@ pub struct Entry {
     pub ambiguous_error_code: Option<ErrorCode>,
     /// True if the platform accepted the call and assigns the id later.
     pub accepted: bool,
+    /// True if the row was restored from a backup, so that the checkpoint may lack later steps.
+    pub is_restored: bool,
     /// The platform's own id, once the container is live.
     pub platform_id: Option<String>,
 }
@@ -150,6 +152,7 @@ pub struct Entry {
 /// The post's row is locked: an edit, a deletion and the first attempt compete for it, and the first wins.
 /// Continuing after the platform processed the post doesn't count as an attempt. An attempt before the time
 /// in the row is rejected, so that a workflow can be restarted at any moment.
+// Model: Begin.
 pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
     let mut tx = db.begin().await?;
     let row = sqlx::query!(
@@ -195,7 +198,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
              p.ambiguous_error_code as "ambiguous_error_code?: Parsed<ErrorCode>",
-             p.accepted as "accepted?", p.platform_id as "platform_id?"
+             p.accepted as "accepted?", p.is_restored as "is_restored?", p.platform_id as "platform_id?"
            from containers c left join publications p on p.target_id = $2 and p.position = c.position
            where c.post_id = $1 order by c.position"#,
         key.post.0,
@@ -219,13 +222,15 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
             commit_ended_at: row.commit_ended_at,
             ambiguous_error_code: row.ambiguous_error_code.map(|code| code.0),
             accepted: row.accepted.unwrap_or(false),
+            is_restored: row.is_restored.unwrap_or(false),
             platform_id: row.platform_id,
         })
         .collect();
-    let is_live =
-        status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some());
-    // For a live target that only lacks its URL there is an attempt only when one is due.
-    if is_live && (row.platform_post_url.is_some() || row.next_attempt_at.is_none()) {
+    // A live target has a next attempt until its replies and its URL are known or given up.
+    if status == TargetStatus::Published
+        && row.next_attempt_at.is_none()
+        && entries.iter().all(|entry| entry.platform_id.is_some())
+    {
         return Ok(BeginResult::Ended(status));
     }
     let begun_at = clock(&mut tx).await?;
@@ -253,7 +258,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where $8)
            update targets
            set status = case status when 'pending' then 'queued' else status end,
-               attempts = $7, fence = fence + 1, next_attempt_at = null, updated_at = $2
+               attempts = $7, fence = fence + 1,
+               -- The sweeper finds a live target by the time of its next attempt.
+               next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2
            where id = $1
            returning fence"#,
         key.target.0,
@@ -319,6 +326,7 @@ pub async fn checkpoint(
 /// another attempt has begun since, the account was disconnected or the post was deleted.
 ///
 /// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent.
+// Model: Intend.
 pub async fn intend(
     db: &PgPool,
     target: TargetId,
@@ -356,11 +364,13 @@ pub async fn intend(
 
 /// Clears the intent after a look-up found that its call published nothing. The time of the call is kept in
 /// `doubted_since`, because platforms' reads can be stale.
+// Model: ClearIntent.
 pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
-             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false
+             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
+             is_restored = false
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
@@ -373,6 +383,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
 }
 
 /// Clears the intent `begun`, whose call returned without publishing anything.
+// Model: VoidIntent.
 pub async fn void_intent(
     db: &PgPool,
     target: TargetId,
@@ -394,6 +405,7 @@ pub async fn void_intent(
 }
 
 /// Records that the call of the intent `begun` returned without a definite result.
+// Model: RecordAmbiguous.
 pub async fn record_ambiguous(
     db: &PgPool,
     target: TargetId,
@@ -452,6 +464,7 @@ pub struct Captured {
 /// # Errors
 ///
 /// [`sqlx::Error::RowNotFound`] when nothing was ever begun for the container.
+// Model: Capture.
 pub async fn capture(
     db: &PgPool,
     key: TargetKey,
@@ -531,6 +544,7 @@ pub async fn record_processing(
 /// `None` when another attempt has begun since.
 ///
 /// A target whose main container is live stays published: only the rest of its thread is missing.
+// Model: RecordFailure.
 pub async fn record_failure(
     db: &PgPool,
     attempt: &Attempt,
@@ -544,7 +558,8 @@ pub async fn record_failure(
              set status = case status when 'published' then status else 'failed' end,
                  error_code = $3, error_message = $4, error_source = $5, is_continuation = false,
                  -- A retry may have been requested while this attempt was under way.
-                 next_attempt_at = coalesce(next_attempt_at, clock_timestamp() + make_interval(secs => $6)),
+                 next_attempt_at = coalesce(case when status <> 'published' then next_attempt_at end,
+                   clock_timestamp() + make_interval(secs => $6)),
                  token_attempts = token_attempts + $7, updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
              returning id, post_id, org_id, mode, updated_at, next_attempt_at),
@@ -714,6 +729,19 @@ pub enum End {
     },
 }
 
+impl End {
+    /// Why a live target loses its replies by this end, and who can fix that; `None` when it is live.
+    fn given_up(&self) -> Option<(Failure, ErrorSource)> {
+        match self {
+            Self::Live { .. } => None,
+            Self::Dead { failure, source } => Some((failure.clone(), *source)),
+            Self::Canceled { reason } => {
+                Some((Failure::new(ErrorCode::NetworkError, reason.clone()), ErrorSource::User))
+            }
+        }
+    }
+}
+
 /// The outcome of settling a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -730,6 +758,7 @@ pub enum Settled {
 /// A target that is finished keeps its status, since its owner was notified; a live one can only lose the
 /// rest of its thread. Without a fence the result always counts and fences off an attempt under way; with
 /// one, "dead" and "canceled" count only for the attempt that holds the target.
+// Model: Settle.
 pub async fn settle(
     db: &PgPool,
     key: TargetKey,
@@ -762,13 +791,14 @@ pub async fn settle(
     if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
         return Ok(Settled::Superseded);
     }
-    // A live target can't fail, even if no more is known about it than its id.
+    // A live target can't fail, even if no more is known about it than its id: it only loses its replies.
     let captured = match (end, &rows[own].platform_post_id) {
         (End::Dead { .. } | End::Canceled { .. }, Some(id)) if !found.is_terminal() => {
             Some(End::Live { id: id.clone(), url: None })
         }
         _ => None,
     };
+    let given_up = captured.is_some().then(|| end.given_up()).flatten();
     let end = captured.as_ref().unwrap_or(end);
     let ended = match (found, end) {
         (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url }) => {
@@ -780,14 +810,10 @@ pub async fn settle(
         (TargetStatus::Dead | TargetStatus::Canceled, _) => return Ok(Settled::Ended(found)),
         // Another attempt settled it.
         (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
-        (TargetStatus::Published, End::Dead { failure, source }) => {
-            mark_incomplete(&mut tx, key, failure, *source, now).await?;
-            tx.commit().await?;
-            return Ok(Settled::Ended(found));
-        }
-        (TargetStatus::Published, End::Canceled { reason }) => {
-            let failure = Failure::new(ErrorCode::NetworkError, reason.clone());
-            mark_incomplete(&mut tx, key, &failure, ErrorSource::User, now).await?;
+        (TargetStatus::Published, End::Dead { .. } | End::Canceled { .. }) => {
+            if let Some((failure, source)) = end.given_up() {
+                mark_incomplete(&mut tx, key, &failure, source, now).await?;
+            }
             tx.commit().await?;
             return Ok(Settled::Ended(found));
         }
@@ -817,7 +843,13 @@ pub async fn settle(
            set status = $2, platform_post_id = coalesce(platform_post_id, $3),
                platform_post_url = coalesce($4, platform_post_url),
                published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
-               error_code = $6, error_message = $7, error_source = $8, next_attempt_at = null,
+               error_code = $6, error_message = $7, error_source = $8,
+               -- A live target is due until its replies and its URL are known.
+               next_attempt_at = case when $2 = 'published' and ($4::text is null or exists (
+                   select from containers c where c.post_id = $11 and not exists (
+                     select from publications p
+                     where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
+                 then $5::timestamptz end,
                processing_since = null, is_continuation = false, updated_at = $5,
                -- Fences off an attempt under way.
                fence = fence + case when $2 = 'published' then 0 else 1 end
@@ -846,6 +878,9 @@ pub async fn settle(
     )
     .execute(&mut *tx)
     .await?;
+    if let Some((failure, source)) = given_up {
+        mark_incomplete(&mut tx, key, &failure, source, now).await?;
+    }
     let subscribers = events::subscribers(&mut tx, key.owner).await?;
     if !subscribers.is_empty() {
         let accounts: Vec<_> = rows
@@ -915,7 +950,8 @@ pub async fn settle(
     Ok(Settled::Ended(ended))
 }
 
-/// Records that the rest of a live target's thread failed for good.
+/// Records that the rest of a live target's thread failed for good, if any of it is missing, and fences off an
+/// attempt under way.
 async fn mark_incomplete(
     tx: &mut PgConnection,
     key: TargetKey,
@@ -924,12 +960,22 @@ async fn mark_incomplete(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "with target as (
-           update targets set error_code = $2, error_message = $3, error_source = $4, next_attempt_at = null,
-             processing_since = null, is_continuation = false, fence = fence + 1, updated_at = $5
-           where id = $1)
+        "with rest as (
+           select exists (
+             select from containers c where c.post_id = $8 and not exists (
+               select from publications p
+               where p.target_id = $1 and p.position = c.position and p.platform_id is not null)) as is_missing),
+         target as (
+           update targets
+           set error_code = case when is_missing then $2 else error_code end,
+               error_message = case when is_missing then $3 else error_message end,
+               error_source = case when is_missing then $4 else error_source end,
+               next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
+               updated_at = $5
+           from rest where id = $1
+           returning is_missing)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         values ($6, $7, $8, $1, $5, 'incomplete', $9)",
+         select $6, $7, $8, $1, $5, 'incomplete', $9 from target where is_missing",
         key.target.0,
         failure.code.to_string(),
         failure.message,
@@ -945,13 +991,16 @@ async fn mark_incomplete(
     Ok(())
 }
 
-/// Records that the whole thread of a live target is live, once.
-pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> sqlx::Result<()> {
+/// Records that the whole thread of a live target is live, once. Does nothing when another attempt has begun
+/// since. A URL that is still unknown stays due.
+// Model: MarkComplete.
+pub async fn mark_complete(db: &PgPool, key: TargetKey, fence: i32, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
            update targets set error_code = null, error_message = null, error_source = null,
-             next_attempt_at = null, processing_since = null, is_continuation = false, updated_at = $2
-           where id = $1 returning id)
+             next_attempt_at = case when platform_post_url is null then next_attempt_at end,
+             processing_since = null, is_continuation = false, updated_at = $2
+           where id = $1 and fence = $6 returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
          where not exists (
@@ -960,7 +1009,8 @@ pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> s
         now,
         key.owner.org.0,
         key.owner.mode.as_str(),
-        key.post.0
+        key.post.0,
+        fence
     )
     .execute(db)
     .await?;

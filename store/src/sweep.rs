@@ -64,6 +64,7 @@ enum Kind {
 }
 
 /// Returns messages for posts that are due, and for targets whose next step is.
+// Model: Sweep.
 async fn unpublished(
     tx: &mut PgConnection,
     grace: f64,

@@ -39,6 +39,7 @@ mod processing;
 mod profiles;
 mod publishing;
 mod replay;
+mod restoring;
 mod retry;
 mod rules;
 mod scheduling;

@@ -25,6 +25,7 @@ use store::{
     posts::{self, Container, CreateError, Created, NewPost, Post},
     publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
     slots::{self, Queue},
+    sweep::{self, Timing},
     timeline,
     usage::{self, Bucket, Quotas},
     webhooks::{self, NewWebhook},
@@ -94,8 +95,13 @@ async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (TargetKe
 
 /// Records the intent of a call that may take a minute, and returns whether it was accepted.
 async fn intend(db: &Pool, target: TargetId, fence: i32) -> bool {
+    intend_at(db, target, 0, fence).await
+}
+
+/// Does the same for the container at a position.
+async fn intend_at(db: &Pool, target: TargetId, position: u16, fence: i32) -> bool {
     let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
-    publishing::intend(db, target, 0, fence, &step, limit).await.unwrap().is_some()
+    publishing::intend(db, target, position, fence, &step, limit).await.unwrap().is_some()
 }
 
 async fn messages(db: &Pool) -> Vec<Message> {
@@ -379,6 +385,68 @@ async fn a_superseded_attempt_settles_nothing() {
     let target = &now_of(&db, owner, &post).await.targets[0];
     assert_eq!((target.status, target.attempts), (TargetStatus::Published, 2));
     assert_eq!(messages(&db).await.len(), 2, "post.target.published and post.published, once each");
+}
+
+/// An operator stops a target after its main container was captured and before it was settled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    publishing::capture(&db, key, 0, "9").await.unwrap();
+    let failure = Failure::network("an operator stopped it", false);
+    let dead = End::Dead { source: failure.code.source(), failure };
+    let settled = publishing::settle(&db, key, &dead, None, at(22)).await.unwrap();
+    assert_eq!(settled, Settled::Ended(TargetStatus::Published));
+    let target = &now_of(&db, owner, &post).await.targets[0];
+    assert_eq!(target.platform_post_id.as_deref(), Some("9"));
+    assert_eq!(target.error_code.as_deref(), Some("network_error"));
+    assert_eq!(target.error_message.as_deref(), Some("an operator stopped it"));
+    // The attempt that was under way publishes no reply.
+    assert!(!intend_at(&db, key.target, 1, attempt.fence).await);
+}
+
+/// Temporal's data may be lost at any moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    messages(&db).await;
+    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO };
+    let swept = async || {
+        sweep::sweep(&db, timing, 10).await.unwrap();
+        messages(&db).await.iter().filter(|message| matches!(message, Message::PublishPost(_))).count()
+    };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    publishing::capture(&db, key, 0, "9").await.unwrap();
+    let live = End::Live { id: "9".to_owned(), url: Some("https://x.com/9".to_owned()) };
+    publishing::settle(&db, key, &live, Some(attempt.fence), Utc::now()).await.unwrap();
+    assert_eq!(swept().await, 1, "the reply was not begun");
+    let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert_eq!(swept().await, 1, "an attempt was under way");
+    let (failure, wait) = (Failure::upstream(503, "later"), Duration::from_secs(60));
+    let next = publishing::record_failure(&db, &attempt, &failure, wait).await.unwrap().unwrap();
+    assert!(next > Utc::now(), "the next attempt is due at {next}");
+    assert_eq!(swept().await, 0, "the next attempt is not due");
+    tests::sql(&db, "update targets set next_attempt_at = now()").await;
+    let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert!(intend_at(&db, key.target, 1, attempt.fence).await);
+    publishing::capture(&db, key, 1, "10").await.unwrap();
+    assert_eq!(swept().await, 1, "the thread is live, and its row still names a failure");
+    let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    publishing::mark_complete(&db, key, attempt.fence - 1, Utc::now()).await.unwrap();
+    assert_eq!(swept().await, 1, "an attempt that lost the target completes nothing");
+    publishing::mark_complete(&db, key, attempt.fence, Utc::now()).await.unwrap();
+    assert_eq!(swept().await, 0, "nothing is left to do");
+    let (_, BeginResult::Ended(TargetStatus::Published)) = begin(&db, owner, &post, 0).await else {
+        panic!("the target has ended");
+    };
 }
 
 #[tokio::test(flavor = "multi_thread")]

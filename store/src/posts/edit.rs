@@ -54,6 +54,7 @@ pub enum EditResult {
 
 /// Edits a post, and notifies its workflow. The post releases its slot when it gets another time or no
 /// longer has the slot's account.
+// Model: Edit.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,

@@ -37,6 +37,7 @@ pub async fn captured_ids(
 
 /// Stores an id that a look-up found. Returns false when another target of the account has it, or may be
 /// about to get it: a target with the same text whose call is under way, or was accepted without an id yet.
+// Model: Adopt.
 pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
         r#"with adopted as (

@@ -1,0 +1,83 @@
+//! A database that was restored from a backup.
+//!
+//! The restored rows don't know what was published since the backup was taken. Each open target that was due by
+//! now gets an intent without outcome for each of its unpublished containers, so that its next attempt looks up
+//! what may be live before it publishes anything, as after a lost answer.
+//!
+//! Facts that came after the backup stay lost: posts created, edited, canceled or moved forward since then, and
+//! renewed grants.
+
+use crate::{decode::Parsed, outbox, posts};
+use chrono::{DateTime, Utc};
+use domain::{Mode, OrgId, Owner, outbox::Message};
+use sqlx::PgPool;
+
+/// Added to fences and versions, so that they are higher than any since the backup: an attempt from before the
+/// restore holds no target, and a workflow that saw a later version of its post accepts the restored one.
+const LEAP: i32 = 1_000_000;
+
+/// The number of rows that were prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Posts with an open target.
+    pub posts: usize,
+    /// Containers that are looked up before they are published.
+    pub containers: u64,
+}
+
+/// Prepares a restored database, before the workers start. `since` is the time of the latest transaction that
+/// the backup contains, or any earlier time: look-ups search from there.
+// Model: Restored.
+pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared> {
+    let mut tx = db.begin().await?;
+    let open = sqlx::query!(
+        r#"with open as (
+             select distinct p.id from posts p join targets t on t.post_id = p.id
+             where not p.is_draft and (t.status in ('pending', 'queued', 'failed')
+               or t.status = 'published' and t.next_attempt_at is not null))
+           update posts p set version = version + $1, updated_at = clock_timestamp()
+           from open where p.id = open.id
+           returning p.id, p.org_id, p.mode as "mode: Parsed<Mode>""#,
+        LEAP
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let ids: Vec<_> = open.iter().map(|post| post.id).collect();
+    // A look-up comes at once, and is followed by an attempt if it is needed.
+    sqlx::query!(
+        "update targets set fence = fence + $2, processing_since = null, is_continuation = false,
+           next_attempt_at = case status when 'published' then clock_timestamp() end,
+           updated_at = clock_timestamp()
+         where post_id = any($1) and (status in ('pending', 'queued', 'failed')
+           or status = 'published' and next_attempt_at is not null)",
+        &ids,
+        LEAP
+    )
+    .execute(&mut *tx)
+    .await?;
+    let marked = sqlx::query!(
+        "insert into publications
+           (target_id, position, org_id, mode, commit_begun_at, commit_deadline, is_restored)
+         select t.id, c.position, t.org_id, t.mode, least($2, clock_timestamp()), clock_timestamp(), true
+         from posts p join targets t on t.post_id = p.id join containers c on c.post_id = p.id
+         where p.id = any($1) and coalesce(p.scheduled_at, p.created_at) <= clock_timestamp()
+           and (t.status in ('pending', 'queued', 'failed')
+             or t.status = 'published' and t.next_attempt_at is not null)
+         on conflict (target_id, position) do update
+         set commit_begun_at = coalesce(publications.commit_begun_at, excluded.commit_begun_at),
+             commit_deadline = excluded.commit_deadline, commit_ended_at = null, is_restored = true
+         where publications.platform_id is null",
+        &ids,
+        since
+    )
+    .execute(&mut *tx)
+    .await?;
+    for post in &open {
+        let owner = Owner { org: OrgId(post.org_id), mode: post.mode.0 };
+        if let Some(job) = posts::post_job(&mut tx, owner, post.id.into()).await? {
+            outbox::push(&mut tx, &Message::PostChanged(job)).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(Prepared { posts: open.len(), containers: marked.rows_affected() })
+}

@@ -1,0 +1,109 @@
+//! A database that was restored from an earlier backup.
+//!
+//! The backup is a copy of the tables in another schema, taken before any worker ran.
+
+use crate::world;
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use tests::{World, sql};
+
+const ACCOUNTS: [(&str, &str); 5] = [
+    ("x", "ada"),
+    ("linkedin", "bob"),
+    ("facebook", "cy"),
+    ("threads", "dee"),
+    ("bluesky", "eve.bsky.social"),
+];
+
+const BACK_UP: &str = "
+    create schema backup;
+    create table backup.posts as table posts;
+    create table backup.targets as table targets;
+    create table backup.outbox as table outbox;";
+
+const RESTORE: &str = "
+    delete from events; delete from timeline; delete from publications; delete from outbox;
+    update posts p set status = b.status, version = b.version, published_at = b.published_at,
+      updated_at = b.updated_at, swept_at = null
+      from backup.posts b where p.id = b.id;
+    update targets t set status = b.status, attempts = b.attempts, fence = b.fence,
+      next_attempt_at = b.next_attempt_at, platform_post_id = null, platform_post_url = null,
+      published_at = null, updated_at = b.updated_at
+      from backup.targets b where t.id = b.id;
+    insert into outbox overriding system value select * from backup.outbox;";
+
+async fn stopped(world: &mut World) {
+    for command in ["worker", "api"] {
+        assert!(world.stop(command).await, "{command} stops");
+    }
+}
+
+async fn started(world: &mut World) {
+    for command in ["api", "worker"] {
+        world.run(command).await;
+    }
+}
+
+/// Publishes a post with a comment on each account, and restores the database to the time before.
+async fn restored(world: &mut World) -> Value {
+    for (platform, account) in ACCOUNTS {
+        world.connect(platform, account).await;
+    }
+    let accounts = ACCOUNTS.map(|(_, account)| account);
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "Before the backup" }, { "content": "A comment" }],
+            "accounts": accounts,
+        }))
+        .await;
+    sql(&world.db, BACK_UP).await;
+    world.run("worker").await;
+    world.completed(&post, ACCOUNTS.len()).await;
+    stopped(world).await;
+    sql(&world.db, RESTORE).await;
+    post
+}
+
+fn service() -> tests::WorldBuilder {
+    world().running(&["api"]).platforms(&ACCOUNTS.map(|(platform, _)| platform))
+}
+
+#[tokio::test]
+async fn what_was_published_since_the_backup_is_found_and_not_repeated() {
+    let mut world = service().start().await;
+    let post = restored(&mut world).await;
+    let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
+    let output = world.command(&["ops", "restored", "--since", &since]).await;
+    assert!(output.status.success(), "{output:?}");
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(report, "1 open posts; 10 publications are looked up before they are repeated\n");
+    started(&mut world).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    world.completed(&post, ACCOUNTS.len()).await;
+    for (platform, account) in ACCOUNTS {
+        assert_eq!(world.accepted(platform, account).await, 2, "{platform}: {ended:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_restored_post_that_was_not_published_is_published() {
+    let mut world = service().start().await;
+    world.connect("threads", "dee").await;
+    let post = world.post(json!({ "content": "Never begun", "accounts": ["dee"] })).await;
+    assert!(world.stop("api").await);
+    let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
+    assert!(world.command(&["ops", "restored", "--since", &since]).await.status.success());
+    started(&mut world).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("threads", "dee").await, 1);
+}
+
+#[tokio::test]
+async fn a_time_in_the_future_is_refused() {
+    let world = service().start().await;
+    let since = (tests::now() + TimeDelta::hours(1)).to_rfc3339();
+    let output = world.command(&["ops", "restored", "--since", &since]).await;
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is in the future"), "{output:?}");
+}
