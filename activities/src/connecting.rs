@@ -110,7 +110,7 @@ impl Connecting {
         let only = identities.pop().context("a login covers an identity")?;
         let own = only.grant.clone().unwrap_or(grant);
         let only = bounded_profile(only.profile);
-        let mut tx = deps.engine.db.begin().await?;
+        let mut tx = store::begin(&deps.engine.db).await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), callback.limit)
                 .await?
@@ -156,7 +156,7 @@ impl Connecting {
             shared: None,
         };
         let only = bounded_profile(only.profile);
-        let mut tx = deps.engine.db.begin().await?;
+        let mut tx = store::begin(&deps.engine.db).await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), login.limit).await?
         {
@@ -393,7 +393,7 @@ impl Connecting {
     async fn finalize(&self, selection: &LoginSelection) -> anyhow::Result<SelectionResult> {
         let digest: Digest = selection.token_digest.parse().context("a digest reads back as written")?;
         let owner = selection.owner;
-        let mut tx = self.deps.engine.db.begin().await?;
+        let mut tx = store::begin(&self.deps.engine.db).await?;
         let Some(locked) = pending_logins::lock(&mut tx, owner, digest, (self.deps.engine.now)()).await?
         else {
             return Ok(SelectionResult::Gone);

@@ -237,7 +237,7 @@ pub async fn redeliver(
     webhook: WebhookId,
     id: DeliveryId,
 ) -> sqlx::Result<RedeliverResult> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let found = sqlx::query!(
         r#"select d.status as "status: Parsed<DeliveryStatus>", w.is_active, d.event_id, e.post_id
            from deliveries d join webhooks w on w.id = d.webhook_id join events e on e.id = d.event_id

@@ -23,7 +23,7 @@ use sqlx::{PgConnection, PgPool};
 /// Disconnects an account. Returns false when it is not connected.
 // Model: Disconnect.
 pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<Utc>) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let disconnected = sqlx::query!(
         "update accounts set status = 'disconnected', last_error_code = null, updated_at = $4
          where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'

@@ -94,7 +94,7 @@ pub async fn replace(
     expires_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
            granted_at = $7, refresh_leased_until = null, status = 'active', last_error_code = null,
@@ -126,7 +126,7 @@ pub async fn mark_active(
     expected: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let revived = sqlx::query_scalar!(
         r#"with before as (
              select id, status from accounts
@@ -247,7 +247,7 @@ pub async fn mark_lost(
     } else {
         ("token_expired", EventName::AccountTokenExpired)
     };
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let changed = sqlx::query!(
         "update accounts set status = $5, last_error_code = 'token_expired', updated_at = $6
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $4

@@ -154,7 +154,7 @@ pub async fn create(
     new: NewImport,
     now: DateTime<Utc>,
 ) -> sqlx::Result<CreateResult> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     // Locked, so that a disconnection fails imports created before it and prevents later ones.
     let platform = sqlx::query_scalar!(
         "select platform from accounts
@@ -287,7 +287,7 @@ pub async fn store_page(
     page: &ImportPage,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let account = sqlx::query_scalar!(
         "select account_id from imports
          where id = $1 and org_id = $2 and mode = $3 and status = 'running' and pages = $4
@@ -335,7 +335,7 @@ pub async fn fail(
     reason: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     end(&mut tx, owner, id, Some(reason), now).await?;
     tx.commit().await
 }

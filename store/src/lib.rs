@@ -42,7 +42,7 @@ pub use change::Change;
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use sqlx::{
-    Connection as _, PgConnection, PgPool,
+    Connection as _, PgConnection, PgPool, Postgres,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -52,6 +52,8 @@ use std::{str::FromStr, time::Duration};
 pub type Pool = PgPool;
 /// One connection, or the transaction that runs on it.
 pub type Connection = PgConnection;
+/// A transaction, rolled back unless it is committed.
+pub type Transaction = sqlx::Transaction<'static, Postgres>;
 /// A failed statement. Its text can contain data: log it, never send it to a client.
 pub type Error = sqlx::Error;
 /// Result of a statement.
@@ -105,6 +107,21 @@ pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
             })
         })
         .connect_lazy_with(options))
+}
+
+/// Begins a transaction, in a task of its own: the caller may be dropped meanwhile, because a client hung up or
+/// a worker ended an activity. sqlx counts a transaction only once `BEGIN` has returned, so that a dropped one
+/// would leave its connection inside a transaction. The pool's next user would write into it, and lose that when
+/// the server ends the connection.
+///
+/// # Errors
+///
+/// When the server doesn't answer.
+#[expect(clippy::disallowed_methods, reason = "the one place that may call it")]
+pub async fn begin(db: &Pool) -> Result<Transaction> {
+    let db = db.clone();
+    let begun = tokio::spawn(async move { db.begin().await });
+    begun.await.unwrap_or(Err(Error::WorkerCrashed))
 }
 
 /// Migrates the schema to this version. Concurrent callers wait for the first one to finish.

@@ -172,7 +172,7 @@ macro_rules! select {
 pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>) -> sqlx::Result<Media> {
     let id = MediaId(Uuid::now_v7());
     let is_fetched = new.source_url.is_some();
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let row = sqlx::query_as!(
         Row,
         r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
@@ -284,7 +284,7 @@ pub async fn settle(
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let status = if inspected.sha256.is_some() { MediaStatus::Ready } else { MediaStatus::Uploaded };
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
@@ -374,7 +374,7 @@ pub async fn delete(
     id: MediaId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<DeleteResult> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let known = sqlx::query_scalar!(
         "select id from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update",
         id.0,
@@ -445,7 +445,7 @@ pub async fn expire(
     limit: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<usize> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let candidates = sqlx::query!(
         r#"select id, org_id, mode as "mode: Parsed<domain::Mode>" from media m
            where deleted_at is null and (

@@ -82,7 +82,7 @@ pub async fn upsert(
     seal: impl FnOnce(NetworkId) -> Change<Vec<u8>>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Saved> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     // A new row is inserted as deleted, so that new and deleted apps are reset by the same statement. Its
     // lock makes a concurrent registration of the platform find the reset app.
     let row = sqlx::query!(

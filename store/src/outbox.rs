@@ -8,6 +8,7 @@ use domain::{OrgId, PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Channel that is notified of new messages.
 pub const CHANNEL: &str = "outbox";
@@ -30,6 +31,22 @@ pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> 
         .execute(tx)
         .await?;
     Ok(())
+}
+
+/// Pushes a message for an overdue row in the current transaction, unless an earlier one waits: while Temporal is
+/// away, one message per row is enough. Returns true if it was pushed.
+pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Message) -> sqlx::Result<bool> {
+    let org = message.owner().org;
+    let pushed = sqlx::query!(
+        "insert into outbox (org_id, message, overdue) values ($1, $2, $3)
+         on conflict (overdue) where overdue is not null and parked_at is null do nothing",
+        org.0,
+        Json(message) as _,
+        row
+    )
+    .execute(tx)
+    .await?;
+    Ok(pushed.rows_affected() > 0)
 }
 
 /// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of

@@ -242,7 +242,7 @@ pub async fn create(
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
     let post = build(new, now.trunc_subsecs(6));
-    write(db.begin().await?, owner, post, None).await
+    write(crate::begin(db).await?, owner, post, None).await
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -260,7 +260,7 @@ pub async fn queue(
 ) -> Result<Created, CreateError> {
     // A slot is lost only to another post that was committed, so the loop ends when the slots run out.
     loop {
-        let mut tx = db.begin().await?;
+        let mut tx = crate::begin(db).await?;
         let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
             // The last slot may have gone to a call with the same key.
             let key = new.external_ref.as_ref().ok_or(CreateError::NoOpenSlot)?;
@@ -365,7 +365,7 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 /// that wait for a retry. The others are looked up and not published again; live posts stay live.
 // Model: Delete.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
     let canceled = cancel_pending_targets(&mut tx, owner, id, now).await?;
     let after = match before {

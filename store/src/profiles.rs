@@ -79,7 +79,7 @@ pub enum Saved {
 
 /// Creates a profile. Its accounts leave their previous profiles.
 pub async fn create(db: &PgPool, owner: Owner, new: NewProfile, now: DateTime<Utc>) -> sqlx::Result<Saved> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let id = ProfileId(Uuid::now_v7());
     sqlx::query!(
         "insert into profiles
@@ -168,7 +168,7 @@ pub async fn edit(
     edit: Edit,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Saved>> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update profiles set
            name = coalesce($4, name),
@@ -248,7 +248,7 @@ async fn set_accounts(
 
 /// Deletes a profile; its accounts are then in none. Returns false when it doesn't exist.
 pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let found = sqlx::query_scalar!(
         "select id from profiles where id = $1 and org_id = $2 and mode = $3 for update",
         id.0,

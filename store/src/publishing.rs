@@ -154,7 +154,7 @@ pub struct Entry {
 /// in the row is rejected, so that a workflow can be restarted at any moment.
 // Model: Begin.
 pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
              p.default_config -> t.platform as settings,
@@ -541,7 +541,7 @@ pub async fn record_processing(
 }
 
 /// Records a failed attempt, to be retried after `wait`. Returns when that is, by the database's clock;
-/// `None` when another attempt has begun since.
+/// `None` when another attempt has begun since, or an earlier one has published everything meanwhile.
 ///
 /// A target whose main container is live stays published: only the rest of its thread is missing.
 // Model: RecordFailure.
@@ -562,6 +562,10 @@ pub async fn record_failure(
                    clock_timestamp() + make_interval(secs => $6)),
                  token_attempts = token_attempts + $7, updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
+               and (status <> 'published' or platform_post_url is null or exists (
+                 select from containers c where c.post_id = targets.post_id and not exists (
+                   select from publications p
+                   where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
              returning id, post_id, org_id, mode, updated_at, next_attempt_at),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
@@ -621,7 +625,7 @@ pub async fn retry_now(
     target: TargetId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let retried = sqlx::query!(
         "with retried as (
            update targets set next_attempt_at = $5, updated_at = $5
@@ -766,7 +770,7 @@ pub async fn settle(
     fence: Option<i32>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Settled> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     // In a separate statement: one that locks and reads at once would, after waiting for a sibling
     // that settles, see that sibling as it was before.
     sqlx::query!("select id from posts where id = $1 for no key update", key.post.0)
@@ -991,7 +995,7 @@ async fn mark_incomplete(
     Ok(())
 }
 
-/// Records that the whole thread of a live target is live, once. Does nothing when another attempt has begun
+/// Records that everything of a live target is live, once. Does nothing when another attempt has begun
 /// since. A URL that is still unknown stays due.
 // Model: MarkComplete.
 pub async fn mark_complete(db: &PgPool, key: TargetKey, fence: i32, now: DateTime<Utc>) -> sqlx::Result<()> {
@@ -1003,7 +1007,7 @@ pub async fn mark_complete(db: &PgPool, key: TargetKey, fence: i32, now: DateTim
            where id = $1 and fence = $6 returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
-         where not exists (
+         where exists (select from containers where post_id = $5 and position > 0) and not exists (
            select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete')",
         key.target.0,
         now,

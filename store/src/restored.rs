@@ -29,7 +29,7 @@ pub struct Prepared {
 /// the backup contains, or any earlier time: look-ups search from there.
 // Model: Restored.
 pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let open = sqlx::query!(
         r#"with open as (
              select distinct p.id from posts p join targets t on t.post_id = p.id

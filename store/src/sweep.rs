@@ -2,7 +2,8 @@
 //!
 //! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
 //! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. A row is swept again only after an interval.
+//! does nothing if the workflow runs. A row is swept again only after an interval, and not while its message
+//! waits.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -32,7 +33,7 @@ pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usiz
     let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
-        let mut tx = db.begin().await?;
+        let mut tx = crate::begin(db).await?;
         let messages = match kind {
             Kind::Posts => unpublished(&mut tx, grace, interval, limit).await?,
             Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
@@ -42,12 +43,28 @@ pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usiz
             Kind::Grants => grants(&mut tx, grace, interval, limit).await?,
         };
         for message in &messages {
-            outbox::push(&mut tx, message).await?;
+            pushed += usize::from(outbox::push_overdue(&mut tx, row(message), message).await?);
         }
         tx.commit().await?;
-        pushed += messages.len();
     }
     Ok(pushed)
+}
+
+/// Returns the id of the row that a message is for.
+fn row(message: &Message) -> Uuid {
+    match message {
+        Message::PublishPost(job) | Message::PostChanged(job) => job.post.0,
+        Message::PostCanceled { post, .. } => post.0,
+        Message::RetryTarget { target, .. } => target.0,
+        Message::DeliverEvent(dispatch) => match (dispatch.round, &dispatch.deliveries[..]) {
+            (1.., [delivery]) => delivery.0,
+            _ => dispatch.event.0,
+        },
+        Message::DisconnectAccount(disconnection) => disconnection.account.0,
+        Message::ImportPosts(import) => import.import.0,
+        Message::RenewGrant(grant) => grant.account.0,
+        Message::ProcessMedia(job) => job.media.0,
+    }
 }
 
 fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {

@@ -179,7 +179,7 @@ pub async fn accept(
 /// Removes a member, unless they are the last owner. An invited owner doesn't replace an active one,
 /// because they may never accept.
 pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<RemoveResult> {
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     // Locks all owners, so that of the last two who remove each other concurrently one stays.
     let owners = sqlx::query!(
         r#"select id, status as "status: Parsed<Status>" from members

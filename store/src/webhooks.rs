@@ -50,7 +50,7 @@ pub async fn create(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Webhook>> {
     let now = now.trunc_subsecs(6);
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     // In a separate statement, so that endpoints created while waiting for the lock are counted.
     sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
         .execute(&mut *tx)

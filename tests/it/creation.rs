@@ -28,7 +28,7 @@ async fn namesake(world: &World, username: &str) -> String {
         scopes: Vec::new(),
         token_expires_at: None,
     };
-    let mut tx = world.db.begin().await.unwrap();
+    let mut tx = ::store::begin(&world.db).await.unwrap();
     let connected =
         accounts::upsert(&mut tx, world.owner, connect, |_| Vec::new(), tests::now()).await.unwrap();
     tx.commit().await.unwrap();

@@ -241,7 +241,7 @@ async fn an_edit_and_the_first_attempt_never_both_succeed() {
         let body = json!({ "content": "Before", "accounts": ["ada.bsky.social"], "scheduled_at": due });
         let post = world.post(body).await;
         let id: PostId = post["id"].as_str().unwrap().parse().unwrap();
-        let mut holding = world.db.begin().await.unwrap();
+        let mut holding = ::store::begin(&world.db).await.unwrap();
         let row = sqlx::query("select from posts where id = $1 for update").bind(id.0);
         row.fetch_one(&mut *holding).await.unwrap();
         assert!(Utc::now() < due, "the post was due before its row was locked");

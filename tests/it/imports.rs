@@ -298,7 +298,7 @@ async fn an_invalid_import_is_rejected() {
         scopes: Vec::new(),
         token_expires_at: None,
     };
-    let mut tx = world.db.begin().await.unwrap();
+    let mut tx = ::store::begin(&world.db).await.unwrap();
     let mute = accounts::upsert(&mut tx, world.owner, connect, |_| Vec::new(), tests::now()).await.unwrap();
     tx.commit().await.unwrap();
     let mute = format!("/social-accounts/{}/imports", mute.account.id);

@@ -158,7 +158,7 @@ async fn encryption_keys_are_rotated_while_the_service_runs() {
 
     // Halfway through the accounts, the command waits for a locked row, and is killed there.
     let middle: AccountId = ids[6].parse().unwrap();
-    let mut busy = world.db.begin().await.unwrap();
+    let mut busy = ::store::begin(&world.db).await.unwrap();
     let lock = sqlx::query("select from accounts where id = $1 for update").bind(middle.0);
     lock.fetch_one(&mut *busy).await.unwrap();
     let mut child = world.spawn(&["key", "reseal", "--batch", "2"], Stdio::piped());

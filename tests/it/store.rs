@@ -12,7 +12,7 @@ use domain::{
 };
 use futures::future::join_all;
 use serde_json::json;
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, task::Poll, time::Duration};
 use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
@@ -59,7 +59,7 @@ fn connect(platform: &str, network_unique_id: &str, username: &str) -> Connect {
 }
 
 async fn account(db: &Pool, owner: Owner, platform: &str, id: &str, username: &str) -> Account {
-    let mut tx = db.begin().await.unwrap();
+    let mut tx = ::store::begin(&db).await.unwrap();
     let seal = |id: AccountId| id.to_string().into_bytes();
     let connected =
         accounts::upsert(&mut tx, owner, connect(platform, id, username), seal, at(0)).await.unwrap();
@@ -224,7 +224,7 @@ async fn reconnecting_keeps_the_id_and_reactivates_the_account() {
     let lost = accounts::get(&db, owner, first.id).await.unwrap().unwrap();
     assert_eq!(lost.status, AccountStatus::ReauthRequired);
     assert_eq!(lost.last_error_code.as_deref(), Some("token_expired"));
-    let mut tx = db.begin().await.unwrap();
+    let mut tx = ::store::begin(&db).await.unwrap();
     let renamed = Connect { tenant_id: Some("t".to_owned()), ..connect("x", "1", "lovelace") };
     let seal = |id: AccountId| format!("second:{id}").into_bytes();
     let again = accounts::upsert(&mut tx, owner, renamed, seal, at(2)).await.unwrap();
@@ -244,7 +244,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     let db = database().await;
     let owner = owner(&db).await;
     let tenant = async |tenant_id: Option<&str>| {
-        let mut tx = db.begin().await.unwrap();
+        let mut tx = ::store::begin(&db).await.unwrap();
         let connect = Connect { tenant_id: tenant_id.map(str::to_owned), ..connect("x", "1", "ada") };
         let connected = accounts::upsert(&mut tx, owner, connect, |_| Vec::new(), at(1)).await.unwrap();
         tx.commit().await.unwrap();
@@ -256,7 +256,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     assert_eq!(tenant(Some("two")).await.1, of("one"));
     let (id, kept) = tenant(None).await;
     assert_eq!(kept, of("one"));
-    let mut tx = db.begin().await.unwrap();
+    let mut tx = ::store::begin(&db).await.unwrap();
     store::connect::move_to_tenant(&mut tx, owner, id, "two").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
@@ -409,6 +409,24 @@ async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply()
     assert!(!intend_at(&db, key.target, 1, attempt.fence).await);
 }
 
+/// While Temporal is away, sweeps would otherwise fill the outbox, which delays every post when it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    create(&db, owner, draft_of(&[&ada])).await;
+    messages(&db).await;
+    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO };
+    let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap();
+    assert_eq!([sweep().await, sweep().await, sweep().await], [1, 0, 0]);
+    assert_eq!(messages(&db).await.len(), 1);
+    assert_eq!(sweep().await, 1, "the message was sent");
+    let parked = outbox::claim(&db, 10, Duration::ZERO).await.unwrap();
+    outbox::park(&db, parked[0].id, "refused").await.unwrap();
+    assert_eq!(sweep().await, 1, "the message is parked");
+}
+
 /// Temporal's data may be lost at any moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
@@ -558,6 +576,35 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     assert!(matches!(early, BeginResult::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
     assert!(publishing::retry_now(&db, owner, post.id, key.target, tests::now()).await.unwrap());
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
+}
+
+/// A client hangs up, or a worker ends an activity, while a transaction begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_begin_leaves_no_transaction_open() {
+    let url = tests::database_url(&crate::PROGRAM).await;
+    let (one, other) = (store::connect(&url, 1).await.unwrap(), store::connect(&url, 1).await.unwrap());
+    for polls in 0..20 {
+        let mut begin = Box::pin(store::begin(&one));
+        let mut left = polls;
+        let was_dropped = std::future::poll_fn(|cx| match begin.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(false),
+            Poll::Pending if left == 0 => Poll::Ready(true),
+            Poll::Pending => {
+                left -= 1;
+                Poll::Pending
+            }
+        });
+        let was_dropped = was_dropped.await;
+        drop(begin);
+        let org = organizations::create(&one, "Acme").await.unwrap();
+        let is_committed = sqlx::query_scalar("select exists (select from organizations where id = $1)");
+        let is_committed: bool = is_committed.bind(org.0).fetch_one(&other).await.unwrap();
+        assert!(is_committed, "a write after {polls} polls was not committed");
+        if !was_dropped {
+            return;
+        }
+    }
+    panic!("a transaction begins after a few polls");
 }
 
 #[tokio::test(flavor = "multi_thread")]

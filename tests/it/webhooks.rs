@@ -387,7 +387,7 @@ async fn an_unresponsive_endpoint_delays_nobody() {
     let began = Instant::now();
     world.subscribe(&healthy.url).await;
     let webhook = world.subscribe(&dead.url).await;
-    let mut tx = world.db.begin().await.unwrap();
+    let mut tx = ::store::begin(&world.db).await.unwrap();
     let subscribers = events::subscribers(&mut tx, world.owner).await.unwrap();
     for number in 0..EVENTS {
         let data = json!({ "orgId": world.owner.org, "number": number });

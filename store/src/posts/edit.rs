@@ -93,7 +93,7 @@ async fn apply(
     now: DateTime<Utc>,
 ) -> sqlx::Result<EditResult> {
     let now = now.trunc_subsecs(6);
-    let mut tx = db.begin().await?;
+    let mut tx = crate::begin(db).await?;
     let before = match lock(&mut tx, owner, id).await? {
         None => return Ok(EditResult::NotFound),
         Some((status, _)) if !status.is_editable() => return Ok(EditResult::Begun),
