@@ -63,8 +63,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn of(mut attempt: Box<Attempt>) -> Self {
-        let left_out = leave_out(&mut attempt);
+    pub(crate) fn of(engine: &Engine, mut attempt: Box<Attempt>) -> Self {
+        let platform = (engine.adapters)(&attempt.account.platform);
+        let left_out = platform.and_then(|platform| leave_out(platform, &mut attempt));
         Self { attempt: *attempt, began: Instant::now(), left_out }
     }
 
@@ -83,7 +84,7 @@ impl Engine {
     /// failed.
     pub async fn attempt(&self, key: TargetKey) -> Result<PublishResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Publish).await? {
-            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Stale => return Ok(PublishResult::Stale),
             BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause }),
             BeginResult::Ended(status) => return Ok(PublishResult::Ended { status }),
@@ -174,7 +175,7 @@ impl Engine {
             _ if status != TargetStatus::Published => {}
             // Again, since a reply that failed meanwhile wrote another message.
             Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
-            None if attempt.entries.len() > 1 => {
+            None if attempt.entries.len() > 1 || attempt.status == TargetStatus::Published => {
                 publishing::mark_complete(&self.db, attempt.key, attempt.fence, (self.now)()).await?;
             }
             None => {}
@@ -262,7 +263,7 @@ impl Engine {
             Some(wait) => wait,
             // The budget is spent, but the last call may have gone through.
             None if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
-                let platform = platforms::get(&attempt.account.platform);
+                let platform = (self.adapters)(&attempt.account.platform);
                 let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform));
                 failure.retry_after.unwrap_or(read_lag).max(read_lag)
             }
@@ -412,8 +413,7 @@ impl Engine {
 }
 
 /// Removes from an attempt the containers that its platform has no place for, and returns a message about them.
-fn leave_out(attempt: &mut Attempt) -> Option<String> {
-    let platform = platforms::get(&attempt.account.platform)?;
+fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
     let replies = platform.limits.replies;
     let kept = attempt.entries.len().min(replies.containers());
     let left_out = attempt.entries.split_off(kept).len();

@@ -129,7 +129,7 @@ impl Engine {
     /// Returns whether a grant lacks the refresh token that its platform needs for a refresh. LinkedIn gives
     /// most apps none; the grant is valid until it expires.
     async fn lacks_refresh_token(&self, old: &ExpiringGrant) -> anyhow::Result<bool> {
-        let refresh = platforms::get(&old.platform).map(|platform| platform.auth.refresh());
+        let refresh = (self.adapters)(&old.platform).map(|platform| platform.auth.refresh());
         if refresh != Some(Refresh::Anytime) {
             return Ok(false);
         }

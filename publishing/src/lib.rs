@@ -69,7 +69,7 @@ pub use session::{AccountSession, NoCheckpoints};
 
 use chrono::{DateTime, Utc};
 use domain::{App, Failure, Mode, Owner, TimeScale, sandbox::Address};
-use platforms::Transport;
+use platforms::{Adapter, Transport};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use store::{Pool, vault};
 
@@ -81,6 +81,8 @@ pub struct Engine {
     pub sealer: vault::Sealer,
     /// Opens sealed grants and client secrets; only a worker has it.
     pub opener: vault::Opener,
+    /// Returns a platform's adapter by its id: [`platforms::get`], or those of a test.
+    pub adapters: fn(&str) -> Option<&'static Adapter>,
     /// Connections to the platforms.
     pub transports: Transports,
     /// OAuth apps that the installation shares.

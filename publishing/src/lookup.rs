@@ -31,7 +31,7 @@ impl Engine {
     /// [`Error::Repeat`] while it is processing, else as [`Engine::attempt`].
     pub async fn look(&self, key: TargetKey) -> Result<PollResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
-            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Stale | BeginResult::Early(_) => return Ok(PollResult::Ready),
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
@@ -160,7 +160,7 @@ impl Engine {
     pub(crate) async fn look_up_stopped(&self, key: TargetKey) -> anyhow::Result<Option<SettleResult>> {
         // From here on an attempt that is still under way neither publishes nor ends the target.
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
-            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
             BeginResult::Stale | BeginResult::Early(_) => return Ok(None),
         };

@@ -78,7 +78,7 @@ impl Engine {
         owner: Owner,
         platform: &str,
     ) -> Result<(&'static Adapter, Cow<'_, Transport>), Failure> {
-        let adapter = platforms::get(platform)
+        let adapter = (self.adapters)(platform)
             .ok_or_else(|| Failure::rejected(501, format!("{platform} is not supported")))?;
         let transport = self
             .transports

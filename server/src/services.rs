@@ -199,6 +199,7 @@ pub(crate) async fn workers(
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
+        adapters: platforms::get,
         transports: Transports::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         media: files.store,

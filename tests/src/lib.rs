@@ -12,6 +12,7 @@
 )]
 
 mod leftovers;
+pub mod proof;
 mod receiver;
 mod runtime;
 pub mod samples;
@@ -23,7 +24,7 @@ mod world;
 pub use receiver::{Delivery, Receiver};
 pub use runtime::serve;
 pub use service::unlimited;
-pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
+pub use shared::{Servers, Shared, database, database_url, directory, durable, shared, sql, temporal};
 pub use wait::{if_right, wait_until, wait_within};
 pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 

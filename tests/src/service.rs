@@ -6,7 +6,7 @@
 use crate::{
     PATIENCE, now,
     runtime::RUNTIME,
-    shared::{database_url, directory, shared},
+    shared::{self, Servers, directory},
 };
 use futures::FutureExt;
 use sandbox::{Access, Address, Options, Sandbox};
@@ -35,7 +35,7 @@ static SHARED: [OnceCell<Service>; PACES.len()] = [const { OnceCell::const_new()
 pub(crate) struct Service {
     /// The API's address, ending with `/api/v1`.
     pub(crate) base: String,
-    pub(crate) database_url: String,
+    pub(crate) servers: Servers,
     pub(crate) sandbox: Address,
     /// Stops the sandbox.
     pub(crate) serving: AbortHandle,
@@ -50,17 +50,15 @@ pub(crate) struct Service {
 impl Service {
     /// Prepares a service and starts its sandbox, which separates accounts by organization if there is a
     /// token.
-    pub(crate) async fn new(program: &'static str, name: &str, pace: f64, token: Option<&str>) -> Self {
-        let shared = shared(program).await;
-        let database_url = database_url(program).await;
+    pub(crate) fn new(servers: Servers, name: &str, pace: f64, token: Option<&str>) -> Self {
         let (sandbox, serving) = start_sandbox(token);
         let sandbox = Address::new(sandbox, token.map(str::to_owned));
         let private = PrivateKey::generate();
         let port = free_port();
         let files = directory().join(format!("media-{name}"));
         let env = [
-            ("DATABASE_URL", database_url.clone()),
-            ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
+            ("DATABASE_URL", servers.database_url.clone()),
+            ("TEMPORAL_ADDRESS", format!("http://{}", servers.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{name}")),
             ("FANFARE_TIME_SCALE", pace.to_string()),
             // Metrics collection is off by default: its calls would appear in the journals that tests read.
@@ -78,7 +76,7 @@ impl Service {
         let env = env.into_iter().chain(token.map(|token| ("FANFARE_SANDBOX_TOKEN", token.to_owned())));
         Self {
             base: format!("http://127.0.0.1:{port}/api/v1"),
-            database_url,
+            servers,
             sandbox,
             serving,
             opener: Opener::new((KeyId(1), private), []),
@@ -93,7 +91,8 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
     let index = PACES.iter().position(|shared| *shared == pace).expect("a pace that is shared");
     let start = async || {
         let name = format!("{}-shared-{index}", std::process::id());
-        let service = Service::new(program, &name, pace, Some("the shared sandbox")).await;
+        let service =
+            Service::new(shared::servers(program).await, &name, pace, Some("the shared sandbox"));
         let (ready, is_ready) = oneshot::channel();
         let env = service.env.clone();
         // The process ends with the thread that started it, which lives as long as the test run.

@@ -28,6 +28,15 @@ pub struct Shared {
     postgres: Postgres,
 }
 
+/// Addresses of the servers that a service uses.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    /// URL of a migrated database.
+    pub database_url: String,
+    /// Address of Temporal, as `host:port`.
+    pub temporal: String,
+}
+
 static SHARED: OnceCell<Shared> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 /// The migrated database that the others are copied from.
@@ -77,6 +86,12 @@ pub async fn database_url(program: &str) -> String {
     sqlx::raw_sql(create).execute(&mut server).await.expect("a database");
     server.close().await.expect("closed");
     shared.postgres.url(&name)
+}
+
+/// Returns the shared Temporal server and a new database of the shared Postgres server.
+pub(crate) async fn servers(program: &str) -> Servers {
+    let database_url = database_url(program).await;
+    Servers { database_url, temporal: shared(program).await.temporal.clone() }
 }
 
 /// Creates a migrated database and connects to it.

@@ -5,7 +5,7 @@ use crate::{
     leftovers::Leftovers,
     now,
     service::{self, Service},
-    shared,
+    shared::{self, Servers},
     wait::{if_right, wait_until},
 };
 use domain::{Mode, Owner, scope::Scope};
@@ -22,6 +22,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 use store::{
     Pool, accounts, keys, organizations,
@@ -43,6 +44,8 @@ pub struct WorldBuilder {
     program: &'static str,
     pace: f64,
     set: Vec<(String, String)>,
+    /// Servers of the world's own processes; `None` for the shared ones.
+    servers: Option<Servers>,
     /// Commands of the world's own processes; `None` for a world without processes of its own.
     commands: Option<Vec<&'static str>>,
     /// Variables that limit the queues served by the world's own processes.
@@ -74,6 +77,12 @@ impl WorldBuilder {
         self
     }
 
+    /// Gives the world other servers than the shared ones, for a test that stops or cuts them off.
+    pub fn on(mut self, servers: Servers) -> Self {
+        self.servers = Some(servers);
+        self.own()
+    }
+
     /// Makes the world's own processes serve these platforms in test mode, instead of X and Bluesky. Each
     /// platform starts workers, which poll for as long as the world lives.
     pub fn platforms(mut self, platforms: &[&str]) -> Self {
@@ -96,17 +105,22 @@ impl WorldBuilder {
         } else {
             let number = WORLDS.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}-{number}", std::process::id());
-            let service = Service::new(self.program, &name, self.pace, None).await;
+            let servers = match self.servers {
+                Some(servers) => servers,
+                None => shared::servers(self.program).await,
+            };
+            let service = Service::new(servers, &name, self.pace, None);
             (service, self.commands.unwrap_or_else(|| vec!["all"]))
         };
-        let db = store::connect(&service.database_url, 4).await.expect("a connection");
+        let db = store::connect(&service.servers.database_url, 4).await.expect("a connection");
         let org = organizations::create(&db, "World").await.expect("an organization");
         let owner = Owner { org, mode: Mode::Test };
         let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
         let sandbox_url = service.sandbox.of(org);
-        let temporal = format!("http://{}", shared(self.program).await.temporal);
-        let leftovers = Leftovers { database_url: service.database_url, temporal, org, allowed: Vec::new() };
+        let Servers { database_url, temporal } = service.servers;
+        let temporal = format!("http://{temporal}");
+        let leftovers = Leftovers { database_url, temporal, org, allowed: Vec::new() };
         let mut world = World {
             base: service.base,
             sandbox_url: sandbox_url.as_str().trim_end_matches('/').to_owned(),
@@ -175,9 +189,16 @@ pub struct Hold {
 impl Hold {
     /// Waits until the request has arrived.
     pub async fn until_held(&self) {
-        let url = format!("{}/wait?timeout_ms={}", self.url, PATIENCE.as_millis());
-        let status = self.http.get(url).send().await.expect("an answer").status();
-        assert_eq!(status, StatusCode::OK, "the request to be held did not arrive");
+        assert_ne!(self.phase("held", PATIENCE).await, "waiting", "the request to be held did not arrive");
+    }
+
+    /// Waits up to `limit` for a phase, and returns the current one: `waiting`, `held`, `released` or `dropped`,
+    /// when the client has hung up.
+    pub async fn phase(&self, awaited: &str, limit: Duration) -> String {
+        let url = format!("{}/wait?phase={awaited}&timeout_ms={}", self.url, limit.as_millis());
+        let hold: Value =
+            self.http.get(url).send().await.expect("an answer").json().await.expect("the answer is JSON");
+        hold["phase"].as_str().expect("a phase").to_owned()
     }
 
     /// Releases the request.
@@ -199,7 +220,14 @@ pub struct SandboxAccount {
 impl World {
     /// Returns the settings of a world that runs `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
     pub fn of(program: &'static str) -> WorldBuilder {
-        let world = WorldBuilder { program, pace: PACE, set: Vec::new(), commands: None, served: Vec::new() };
+        let world = WorldBuilder {
+            program,
+            pace: PACE,
+            set: Vec::new(),
+            servers: None,
+            commands: None,
+            served: Vec::new(),
+        };
         world.platforms(&["x", "bluesky"])
     }
 
@@ -306,6 +334,11 @@ impl World {
         taken
     }
 
+    /// Returns the environment of the world's processes.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.env
+    }
+
     /// Returns an environment variable of the world's processes.
     pub fn variable(&self, name: &str) -> &str {
         let found = self.env.iter().find(|(known, _)| known == name);
@@ -349,7 +382,7 @@ impl World {
             scopes: connected.grant.scopes.clone(),
             token_expires_at: connected.grant.expires_at,
         };
-        let mut tx = self.db.begin().await.expect("a transaction");
+        let mut tx = store::begin(&self.db).await.expect("a transaction");
         let grant = serde_json::to_vec(&connected.grant).expect("plain data");
         let seal = |id| self.opener.sealer().seal(&grant, &vault::aad_grant(self.owner, id));
         let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.expect("connected");

@@ -1,0 +1,811 @@
+//! States, actions and invariants.
+
+use stateright::{Model, Property};
+use strum::{EnumIter, IntoStaticStr, VariantNames};
+
+/// Containers of the post: the main one and a reply.
+const CONTAINERS: usize = 2;
+/// Attempts that may run at once.
+const ATTEMPTS: usize = 2;
+/// Publishing calls that a state has room for.
+const CALLS: usize = 4;
+
+/// The protocol, with bounds that keep it finite.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol {
+    /// Attempts that begin, at most.
+    pub begins: u8,
+    /// Publishing calls, at most 4.
+    pub calls: usize,
+    /// True if Postgres may be restored from a backup, once.
+    pub restores: bool,
+    /// True if users edit, delete and disconnect.
+    pub users: bool,
+    /// True if Temporal may lose its data.
+    pub empties: bool,
+    /// A rule that is left out, to show that an invariant depends on it.
+    pub flaw: Option<Flaw>,
+}
+
+/// A rule of the protocol that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
+pub enum Flaw {
+    /// The intent is not checked against the fence.
+    IntendsWithoutFence,
+    /// The next attempt does not look up the call that an earlier one began.
+    SkipsLookup,
+    /// A look-up's "absent" is believed while the call may still be on its way.
+    BelievesBeforeDeadline,
+    /// A look-up's "absent" is believed as if all clocks showed the same.
+    IgnoresSkew,
+    /// A call is sent although its deadline passed before it was.
+    SendsLate,
+    /// A deleted post is canceled although a call may be on its way.
+    CancelsInDoubt,
+    /// A target that ends in doubt does not say that it may be live.
+    HidesDoubt,
+    /// An edit and the first attempt do not exclude each other.
+    EditsBegun,
+    /// A target that ends without a failure of its own gets no reason.
+    EndsWithoutReason,
+    /// A live target does not note that its reply is still due.
+    ForgetsReply,
+    /// A restored database is used as it is.
+    TrustsBackup,
+}
+
+/// A statement that holds in every state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
+pub enum Invariant {
+    /// Each container is published at most once.
+    PublishedOnce,
+    /// Nothing is live when the deletion was confirmed by "canceled".
+    CanceledIsNotLive,
+    /// A dead target is not live, or says that it may be.
+    DeadIsHonest,
+    /// The latest version is published.
+    LatestVersion,
+    /// A reply is published only below its main container.
+    ReplyFollows,
+    /// No target ends without a reason.
+    EndHasReason,
+    /// No target is open without a next step.
+    OpenHasNextStep,
+}
+
+/// Status of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Status {
+    Open,
+    Published,
+    Dead { may_be_live: bool, has_reason: bool },
+    Canceled,
+}
+
+/// The note in the row that a publishing call is about to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Intent {
+    /// Of the call with this number.
+    Call(u8),
+    /// Of any call since the backup.
+    SinceBackup,
+}
+
+/// State of a container's publication. An id is the number of the call that published it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Publication {
+    intent: Option<Intent>,
+    id: Option<u8>,
+}
+
+/// The facts in Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Row {
+    status: Status,
+    fence: u8,
+    version: u8,
+    /// True once an attempt has begun; the post can't be edited any more.
+    has_begun: bool,
+    /// True once a failure was recorded.
+    has_failed: bool,
+    /// True while a live target has a next attempt, so that the sweeper finds it.
+    is_due: bool,
+    is_deleted: bool,
+    is_disconnected: bool,
+    /// True for a published target whose reply was given up.
+    is_incomplete: bool,
+    publications: [Publication; CONTAINERS],
+}
+
+impl Row {
+    fn new() -> Self {
+        Self {
+            status: Status::Open,
+            fence: 0,
+            version: 0,
+            has_begun: false,
+            has_failed: false,
+            is_due: false,
+            is_deleted: false,
+            is_disconnected: false,
+            is_incomplete: false,
+            publications: Default::default(),
+        }
+    }
+
+    /// Returns whether something is still to be done.
+    fn is_unfinished(&self) -> bool {
+        match self.status {
+            Status::Open => true,
+            Status::Published => !self.is_incomplete && !self.is_complete(),
+            Status::Dead { .. } | Status::Canceled => false,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.publications.iter().all(|publication| publication.id.is_some())
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.publications.iter().any(|publication| publication.intent.is_some() && publication.id.is_none())
+    }
+
+    /// Returns whether the sweeper would start a lost workflow again.
+    fn is_swept(&self) -> bool {
+        self.status == Status::Open || self.status == Status::Published && self.is_due
+    }
+
+    /// Ends the target. One whose main container is live can only lose its reply.
+    fn end(&mut self, status: Status) {
+        if self.status == Status::Open {
+            let is_live = self.publications[0].id.is_some();
+            self.status = if is_live { Status::Published } else { status };
+            self.fence += 1;
+        }
+        if self.status == Status::Published && !self.is_complete() {
+            self.is_incomplete = true;
+            self.is_due = false;
+            self.fence += 1;
+        }
+    }
+}
+
+/// A platform's answer to a publishing call, as the attempt gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answer {
+    /// The post's id.
+    Live,
+    /// None, or one that says nothing about the post.
+    Ambiguous,
+    /// A refusal: nothing was published.
+    Refused,
+}
+
+/// The next step of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Step {
+    Locate,
+    Adopt(u8),
+    ClearIntent,
+    Intend,
+    Commit(u8),
+    AwaitAnswer(u8),
+    Answered(u8, Answer),
+    SettleLive,
+    Fail,
+    GiveUp { may_be_live: bool },
+    Bar,
+    Finish,
+}
+
+/// An attempt, with the row as it was when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Attempt {
+    fence: u8,
+    version: u8,
+    is_barred: bool,
+    is_live: bool,
+    publications: [Publication; CONTAINERS],
+    /// Container that it is at.
+    position: usize,
+    step: Step,
+}
+
+impl Attempt {
+    /// Goes on to the first container that is not live.
+    fn advance(&mut self, flaw: Option<Flaw>) {
+        if self.publications[0].id.is_some() && !self.is_live {
+            self.step = Step::SettleLive;
+            return;
+        }
+        let Some(position) = self.publications.iter().position(|publication| publication.id.is_none()) else {
+            self.step = Step::Finish;
+            return;
+        };
+        self.position = position;
+        self.step = match self.publications[position].intent {
+            Some(_) if flaw != Some(Flaw::SkipsLookup) => Step::Locate,
+            _ if self.is_barred => Step::Bar,
+            _ => Step::Intend,
+        };
+    }
+}
+
+/// Time since the intent of a publishing call was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Age {
+    /// Before its deadline.
+    Running,
+    /// After its deadline by the database's clock. By the worker's it may still be before.
+    Late,
+    /// After its deadline by every clock: it can't reach the platform any more.
+    Over,
+    /// The read lag has passed since: reads show the post if there is one.
+    Settled,
+}
+
+/// A publishing call, as the platform sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Call {
+    position: usize,
+    version: u8,
+    is_sent: bool,
+    /// True if it was sent although every clock showed that its deadline had passed.
+    is_sent_late: bool,
+    /// True once the post exists.
+    is_live: bool,
+    /// True once the platform refused it, or the network lost it.
+    is_lost: bool,
+    /// True once reads show the post.
+    is_visible: bool,
+    age: Age,
+}
+
+impl Call {
+    /// Returns whether it may still publish.
+    fn is_on_its_way(&self) -> bool {
+        self.is_sent && !self.is_live && !self.is_lost && (self.age < Age::Over || self.is_sent_late)
+    }
+}
+
+/// A state of everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    row: Row,
+    /// True while Temporal has a workflow for the target.
+    has_workflow: bool,
+    attempts: [Option<Attempt>; ATTEMPTS],
+    calls: [Option<Call>; CALLS],
+    begins: u8,
+    backup: Option<Row>,
+    was_restored: bool,
+}
+
+impl State {
+    fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().flatten()
+    }
+
+    fn call(&mut self, number: u8) -> &mut Call {
+        self.calls[usize::from(number)].as_mut().expect("a call keeps its number")
+    }
+
+    fn live(&self, position: usize) -> usize {
+        self.calls().filter(|call| call.position == position && call.is_live).count()
+    }
+
+    /// Returns whether an intent's call has ended and reads show its post if there is one.
+    fn has_settled(&self, position: usize, intent: Intent, at: Age) -> bool {
+        match intent {
+            Intent::Call(number) => self.calls[usize::from(number)].is_some_and(|call| call.age >= at),
+            Intent::SinceBackup => {
+                self.calls().filter(|call| call.position == position).all(|call| call.age >= at)
+            }
+        }
+    }
+}
+
+/// A step of the product. The first number is that of the attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantNames)]
+pub enum Transition {
+    /// An attempt begins, for a version of the post.
+    Begin(usize, u8),
+    /// A look-up reads the platform; false when the platform can't tell.
+    Locate(usize, bool),
+    /// The id that a look-up found is stored.
+    Adopt(usize),
+    /// The intent of a call that published nothing is cleared.
+    ClearIntent(usize),
+    /// The intent is written.
+    Intend(usize),
+    /// The call is sent.
+    Commit(usize),
+    /// The id in the answer is stored.
+    Capture(usize),
+    /// It is stored that the call ended without a definite answer.
+    RecordAmbiguous(usize),
+    /// The intent of a refused call is cleared; true when the refusal is permanent.
+    VoidIntent(usize, bool),
+    /// A failure is stored, and another attempt follows.
+    RecordFailure(usize),
+    /// The target ends, or its main container is live, by the attempt that holds it.
+    Settle(usize),
+    /// The thread is complete.
+    MarkComplete(usize),
+    /// The target ends outside an attempt: its budget is spent, its grant lost, or an operator stopped it.
+    SettleOutside,
+    /// A lost workflow is started again.
+    Sweep,
+    /// The post is edited.
+    Edit,
+    /// The post is deleted.
+    Delete,
+    /// The account is disconnected.
+    Disconnect,
+    /// The database is restored from the backup, and open targets are marked for a look-up.
+    Restored,
+}
+
+/// Something that happens around the product. The number is that of an attempt or a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// An answer reaches an attempt.
+    Answer(usize, Answer),
+    /// An attempt stops: its worker is killed, or its result is lost.
+    Crash(usize),
+    /// A call publishes.
+    Publish(u8),
+    /// A call is lost on its way.
+    Lose(u8),
+    /// Reads show a post.
+    Show(u8),
+    /// Time passes for a call.
+    Pass(u8),
+    /// Temporal loses its data.
+    EmptyTemporal,
+    /// Postgres is backed up.
+    Backup,
+}
+
+/// A step of the product, or something that happens around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A step of the product.
+    Product(Transition),
+    /// Something that happens around it.
+    Around(Event),
+}
+
+impl From<Transition> for Action {
+    fn from(transition: Transition) -> Self {
+        Self::Product(transition)
+    }
+}
+
+impl From<Event> for Action {
+    fn from(event: Event) -> Self {
+        Self::Around(event)
+    }
+}
+
+impl Protocol {
+    /// Returns the protocol with attempts that crash, and nothing else that goes wrong.
+    pub fn new(begins: u8, calls: usize) -> Self {
+        Self { begins, calls, restores: false, users: false, empties: false, flaw: None }
+    }
+
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+
+    fn attempt_actions(&self, state: &State, index: usize, attempt: &Attempt, actions: &mut Vec<Action>) {
+        actions.push(Event::Crash(index).into());
+        match attempt.step {
+            Step::Locate => {
+                actions.extend(
+                    [Transition::Locate(index, true), Transition::Locate(index, false)].map(Action::from),
+                );
+            }
+            Step::Adopt(_) => actions.push(Transition::Adopt(index).into()),
+            Step::ClearIntent => actions.push(Transition::ClearIntent(index).into()),
+            Step::Intend if state.calls().count() < self.calls => {
+                actions.push(Transition::Intend(index).into());
+            }
+            Step::Intend => {}
+            Step::Commit(_) => actions.push(Transition::Commit(index).into()),
+            Step::AwaitAnswer(number) => {
+                let call = state.calls[usize::from(number)].expect("a call keeps its number");
+                let certain = if call.is_live { Answer::Live } else { Answer::Refused };
+                actions.extend(
+                    [Answer::Ambiguous, certain].map(|answer| Action::from(Event::Answer(index, answer))),
+                );
+            }
+            Step::Answered(_, Answer::Live) => actions.push(Transition::Capture(index).into()),
+            Step::Answered(_, Answer::Ambiguous) => actions.push(Transition::RecordAmbiguous(index).into()),
+            Step::Answered(_, Answer::Refused) => {
+                let permanent = [true, false];
+                actions.extend(
+                    permanent.map(|permanent| Action::from(Transition::VoidIntent(index, permanent))),
+                );
+            }
+            Step::Fail => actions.push(Transition::RecordFailure(index).into()),
+            Step::SettleLive | Step::GiveUp { .. } | Step::Bar => {
+                actions.push(Transition::Settle(index).into());
+            }
+            Step::Finish => actions.push(Transition::MarkComplete(index).into()),
+        }
+    }
+
+    fn begin(&self, state: &mut State, index: usize, version: u8) {
+        let row = &mut state.row;
+        // The workflow of an older version ends; that of an edited post gets the new one.
+        if !row.has_begun && version != row.version {
+            return;
+        }
+        state.begins += 1;
+        row.has_begun = true;
+        row.fence += 1;
+        if row.status == Status::Published {
+            row.is_due = !self.has(Flaw::ForgetsReply);
+        }
+        let mut attempt = Attempt {
+            fence: row.fence,
+            version: row.version,
+            is_barred: row.is_deleted || row.is_disconnected,
+            is_live: row.status == Status::Published,
+            publications: row.publications,
+            position: 0,
+            step: Step::Finish,
+        };
+        attempt.advance(self.flaw);
+        state.attempts[index] = Some(attempt);
+    }
+
+    fn locate(&self, state: &State, attempt: &mut Attempt) {
+        let position = attempt.position;
+        let intent = attempt.publications[position].intent.expect("a look-up has an intent");
+        let believed_from = match self.flaw {
+            Some(Flaw::BelievesBeforeDeadline) => Age::Running,
+            Some(Flaw::IgnoresSkew) => Age::Over,
+            _ => Age::Settled,
+        };
+        let is_found = |call: &Call| call.position == position && call.is_live && call.is_visible;
+        let found = state.calls.iter().position(|call| call.as_ref().is_some_and(is_found));
+        attempt.step = match found {
+            Some(call) => Step::Adopt(number(call)),
+            None if state.has_settled(position, intent, believed_from) => Step::ClearIntent,
+            None => Step::Fail,
+        };
+    }
+
+    /// Writes an intent. Returns false when nothing may be published.
+    fn intend(&self, state: &mut State, attempt: &mut Attempt) -> bool {
+        let row = &mut state.row;
+        let publication = &mut row.publications[attempt.position];
+        let holds = row.fence == attempt.fence || self.has(Flaw::IntendsWithoutFence);
+        let is_refused = matches!(row.status, Status::Dead { .. } | Status::Canceled);
+        if !holds || is_refused || row.is_deleted || row.is_disconnected || publication.id.is_some() {
+            return false;
+        }
+        let free = state.calls.iter().position(Option::is_none).expect("the number of calls is bounded");
+        publication.intent = Some(Intent::Call(number(free)));
+        attempt.publications[attempt.position] = *publication;
+        state.calls[free] = Some(Call {
+            position: attempt.position,
+            version: attempt.version,
+            is_sent: false,
+            is_sent_late: false,
+            is_live: false,
+            is_lost: false,
+            is_visible: false,
+            age: Age::Running,
+        });
+        attempt.step = Step::Commit(number(free));
+        true
+    }
+
+    /// Stores an id, with or without the fence: a live post is live.
+    fn store(&self, row: &mut Row, attempt: &mut Attempt, call: u8) {
+        let publication = &mut row.publications[attempt.position];
+        publication.id = publication.id.or(Some(call));
+        attempt.publications[attempt.position] = *publication;
+        attempt.advance(self.flaw);
+    }
+
+    fn dead(&self, may_be_live: bool, has_reason: bool) -> Status {
+        Status::Dead { may_be_live: may_be_live && !self.has(Flaw::HidesDoubt), has_reason }
+    }
+
+    /// Settles for an attempt. Returns whether the attempt goes on.
+    fn settle(&self, row: &mut Row, attempt: &mut Attempt) -> bool {
+        match attempt.step {
+            Step::SettleLive => {
+                if row.status == Status::Open {
+                    row.status = Status::Published;
+                    row.is_due = !row.is_complete() && !self.has(Flaw::ForgetsReply);
+                }
+                attempt.is_live = true;
+                attempt.advance(self.flaw);
+                return row.status == Status::Published;
+            }
+            _ if row.fence != attempt.fence => {}
+            Step::GiveUp { may_be_live } => row.end(self.dead(may_be_live, true)),
+            Step::Bar if row.is_deleted => row.end(Status::Canceled),
+            Step::Bar => row.end(self.dead(false, true)),
+            step => unreachable!("{step:?} settles nothing"),
+        }
+        false
+    }
+
+    /// Makes a step of an attempt. Returns whether the attempt goes on.
+    fn step(&self, state: &mut State, attempt: &mut Attempt, transition: Transition) -> bool {
+        match (transition, attempt.step) {
+            (Transition::Locate(_, true), _) => self.locate(state, attempt),
+            (Transition::Locate(_, false), _) => attempt.step = Step::GiveUp { may_be_live: true },
+            (Transition::ClearIntent(_), _) => {
+                let publication = &mut state.row.publications[attempt.position];
+                if state.row.fence == attempt.fence && publication.id.is_none() {
+                    publication.intent = None;
+                }
+                attempt.publications[attempt.position].intent = None;
+                attempt.advance(self.flaw);
+            }
+            (Transition::Intend(_), _) => return self.intend(state, attempt),
+            (Transition::Commit(_), Step::Commit(number)) => {
+                let is_late = state.call(number).age > Age::Late;
+                if is_late && !self.has(Flaw::SendsLate) {
+                    attempt.step = Step::Answered(number, Answer::Refused);
+                } else {
+                    let call = state.call(number);
+                    (call.is_sent, call.is_sent_late) = (true, is_late);
+                    attempt.step = Step::AwaitAnswer(number);
+                }
+            }
+            (Transition::Adopt(_), Step::Adopt(call)) | (Transition::Capture(_), Step::Answered(call, _)) => {
+                self.store(&mut state.row, attempt, call);
+            }
+            (Transition::RecordAmbiguous(_), _) => attempt.step = Step::Fail,
+            (Transition::VoidIntent(_, is_permanent), Step::Answered(call, _)) => {
+                let publication = &mut state.row.publications[attempt.position];
+                if publication.intent == Some(Intent::Call(call)) && publication.id.is_none() {
+                    publication.intent = None;
+                }
+                attempt.step = if is_permanent { Step::GiveUp { may_be_live: false } } else { Step::Fail };
+            }
+            (Transition::RecordFailure(_), _) => {
+                let row = &mut state.row;
+                if row.fence == attempt.fence && row.is_unfinished() {
+                    row.has_failed = true;
+                    row.is_due |= row.status == Status::Published;
+                }
+                return false;
+            }
+            (Transition::Settle(_), _) => return self.settle(&mut state.row, attempt),
+            (Transition::MarkComplete(_), _) => {
+                state.row.is_due &= state.row.fence != attempt.fence;
+                return false;
+            }
+            (transition, step) => unreachable!("{transition:?} at {step:?}"),
+        }
+        true
+    }
+
+    fn product(&self, state: &mut State, transition: Transition) {
+        match transition {
+            Transition::Begin(index, version) => self.begin(state, index, version),
+            Transition::Locate(index, _)
+            | Transition::Adopt(index)
+            | Transition::ClearIntent(index)
+            | Transition::Intend(index)
+            | Transition::Commit(index)
+            | Transition::Capture(index)
+            | Transition::RecordAmbiguous(index)
+            | Transition::VoidIntent(index, _)
+            | Transition::RecordFailure(index)
+            | Transition::Settle(index)
+            | Transition::MarkComplete(index) => {
+                let mut attempt = state.attempts[index].take().expect("the attempt runs");
+                if self.step(state, &mut attempt, transition) {
+                    state.attempts[index] = Some(attempt);
+                }
+                // The workflow ends with its target.
+                state.has_workflow &= state.row.is_unfinished();
+            }
+            Transition::SettleOutside => {
+                let row = &mut state.row;
+                let has_reason = row.has_failed || !self.has(Flaw::EndsWithoutReason);
+                row.end(self.dead(row.is_in_doubt(), has_reason));
+                state.has_workflow &= row.is_unfinished();
+            }
+            Transition::Sweep => state.has_workflow = true,
+            Transition::Edit => state.row.version += 1,
+            Transition::Delete => {
+                let row = &mut state.row;
+                row.is_deleted = true;
+                let is_safe = !row.is_in_doubt() || self.has(Flaw::CancelsInDoubt);
+                if row.status == Status::Open && is_safe {
+                    row.end(Status::Canceled);
+                }
+            }
+            Transition::Disconnect => {
+                let row = &mut state.row;
+                row.is_disconnected = true;
+                row.fence += 1;
+                if row.status == Status::Open && !row.is_in_doubt() {
+                    row.end(Status::Canceled);
+                }
+            }
+            Transition::Restored => {
+                let fence = state.row.fence;
+                state.row = state.backup.take().expect("there is a backup");
+                state.was_restored = true;
+                if self.has(Flaw::TrustsBackup) {
+                    return;
+                }
+                let row = &mut state.row;
+                // No attempt from before holds the row; the product adds more than there were attempts.
+                row.fence = fence + 1;
+                for publication in row.publications.iter_mut().filter(|publication| publication.id.is_none())
+                {
+                    publication.intent = Some(Intent::SinceBackup);
+                }
+            }
+        }
+    }
+
+    fn around(state: &mut State, event: Event) {
+        match event {
+            Event::Answer(index, answer) => {
+                let attempt = state.attempts[index].as_mut().expect("the attempt runs");
+                let Step::AwaitAnswer(number) = attempt.step else { unreachable!("no answer is awaited") };
+                attempt.step = Step::Answered(number, answer);
+                state.call(number).is_lost |= answer == Answer::Refused;
+            }
+            Event::Crash(index) => state.attempts[index] = None,
+            Event::Publish(call) => state.call(call).is_live = true,
+            Event::Lose(call) => state.call(call).is_lost = true,
+            Event::Show(call) => state.call(call).is_visible = true,
+            Event::Pass(number) => {
+                let call = state.call(number);
+                call.age = match call.age {
+                    Age::Running => Age::Late,
+                    Age::Late => Age::Over,
+                    Age::Over | Age::Settled => Age::Settled,
+                };
+                call.is_visible |= call.is_live && call.age == Age::Settled;
+                if call.age == Age::Over {
+                    // The attempt ends its call at the deadline by its own clock.
+                    for attempt in state.attempts.iter_mut().flatten() {
+                        if attempt.step == Step::AwaitAnswer(number) {
+                            attempt.step = Step::Answered(number, Answer::Ambiguous);
+                        }
+                    }
+                }
+            }
+            Event::EmptyTemporal => state.has_workflow = false,
+            Event::Backup => state.backup = Some(state.row),
+        }
+    }
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            row: Row::new(),
+            has_workflow: true,
+            attempts: [None; ATTEMPTS],
+            calls: [None; CALLS],
+            begins: 0,
+            backup: None,
+            was_restored: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let row = &state.row;
+        for (index, attempt) in state.attempts.iter().enumerate() {
+            if let Some(attempt) = attempt {
+                self.attempt_actions(state, index, attempt, actions);
+            }
+        }
+        // The places are alike, so that a new attempt takes the first one that is free.
+        let free = state.attempts.iter().position(Option::is_none);
+        if let Some(index) = free
+            && state.has_workflow
+            && state.begins < self.begins
+            && row.is_unfinished()
+        {
+            actions.extend((0..=row.version).map(|version| Action::from(Transition::Begin(index, version))));
+        }
+        for (index, call) in state.calls.iter().enumerate() {
+            let (Some(call), index) = (call, number(index)) else { continue };
+            if call.is_on_its_way() {
+                actions.extend([Event::Publish(index), Event::Lose(index)].map(Action::from));
+            }
+            if call.is_live && !call.is_visible {
+                actions.push(Event::Show(index).into());
+            }
+            if call.age < Age::Settled {
+                actions.push(Event::Pass(index).into());
+            }
+        }
+        if self.users {
+            let is_editable = !row.has_begun || self.has(Flaw::EditsBegun);
+            if row.version == 0 && row.status == Status::Open && is_editable && !row.is_deleted {
+                actions.push(Transition::Edit.into());
+            }
+            if !row.is_deleted {
+                actions.push(Transition::Delete.into());
+            }
+            if !row.is_disconnected {
+                actions.push(Transition::Disconnect.into());
+            }
+        }
+        if row.has_begun && row.is_unfinished() {
+            actions.push(Transition::SettleOutside.into());
+        }
+        if state.has_workflow {
+            actions.extend(self.empties.then_some(Action::from(Event::EmptyTemporal)));
+        } else if row.is_unfinished() && row.is_swept() {
+            actions.push(Transition::Sweep.into());
+        }
+        if self.restores && !state.was_restored {
+            actions.push(match state.backup {
+                None => Event::Backup.into(),
+                Some(_) => Transition::Restored.into(),
+            });
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Product(transition) => self.product(&mut state, transition),
+            Action::Around(event) => Self::around(&mut state, event),
+        }
+        // The places of attempts are alike.
+        state.attempts.sort_unstable_by_key(|attempt| std::cmp::Reverse(*attempt));
+        (state != *last).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let always = |invariant: Invariant, holds: fn(&Self, &State) -> bool| {
+            Property::always(invariant.into(), holds)
+        };
+        vec![
+            always(Invariant::PublishedOnce, |_, state| {
+                (0..CONTAINERS).all(|position| state.live(position) <= 1)
+            }),
+            always(Invariant::CanceledIsNotLive, |_, state| {
+                state.row.status != Status::Canceled || state.live(0) == 0
+            }),
+            always(Invariant::DeadIsHonest, |_, state| {
+                !matches!(state.row.status, Status::Dead { may_be_live: false, .. }) || state.live(0) == 0
+            }),
+            always(Invariant::LatestVersion, |_, state| {
+                state.calls().all(|call| !call.is_live || call.version == state.row.version)
+            }),
+            always(Invariant::ReplyFollows, |_, state| state.live(1) == 0 || state.live(0) == 1),
+            always(Invariant::EndHasReason, |_, state| {
+                !matches!(state.row.status, Status::Dead { has_reason: false, .. })
+            }),
+            always(Invariant::OpenHasNextStep, |_, state| {
+                !state.row.is_unfinished() || state.has_workflow || state.row.is_swept()
+            }),
+            Property::sometimes("everything is published", |_, state: &State| {
+                state.row.status == Status::Published && state.row.is_complete()
+            }),
+            Property::sometimes("the reply is given up", |_, state: &State| state.row.is_incomplete),
+            Property::sometimes("the target is dead and may be live", |_, state: &State| {
+                matches!(state.row.status, Status::Dead { may_be_live: true, .. })
+            }),
+        ]
+    }
+}
+
+fn number(index: usize) -> u8 {
+    u8::try_from(index).expect("the number of calls is small")
+}

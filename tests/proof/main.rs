@@ -1,0 +1,20 @@
+//! Proof that nothing is lost and nothing is published twice.
+//!
+//! The parts run for minutes, so `cargo test` leaves them out: `just proof` runs them in full and writes
+//! `docs/PROOF.md`, CI runs the short form.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test has a clock of its own and fails by panicking"
+)]
+
+extern crate fanfare_tests as tests;
+
+mod awaits;
+mod model;
+
+use std::sync::LazyLock;
+
+/// The program under test.
+static PROGRAM: LazyLock<&'static str> = LazyLock::new(|| env!("CARGO_BIN_EXE_fanfare-under-test"));

@@ -1,0 +1,92 @@
+//! The publishing protocol, explored exhaustively.
+
+use model::{Flaw, Invariant, Protocol, Transition};
+use regex::Regex;
+use stateright::{Checker, HasDiscoveries, Model};
+use std::{fs, path::Path, time::Instant};
+use strum::{IntoEnumIterator, VariantNames};
+use tests::proof::{Section, is_full};
+
+/// Cores that the exploration uses.
+const THREADS: usize = 2;
+
+#[test]
+fn every_interleaving_keeps_every_invariant() {
+    let mut section = Section::new("1-model", "The protocol, explored exhaustively");
+    section.text(
+        "Crate `model` describes the publishing protocol for a main container and a reply. Every interleaving \
+         of two attempts at a time is explored, with crashes at every step. \"Attempts\" and \"calls\" are how \
+         many begin in all.",
+    );
+    // Attempts, and calls.
+    let (crashes, users, backups) =
+        if is_full() { ((4, 3), (3, 3), (3, 3)) } else { ((3, 2), (2, 2), (2, 2)) };
+    let of = |(begins, calls)| Protocol::new(begins, calls);
+    for (name, protocol) in [
+        ("Temporal may lose its data", Protocol { empties: true, ..of(crashes) }),
+        ("users edit, delete and disconnect", Protocol { users: true, ..of(users) }),
+        ("Postgres is restored from a backup", Protocol { restores: true, ..of(backups) }),
+    ] {
+        let begun = Instant::now();
+        let checker = protocol.checker().threads(THREADS).spawn_bfs().join();
+        assert!(checker.is_done(), "{name}");
+        checker.assert_properties();
+        section.figure(
+            format!("States, {name} ({} attempts, {} calls)", protocol.begins, protocol.calls),
+            format!("{} in {} s", checker.unique_state_count(), begun.elapsed().as_secs()),
+        );
+    }
+    section.figure("Invariants", Invariant::iter().count());
+    section.figure("Rules that can't be left out", Flaw::iter().count());
+    section.write();
+}
+
+/// Without any one of the rules an invariant is violated: each is needed, and the model notices.
+#[test]
+fn no_rule_can_be_left_out() {
+    for flaw in Flaw::iter() {
+        let protocol = Protocol { flaw: Some(flaw), ..Protocol::new(3, 3) };
+        let (protocol, violated) = match flaw {
+            Flaw::IntendsWithoutFence
+            | Flaw::SkipsLookup
+            | Flaw::BelievesBeforeDeadline
+            | Flaw::IgnoresSkew
+            | Flaw::SendsLate => (protocol, Invariant::PublishedOnce),
+            Flaw::TrustsBackup => (Protocol { restores: true, ..protocol }, Invariant::PublishedOnce),
+            Flaw::CancelsInDoubt => (Protocol { users: true, ..protocol }, Invariant::CanceledIsNotLive),
+            Flaw::EditsBegun => (Protocol { users: true, ..protocol }, Invariant::LatestVersion),
+            Flaw::HidesDoubt => (protocol, Invariant::DeadIsHonest),
+            Flaw::EndsWithoutReason => (protocol, Invariant::EndHasReason),
+            Flaw::ForgetsReply => (Protocol { empties: true, ..protocol }, Invariant::OpenHasNextStep),
+        };
+        let found = HasDiscoveries::AnyOf([violated.into()].into());
+        let checker = protocol.checker().threads(THREADS).finish_when(found).spawn_bfs().join();
+        assert!(checker.discovery(violated.into()).is_some(), "{flaw:?} does not violate {violated:?}");
+    }
+}
+
+/// Collects the names in `Model: …` comments of a directory.
+fn named(dir: &Path, names: &mut Vec<String>) {
+    let comment = Regex::new(r"// Model: (\w+)\.").unwrap();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            named(&path, names);
+        } else {
+            let source = fs::read_to_string(&path).unwrap();
+            names.extend(comment.captures_iter(&source).map(|found| found[1].to_owned()));
+        }
+    }
+}
+
+#[test]
+fn each_transition_is_named_at_the_function_that_makes_it() {
+    let mut names = Vec::new();
+    for crate_name in ["publishing", "store"] {
+        named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(crate_name).join("src"), &mut names);
+    }
+    names.sort();
+    let mut transitions = Transition::VARIANTS.to_vec();
+    transitions.sort_unstable();
+    assert_eq!(names, transitions);
+}
