@@ -23,6 +23,10 @@
 //! | two attempts at once (the first seemed dead) | another fence | the slower one can neither write an intent nor end the target; the answer to its call still counts |
 //! | the post is deleted, or the account disconnected | an intent, or none | looks up what was begun, publishes nothing |
 //! | the platform can't tell | | ends `dead`, "it may be live" |
+//! | Postgres is restored from a backup | an intent without outcome, which `store::restored` writes | looks it up without the checkpoint, which may be missing |
+//!
+//! Crate `model` explores every interleaving of these steps; a comment `Model: …` names each transition at the
+//! function that makes it.
 //!
 //! [`platforms::Idempotency`] says what a repeated commit does. On Bluesky it has no effect: the record's key is
 //! derived from the target. On X it may publish twice, so that a look-up waits until the author's timeline shows

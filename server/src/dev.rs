@@ -309,7 +309,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         };
         let sealer = keys.open_keys.sealer();
         let seal = |id| sealer.seal(&grant, &vault::aad_grant(owner, id));
-        let mut tx = store::begin(&db).await?;
+        let mut tx = store::begin(db).await?;
         accounts::upsert(&mut tx, owner, connect, seal, clock::now()).await?;
         tx.commit().await?;
     }

@@ -59,7 +59,7 @@ fn connect(platform: &str, network_unique_id: &str, username: &str) -> Connect {
 }
 
 async fn account(db: &Pool, owner: Owner, platform: &str, id: &str, username: &str) -> Account {
-    let mut tx = ::store::begin(&db).await.unwrap();
+    let mut tx = ::store::begin(db).await.unwrap();
     let seal = |id: AccountId| id.to_string().into_bytes();
     let connected =
         accounts::upsert(&mut tx, owner, connect(platform, id, username), seal, at(0)).await.unwrap();

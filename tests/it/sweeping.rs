@@ -176,7 +176,7 @@ async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     // Larger than a workflow's input may be.
     let (db, owner) = (&world.db, world.owner);
-    let mut tx = ::store::begin(&db).await.unwrap();
+    let mut tx = ::store::begin(db).await.unwrap();
     let mut job = store::posts::post_job(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
     job.targets[0].platform = "x".repeat(3_000_000);
     store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();

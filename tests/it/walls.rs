@@ -63,6 +63,7 @@ fn each_crate_depends_only_on_allowed_crates() {
         ["domain", "store", "media", "egress", "platforms", "workflows", "publishing"]
     );
     assert_eq!(ours("devstack"), [""; 0]);
+    assert_eq!(ours("model"), [""; 0]);
     assert_eq!(ours("starter"), ["domain", "store", "platforms", "workflows"]);
     assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows", "starter"]);
 }

@@ -171,11 +171,15 @@ impl Runner {
         let media = match shape {
             Shape::Image => vec![self.medium("image").await],
             Shape::Video => vec![self.medium("video").await],
-            Shape::Text | Shape::FirstComment | Shape::Thread => Vec::new(),
+            Shape::Text | Shape::FirstComment | Shape::Thread | Shape::Stalled => Vec::new(),
         };
         let container = |position: u16| {
             let media = if position == 0 { media.clone() } else { Vec::new() };
-            Container::new(position, format!("container {position}"), media)
+            let text = match shape {
+                Shape::Stalled => platform::STALLED.to_owned(),
+                _ => format!("container {position}"),
+            };
+            Container::new(position, text, media)
         };
         let new = NewPost {
             is_draft: false,
@@ -510,8 +514,9 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
     let mut section = Section::new("2-awaits", "Every await point");
     section.text(
         "The engine in process, on a real Postgres, with a scripted platform. The attempt is dropped at every \
-         await point in turn, then at every pair of two, or it is held there while a second attempt runs. Each \
-         target ends with one publication for each container and its events once, or dead with a reason that says \
+         await point in turn, for every kind of post and of answer; then at every pair of two, for every kind of \
+         post with a lost answer and for a text with every answer; or it is held at each while a second attempt \
+         runs. Each target ends with one publication for each container and its events once, or dead with a reason that says \
          whether it may be live. Waits take no time.",
     );
     let (undisturbed, singles, pairs, overlaps) =
@@ -544,9 +549,12 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         }
     })
     .await;
-    let paired: &[Answer] = if is_full() { &ANSWERS } else { &[Answer::Lost] };
-    let shapes: &[Shape] = if is_full() { &SHAPES } else { &[Shape::Text] };
-    let paired = jobs(paired).into_iter().filter(|(shape, _)| shapes.contains(shape)).collect();
+    // A post of each shape whose answer is lost, and a text with each answer; in short only where both meet.
+    let paired = jobs(&ANSWERS).into_iter().filter(|(shape, answers)| {
+        let (is_text, is_lost) = (*shape == Shape::Text, answers[..] == [Answer::Lost]);
+        is_text && is_lost || is_full() && (is_text || is_lost)
+    });
+    let paired = paired.collect();
     each(paired, async |runner, shape, answers| {
         for first in 0.. {
             let mut was_reached = false;
@@ -601,6 +609,17 @@ async fn the_budget_is_kept_wherever_an_attempt_is_dropped() {
                 break;
             }
         }
+    })
+    .await;
+}
+
+/// The worker or the database stalled between the intent and the call, for longer than the call may take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_time_is_over_is_not_made() {
+    each(vec![(Shape::Stalled, vec![Answer::Heard])], async |runner, shape, answers| {
+        let case = Case { shape, answers, drops: Vec::new(), overlap: None };
+        let outcome = runner.run(&case).await;
+        assert_eq!((outcome.status, outcome.commits), (TargetStatus::Dead, 0));
     })
     .await;
 }
