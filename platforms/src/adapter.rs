@@ -310,18 +310,21 @@ impl<T> Page<T> {
     }
 }
 
+/// Pages that a whole list may have: a platform could name a next page for ever.
+const MAX_PAGES: usize = 100;
+
 /// Reads all pages of a list, each from the cursor of the one before.
 ///
 /// # Errors
 ///
-/// When a page can't be read.
+/// When a page can't be read, or there are more than [`MAX_PAGES`].
 pub(crate) async fn pages<T, F>(mut page: impl FnMut(Option<String>) -> F) -> Result<Vec<T>>
 where
     F: Future<Output = Result<Page<T>>>,
 {
     let mut all = Vec::new();
     let mut cursor = None;
-    loop {
+    for _ in 0..MAX_PAGES {
         let read = page(cursor).await?;
         all.extend(read.items);
         cursor = read.next;
@@ -329,6 +332,7 @@ where
             return Ok(all);
         }
     }
+    Err(Failure::upstream(502, format!("the list has more than {MAX_PAGES} pages")))
 }
 
 /// A post on the platform, published by Fanfare or not.

@@ -196,7 +196,7 @@ impl Publisher for Bluesky {
             let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
                 200..=299 => {
-                    let tokens: Tokens = reply.read()?;
+                    let tokens: Tokens = reply.read_secrets()?;
                     // Only the entryway may move an account, to another of its servers.
                     let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
                     let pds = moved.map(public).transpose()?;
@@ -221,7 +221,7 @@ impl Publisher for Bluesky {
             .await?;
         match reply.status.as_u16() {
             200..=299 => {
-                let tokens: Tokens = reply.read()?;
+                let tokens: Tokens = reply.read_secrets()?;
                 let document = Document::of(cx, &tokens.did).await?;
                 document.admit(&service)?;
                 granted(cx, tokens, Some(document.pds))
@@ -943,7 +943,9 @@ struct Reference {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct StrongRef {
+    #[serde(deserialize_with = "required::id")]
     uri: String,
+    #[serde(deserialize_with = "required::id")]
     cid: String,
 }
 
@@ -956,8 +958,11 @@ enum Job {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tokens {
+    #[serde(deserialize_with = "required::id")]
     did: String,
+    #[serde(deserialize_with = "required::token")]
     access_jwt: String,
+    #[serde(deserialize_with = "required::token")]
     refresh_jwt: String,
     #[serde(default)]
     did_doc: Value,
@@ -966,6 +971,7 @@ struct Tokens {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Me {
+    #[serde(deserialize_with = "required::id")]
     did: String,
     #[serde(default)]
     did_doc: Value,
@@ -985,11 +991,13 @@ struct Did {
 
 #[derive(Deserialize)]
 struct Written {
+    #[serde(deserialize_with = "required::id")]
     uri: String,
 }
 
 #[derive(Deserialize)]
 struct Found {
+    #[serde(deserialize_with = "required::id")]
     uri: String,
     cid: Option<String>,
     value: Value,
@@ -1002,6 +1010,7 @@ struct UploadedBlob {
 
 #[derive(Deserialize)]
 struct ServiceToken {
+    #[serde(deserialize_with = "required::token")]
     token: String,
 }
 
@@ -1048,6 +1057,7 @@ struct Item {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
+    #[serde(deserialize_with = "required::id")]
     uri: String,
     cid: String,
     #[serde(default)]

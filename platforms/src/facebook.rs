@@ -146,13 +146,16 @@ impl Publisher for Facebook {
         let app = [("client_id", id), ("client_secret", secret)];
         let own =
             [("redirect_uri", code.redirect_uri.as_str()), ("code", code.code.trim_end_matches("#_=_"))];
-        let short: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
+        let exchange = cx.get(TOKEN).anonymous().query(&app).query(&own).hiding(&code.code);
+        let short: Token = exchange.send_for_secrets().await?;
         let own = [("grant_type", "fb_exchange_token"), ("fb_exchange_token", &short.access_token)];
-        let long: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
+        let exchange = cx.get(TOKEN).anonymous().query(&app).query(&own).hiding(&code.code);
+        let long: Token = exchange.hiding(&short.access_token).send_for_secrets().await?;
         // A person may grant fewer scopes than requested.
         let allowed: Listed<Permission> = cx
             .get(format!("{API}/me/permissions"))
             .bearer(&long.access_token)
+            .hiding(&code.code)
             .query(&proof_of(secret, &long.access_token))
             .send()
             .await?;
@@ -174,7 +177,7 @@ impl Publisher for Facebook {
                 ("fields", "id,name,username,access_token,tasks,link,picture.type(large)"),
                 ("limit", "100"),
             ]);
-            graph::page::<Page>(call, cursor.as_deref()).await
+            graph::page_with_secrets::<Page>(call, cursor.as_deref()).await
         });
         match read.await {
             Ok(pages) => {
@@ -822,6 +825,7 @@ fn address(cx: &Session<'_>, url: &str) -> String {
 
 #[derive(Deserialize)]
 struct Token {
+    #[serde(deserialize_with = "required::token")]
     access_token: String,
     expires_in: Option<i64>,
 }
@@ -834,6 +838,7 @@ struct Permission {
 
 #[derive(Deserialize)]
 struct Page {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     name: Option<String>,
     username: Option<String>,
@@ -846,7 +851,7 @@ struct Page {
 impl Page {
     /// Returns true if the person may publish to it.
     fn is_usable(&self) -> bool {
-        self.access_token.is_some()
+        self.access_token.as_ref().is_some_and(|token| !token.is_empty())
             && self
                 .tasks
                 .as_ref()
@@ -880,12 +885,14 @@ impl Page {
 
 #[derive(Deserialize)]
 struct Started {
+    #[serde(deserialize_with = "required::id")]
     video_id: String,
     upload_session_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Done {
+    #[serde(default, deserialize_with = "required::id_if_any")]
     post_id: Option<String>,
 }
 
@@ -959,6 +966,7 @@ impl Progress {
 
 #[derive(Deserialize)]
 struct Post {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     message: Option<String>,
     permalink_url: Option<String>,
@@ -1009,7 +1017,7 @@ impl Post {
     fn video(&self) -> Option<String> {
         let attachment = self.attachments.as_ref()?.data.first()?;
         let is_video = attachment.media_type.as_deref() == Some("video");
-        attachment.target.as_ref().filter(|_| is_video)?.id.clone()
+        attachment.target.as_ref().filter(|_| is_video)?.id.clone().filter(|id| required::is_id(id))
     }
 
     /// Returns true if it has the content of `post`: the same photos if there are any, else the same text.
@@ -1030,6 +1038,7 @@ impl Post {
 
 #[derive(Deserialize)]
 struct Comment {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     message: Option<String>,
     #[serde(default, deserialize_with = "graph::time")]
@@ -1039,6 +1048,7 @@ struct Comment {
 
 #[derive(Deserialize)]
 struct Story {
+    #[serde(deserialize_with = "required::id")]
     post_id: String,
     media_id: Option<String>,
     url: Option<String>,

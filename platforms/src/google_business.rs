@@ -483,6 +483,7 @@ struct Accounts {
 
 #[derive(Deserialize)]
 struct Named {
+    #[serde(deserialize_with = "required::id")]
     name: String,
 }
 
@@ -496,6 +497,7 @@ struct Locations {
 
 #[derive(Deserialize)]
 struct Location {
+    #[serde(deserialize_with = "required::id")]
     name: String,
     #[serde(default)]
     title: String,
@@ -535,6 +537,7 @@ struct List {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LocalPost {
+    #[serde(deserialize_with = "required::id")]
     name: String,
     #[serde(default)]
     summary: String,

@@ -48,7 +48,12 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             _ => Failure::token_expired(message),
         });
     }
-    let error = reply.body.get("error").filter(|error| error.is_object())?;
+    // An object without a code and a message in a success says nothing of a refusal.
+    let says = |error: &Value| {
+        error["code"].is_i64() || ["code", "message"].iter().any(|name| error[*name].is_string())
+    };
+    let is_error = |error: &Value| error.is_object() && (says(error) || reply.status.is_client_error());
+    let error = reply.body.get("error").filter(|error| is_error(error))?;
     let message = error_message(error);
     let refused = match reply.status.as_u16() {
         status @ 400..=499 => status,
@@ -126,9 +131,16 @@ pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<(&'a str, &'a str)> {
     Ok((&app.client_id, app.client_secret.as_deref().unwrap_or_default()))
 }
 
-/// A token endpoint's response; of a list, the first item.
+/// A token endpoint's response in a list.
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Tokens>,
+}
+
+/// A token endpoint's response.
 #[derive(Deserialize)]
 struct Tokens {
+    #[serde(deserialize_with = "required::token")]
     access_token: String,
     expires_in: Option<i64>,
     #[serde(default)]
@@ -150,16 +162,18 @@ pub(crate) async fn exchange(
         .text("grant_type", "authorization_code")
         .text("redirect_uri", code.redirect_uri.clone())
         .text("code", code.code.trim_end_matches("#_").to_owned());
-    let reply = cx.post(address).anonymous().multipart(form).send_raw().await?;
-    let short = tokens(cx, &reply)?;
+    let reply = cx.post(address).anonymous().multipart(form).hiding(&code.code).send_raw().await?;
+    let short = tokens(cx, reply)?;
     let (address, kind) = long;
     let reply = cx
         .get(address)
         .anonymous()
         .query(&[("grant_type", kind), ("client_secret", secret), ("access_token", &short.access_token)])
+        .hiding(&short.access_token)
+        .hiding(&code.code)
         .send_raw()
         .await?;
-    Ok(grant(cx, tokens(cx, &reply)?, &short.permissions))
+    Ok(grant(cx, tokens(cx, reply)?, &short.permissions))
 }
 
 /// Renews a long-lived token at `address`. It has to be a day old for that; one that is too young is
@@ -171,18 +185,19 @@ pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result
         .query(&[("grant_type", kind), ("access_token", &cx.grant.access_token)])
         .send_raw()
         .await?;
-    match tokens(cx, &reply) {
+    match tokens(cx, reply) {
         Ok(fresh) => Ok(grant(cx, fresh, &Value::Null)),
         Err(failure) if failure.code.is_permanent() => Ok(cx.grant.clone()),
         Err(failure) => Err(failure),
     }
 }
 
-fn tokens(cx: &Session<'_>, reply: &Reply) -> Result<Tokens> {
-    let reply = reply.clone().into_result(cx.platform)?;
-    let body = reply.body.pointer("/data/0").unwrap_or(&reply.body);
-    serde_json::from_value(body.clone())
-        .map_err(|_| Failure::upstream(502, "the token endpoint's answer holds no token"))
+fn tokens(cx: &Session<'_>, reply: Reply) -> Result<Tokens> {
+    let reply = reply.into_result(cx.platform)?;
+    match reply.read_secrets::<List>().ok().and_then(|list| list.data.into_iter().next()) {
+        Some(first) => Ok(first),
+        None => reply.read_secrets(),
+    }
 }
 
 fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
@@ -205,13 +220,13 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
 /// A response with the id of the created object.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Made {
+    #[serde(deserialize_with = "required::id")]
     pub(crate) id: String,
 }
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Listed<T> {
-    #[serde(default = "Vec::new")]
     pub(crate) data: Vec<T>,
     #[serde(default)]
     paging: Paging,
@@ -239,11 +254,22 @@ impl<T> Listed<T> {
 
 /// Sends the call for a page of a list.
 pub(crate) async fn page<T: DeserializeOwned>(call: Call, cursor: Option<&str>) -> Result<Page<T>> {
-    let call = match cursor {
+    Ok(paged(call, cursor).send::<Listed<T>>().await?.page())
+}
+
+/// Sends the call for a page of a list whose entries have tokens.
+pub(crate) async fn page_with_secrets<T: DeserializeOwned>(
+    call: Call,
+    cursor: Option<&str>,
+) -> Result<Page<T>> {
+    Ok(paged(call, cursor).send_for_secrets::<Listed<T>>().await?.page())
+}
+
+fn paged(call: Call, cursor: Option<&str>) -> Call {
+    match cursor {
         Some(cursor) => call.query(&[("after", cursor)]),
         None => call,
-    };
-    Ok(call.send::<Listed<T>>().await?.page())
+    }
 }
 
 /// Parses a time in the Graph API's format: `2026-09-28T17:05:11+0000`.

@@ -575,6 +575,7 @@ async fn list(
 
 #[derive(Deserialize)]
 struct User {
+    #[serde(deserialize_with = "required::id")]
     user_id: String,
     username: String,
     name: Option<String>,
@@ -584,6 +585,7 @@ struct User {
 
 #[derive(Deserialize)]
 struct Post {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     caption: Option<String>,
     media_type: Option<String>,
@@ -619,6 +621,7 @@ impl Post {
 
 #[derive(Deserialize)]
 struct Comment {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     text: Option<String>,
     #[serde(default, deserialize_with = "graph::time")]

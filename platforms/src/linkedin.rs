@@ -293,7 +293,8 @@ impl Publisher for LinkedIn {
             return Ok(Committed::Live(urn));
         }
         let reply = reply.into_result(cx.platform)?;
-        match reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id")) {
+        let id = reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id"));
+        match id.filter(|urn| required::is_id(urn)) {
             Some(urn) => Ok(Committed::Live(urn.to_owned())),
             None => Err(Failure::upstream(502, "LinkedIn took the post and named no id")),
         }
@@ -541,6 +542,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
     let mut ids: Vec<String> = Vec::new();
     for role in roles.await?.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
         if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
+            && required::is_id(&id)
             && !ids.contains(&id)
         {
             ids.push(id);
@@ -729,7 +731,7 @@ impl Upload for Uploads {
     ) -> Result<Sent> {
         let Ticket { parts, tags, .. } = &mut upload.ticket;
         let Some(part) = parts.get(index as usize) else { return Ok(Sent::All) };
-        let end = (part.last + 1).min(media.size_bytes);
+        let end = part.last.saturating_add(1).min(media.size_bytes);
         let length = end.saturating_sub(part.first);
         let body = cx.slice(media, part.first..end);
         let call = cx.put(&part.address).anonymous();
@@ -1013,6 +1015,7 @@ struct Status {
 
 #[derive(Deserialize)]
 struct Member {
+    #[serde(deserialize_with = "required::id")]
     sub: String,
     name: Option<String>,
     picture: Option<String>,
@@ -1065,7 +1068,6 @@ struct Batch<T> {
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Elements<T> {
-    #[serde(default = "Vec::new")]
     elements: Vec<T>,
     #[serde(default)]
     paging: Paging,
@@ -1098,6 +1100,7 @@ impl<T> Elements<T> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Post {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default)]
     commentary: String,
@@ -1121,6 +1124,7 @@ impl Post {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Made {
+    #[serde(deserialize_with = "required::id")]
     comment_urn: String,
     #[serde(default)]
     actor: String,

@@ -4,7 +4,7 @@
 //! are in [`OAuth2`]. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009.
 //! <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify};
+use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify, required};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, Failure};
 use serde::Deserialize;
@@ -25,11 +25,13 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     ];
     form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
     form.extend(oauth.exchange_parameters);
-    let reply = request(cx, oauth.token, &form)?.send_raw().await?;
+    let call = request(cx, oauth.token, &form)?.hiding(&code.code);
+    let call = code.verifier.iter().fold(call, |call, verifier| call.hiding(verifier));
+    let reply = call.send_raw().await?;
     if is_refused(&reply) {
         return Err(refused(&reply, ErrorNames::OneOf(&[])));
     }
-    Ok(reply.read::<Tokens>()?.grant(cx))
+    Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
 
 /// Exchanges the session's grant for a new one at the platform's token endpoint.
@@ -48,7 +50,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     if is_refused(&reply) {
         return Err(refused(&reply, oauth.revoked_errors));
     }
-    Ok(reply.read::<Tokens>()?.grant(cx))
+    Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
 
 /// Revokes the grant at the platform's revocation endpoint, if it has one.
@@ -129,6 +131,7 @@ pub(crate) fn end(now: DateTime<Utc>, seconds: Option<i64>) -> Option<DateTime<U
 /// A successful response of a token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
+    #[serde(deserialize_with = "required::token")]
     access_token: String,
     refresh_token: Option<String>,
     expires_in: Option<i64>,

@@ -514,11 +514,13 @@ struct Step {
 
 #[derive(Deserialize)]
 struct Created {
+    #[serde(deserialize_with = "required::id")]
     id: String,
 }
 
 #[derive(Deserialize)]
 struct User {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     username: String,
     account_type: Option<String>,
@@ -528,6 +530,7 @@ struct User {
 
 #[derive(Deserialize)]
 struct Registered {
+    #[serde(deserialize_with = "required::id")]
     media_id: String,
     status: Option<String>,
     upload_url: Option<String>,
@@ -543,6 +546,7 @@ struct List<T> {
 
 #[derive(Deserialize)]
 struct Named {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default)]
     name: String,
@@ -558,6 +562,7 @@ struct Figures {
 
 #[derive(Deserialize)]
 struct Pin {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default, deserialize_with = "time")]
     created_at: Option<DateTime<Utc>>,

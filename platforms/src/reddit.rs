@@ -265,7 +265,8 @@ impl Publisher for Reddit {
         .await?;
         let data = &answer.body["json"]["data"];
         // A gallery has a full id, others have a name as well.
-        if let Some(id) = [&data["name"], &data["id"]].into_iter().find_map(Value::as_str) {
+        let id = [&data["name"], &data["id"]].into_iter().find_map(Value::as_str);
+        if let Some(id) = id.filter(|id| required::is_id(id)) {
             return Ok(Committed::Live(fullname("t3", id)));
         }
         if !data.is_object() {
@@ -577,14 +578,15 @@ async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     })
     .await?;
     let names = read.into_iter().filter_map(|subreddit| subreddit.display_name);
+    let names = names.filter(|name| required::is_id(name));
     let choices = names.map(|name| SelectOption { name: format!("r/{name}"), id: name });
     Ok(std::iter::once(own).chain(choices).collect())
 }
 
 /// Returns the flairs of a subreddit that the account may use.
 async fn flairs(cx: &Session<'_>, name: &str) -> Result<Vec<Flair>> {
-    let answer: Result<Vec<Flair>> = read(cx, &format!("/r/{name}/api/link_flair_v2")).send().await;
-    match answer {
+    let answer = read(cx, &format!("/r/{name}/api/link_flair_v2")).reply().await;
+    match answer.and_then(|reply| reply.read_list::<Flair>()) {
         Ok(flairs) => Ok(flairs.into_iter().filter(|flair| !flair.mod_only).collect()),
         // Profiles have no flairs.
         Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Vec::new()),
@@ -720,7 +722,8 @@ async fn comment(cx: &Session<'_>, parent: &str, text: &str) -> Result<Committed
         .reply()
         .await?;
     let data = &reply.body["json"]["data"]["things"][0]["data"];
-    let id = data["name"].as_str().or_else(|| data["id"].as_str()).ok_or_else(unreadable)?;
+    let id = data["name"].as_str().or_else(|| data["id"].as_str());
+    let id = id.filter(|id| required::is_id(id)).ok_or_else(unreadable)?;
     Ok(Committed::Live(fullname("t1", id)))
 }
 
@@ -838,6 +841,7 @@ struct Asset {
 
 #[derive(Deserialize)]
 struct Me {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     name: String,
     icon_img: Option<String>,
@@ -853,6 +857,7 @@ struct Profile {
 
 #[derive(Deserialize)]
 struct Flair {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default)]
     text: String,
@@ -901,9 +906,10 @@ struct Child {
 }
 
 /// A post, a comment or a subreddit.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[cfg_attr(test, derive(Default))]
+#[derive(Deserialize)]
 struct Thing {
+    #[serde(deserialize_with = "required::id")]
     name: String,
     display_name: Option<String>,
     author: Option<String>,
@@ -915,7 +921,9 @@ struct Thing {
     permalink: Option<String>,
     url: Option<String>,
     created_utc: Option<f64>,
+    #[serde(default)]
     is_self: bool,
+    #[serde(default)]
     is_video: bool,
     score: Option<i64>,
     num_comments: Option<u64>,

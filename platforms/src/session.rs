@@ -7,6 +7,7 @@
 use crate::{
     adapter::{Adapter, Checkpoint, Media, Result},
     classify,
+    secrets::Secrets,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 use url::Url;
 
 /// Time limit of a call, including the response. Every activity's start-to-close timeout is longer, so that
@@ -222,6 +223,7 @@ impl Session<'_> {
             http,
             platform: self.platform,
             authorization: Some(bearer(&self.grant.access_token)),
+            secrets: Secrets::of(self),
             now: self.now,
         }
     }
@@ -233,6 +235,8 @@ pub struct Call {
     http: RequestBuilder,
     platform: &'static Adapter,
     authorization: Option<String>,
+    /// Masked in the reply.
+    secrets: Secrets,
     now: fn() -> DateTime<Utc>,
 }
 
@@ -298,6 +302,12 @@ impl Call {
     /// Authorizes with another bearer token than the grant's access token.
     pub fn bearer(mut self, token: &str) -> Self {
         self.authorization = Some(bearer(token));
+        self.hiding(token)
+    }
+
+    /// Masks a secret of the request in the reply, in addition to those of the session.
+    pub fn hiding(mut self, secret: &str) -> Self {
+        self.secrets.add(secret);
         self
     }
 
@@ -322,6 +332,15 @@ impl Call {
     /// shows its effect.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
         self.reply().await?.read()
+    }
+
+    /// Sends it and parses the response, which contains tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::send`].
+    pub async fn send_for_secrets<T: DeserializeOwned>(self) -> Result<T> {
+        self.reply().await?.read_secrets()
     }
 
     /// Sends it and ignores the body of a success.
@@ -375,9 +394,22 @@ impl Call {
             }
             bytes.extend_from_slice(&piece);
         }
+        let body = serde_json::from_slice(&bytes).map_or(Value::Null, without_nul);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Ok(Reply { status, headers, body, text, at: (self.now)() })
+        Ok(Reply::new(status, headers, body, text, (self.now)(), self.secrets))
+    }
+}
+
+/// Returns a document without U+0000, which Postgres does not store: U+FFFD replaces it.
+fn without_nul(document: Value) -> Value {
+    let clean = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
+    match document {
+        Value::String(text) => Value::String(clean(text)),
+        Value::Array(items) => items.into_iter().map(without_nul).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (clean(name), without_nul(value))).collect()
+        }
+        other => other,
     }
 }
 
@@ -388,28 +420,56 @@ pub struct Reply {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as JSON; `null` if it is not JSON.
+    /// The body as JSON, with secrets masked; `null` if it is not JSON.
     pub body: Value,
-    /// The body as text.
+    /// The body as text, with secrets masked.
     pub text: String,
     /// When it was received.
     pub at: DateTime<Utc>,
+    /// The body with its secrets, if it has some.
+    pub(crate) unmasked: Option<Unmasked>,
+}
+
+/// A body with secrets. Prints as `***`.
+#[derive(Clone)]
+pub(crate) struct Unmasked(Value);
+
+impl fmt::Debug for Unmasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 impl Reply {
+    /// Returns a reply in which these secrets, and the tokens that it contains itself, are masked.
+    fn new(
+        status: StatusCode,
+        headers: HeaderMap,
+        mut body: Value,
+        mut text: String,
+        at: DateTime<Utc>,
+        mut secrets: Secrets,
+    ) -> Self {
+        secrets.add_tokens(&body);
+        let mut unmasked = None;
+        if secrets.are_in(&text) {
+            unmasked = Some(Unmasked(body.clone()));
+            secrets.mask(&mut text);
+            secrets.mask_document(&mut body);
+        }
+        Self { status, headers, body, text, at, unmasked }
+    }
+
     /// Returns a reply for tests, at a fixed time.
     #[cfg(test)]
     pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::from_static(name), value.parse().expect("a header of a test"))
         });
-        Self {
-            status: StatusCode::from_u16(status).expect("a status of a test"),
-            headers: headers.collect(),
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test"),
-        }
+        let status = StatusCode::from_u16(status).expect("a status of a test");
+        let body = serde_json::from_str(text).unwrap_or(Value::Null);
+        let at = DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test");
+        Self::new(status, headers.collect(), body, text.to_owned(), at, Secrets::default())
     }
 
     /// Returns the reply of a success.
@@ -419,22 +479,60 @@ impl Reply {
     /// Any reply that is no success, classified.
     pub fn into_result(self, platform: &Adapter) -> Result<Self> {
         match platform.publisher.classify(&self) {
+            Some(failure) if self.status.is_server_error() => Err(self.without_certainty(failure)),
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
             None => Err(classify::by_status(&self)),
         }
     }
 
-    /// Returns the body as `T`; an empty body reads as `null`.
+    /// Returns the failure of a 5xx: whatever its body says, the call may have had its effect.
+    fn without_certainty(&self, failure: Failure) -> Failure {
+        match failure.code.is_permanent() {
+            true => Failure::upstream(self.status.as_u16(), failure.message),
+            false => failure.ambiguous(),
+        }
+    }
+
+    /// Returns the body as `T`, which is an object; an empty body reads as `null`.
     ///
     /// # Errors
     ///
     /// An ambiguous failure when the body does not match `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_value(self.body.clone()).map_err(|error| {
-            let status = self.status.as_u16();
-            Failure::upstream(502, format!("answered {status} with a body that can't be read: {error}"))
-        })
+        // Serde would read `[]` as an object without members, such as a list without posts.
+        if self.body.is_array() {
+            return Err(self.unreadable("it is a list"));
+        }
+        serde_json::from_value(self.body.clone()).map_err(|error| self.unreadable(error))
+    }
+
+    /// Returns the body as a list.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reply::read`].
+    pub(crate) fn read_list<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
+        serde_json::from_value(self.body.clone()).map_err(|error| self.unreadable(error))
+    }
+
+    /// Returns the body as `T`, with its tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reply::read`], without quoting the body.
+    pub fn read_secrets<T: DeserializeOwned>(&self) -> Result<T> {
+        let body = self.unmasked.as_ref().map_or(&self.body, |unmasked| &unmasked.0);
+        if body.is_array() {
+            return Err(self.unreadable("it is a list"));
+        }
+        serde_json::from_value(body.clone())
+            .map_err(|_| self.unreadable("a member is missing, or of another type"))
+    }
+
+    fn unreadable(&self, why: impl fmt::Display) -> Failure {
+        let status = self.status.as_u16();
+        Failure::upstream(502, format!("answered {status} with a body that can't be read: {why}"))
     }
 
     /// Returns a header as text.

@@ -463,6 +463,7 @@ fn canonical_text(text: &str) -> String {
 
 #[derive(Deserialize)]
 struct User {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     username: String,
     name: Option<String>,
@@ -471,6 +472,7 @@ struct User {
 
 #[derive(Deserialize)]
 struct Post {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     media_type: Option<String>,
     media_url: Option<String>,

@@ -148,7 +148,7 @@ fn units(text: &str) -> usize {
 impl Publisher for TikTok {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
-        if code == "ok" {
+        if ["ok", ""].contains(&code) {
             return None;
         }
         let said = reply.body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
@@ -376,7 +376,8 @@ impl Options for TikTok {
         let name = |level: &str| {
             level.parse().map_or(level.to_owned(), |known: PrivacyLevel| known.name().to_owned())
         };
-        Ok(levels.into_iter().map(|level| SelectOption { name: name(&level), id: level }).collect())
+        let levels = levels.into_iter().filter(|level| required::is_id(level));
+        Ok(levels.map(|level| SelectOption { name: name(&level), id: level }).collect())
     }
 }
 
@@ -622,6 +623,7 @@ struct Me {
 
 #[derive(Deserialize)]
 struct User {
+    #[serde(deserialize_with = "required::id")]
     open_id: String,
     avatar_url: Option<String>,
     display_name: Option<String>,
@@ -644,6 +646,7 @@ struct Creator {
 
 #[derive(Deserialize)]
 struct Begun {
+    #[serde(deserialize_with = "required::id")]
     publish_id: String,
     upload_url: Option<String>,
 }
@@ -662,7 +665,8 @@ impl Status {
     /// Returns the id of the public post: a number that a float can't represent, or a string.
     fn post_id(&self) -> Option<String> {
         let id = self.publicaly_available_post_id.first()?;
-        id.as_u64().map(|id| id.to_string()).or_else(|| id.as_str().map(str::to_owned))
+        let text = id.as_str().filter(|id| required::is_id(id));
+        id.as_u64().map(|id| id.to_string()).or_else(|| text.map(str::to_owned))
     }
 }
 
@@ -676,17 +680,23 @@ struct Videos {
 }
 
 #[derive(Deserialize)]
-#[serde(default)]
-#[derive(Default)]
 struct Video {
+    #[serde(deserialize_with = "required::id")]
     id: String,
+    #[serde(default)]
     create_time: i64,
+    #[serde(default)]
     title: String,
+    #[serde(default)]
     video_description: String,
     cover_image_url: Option<String>,
+    #[serde(default)]
     like_count: u64,
+    #[serde(default)]
     comment_count: u64,
+    #[serde(default)]
     share_count: u64,
+    #[serde(default)]
     view_count: u64,
 }
 

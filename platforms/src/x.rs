@@ -233,7 +233,7 @@ impl Analytics for X {
                     ("expansions", "attachments.media_keys"),
                     ("media.fields", "public_metrics"),
                 ])
-                .send::<Timeline>()
+                .send::<Lookup>()
         };
         // Private metrics end after 30 days; a request for them may then fail as a whole.
         let answer = match ask("public_metrics,non_public_metrics").await {
@@ -504,11 +504,13 @@ struct Data<T> {
 
 #[derive(Deserialize)]
 struct Tweeted {
+    #[serde(deserialize_with = "required::id")]
     id: String,
 }
 
 #[derive(Deserialize)]
 struct User {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     username: String,
     name: String,
@@ -518,6 +520,7 @@ struct User {
 /// A created medium, or its state.
 #[derive(Deserialize)]
 struct Created {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     expires_after_secs: Option<i64>,
     processing_info: Option<ProcessingInfo>,
@@ -564,18 +567,26 @@ impl ProcessingInfo {
     }
 }
 
-/// A list of posts, from a look-up or a timeline.
+/// The posts with some ids.
+#[derive(Deserialize)]
+struct Lookup {
+    #[serde(default)]
+    data: Vec<Tweet>,
+    #[serde(default)]
+    includes: Includes,
+}
+
+/// A page of a timeline. An empty one has no `data`.
 #[derive(Deserialize)]
 struct Timeline {
     #[serde(default)]
     data: Vec<Tweet>,
     #[serde(default)]
     includes: Includes,
-    #[serde(default)]
     meta: Meta,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct Meta {
     next_token: Option<String>,
 }
@@ -603,6 +614,7 @@ impl Medium {
 
 #[derive(Deserialize)]
 struct Tweet {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default)]
     text: String,

@@ -620,21 +620,29 @@ async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Resul
     let end = (from + CHUNK_BYTES).min(total);
     let piece = cx.read(video, from..end).await?;
     let range = format!("bytes {from}-{}/{total}", end - 1);
-    stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).send_raw().await?)
+    let call = cx.put(upload).header("content-range", range).bytes(&video.mime, piece);
+    stored(cx, call.send_raw().await?, total)
 }
 
 /// Returns the state of an upload.
 async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
     let call =
         cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
-    stored(cx, call.send_raw().await?)
+    stored(cx, call.send_raw().await?, total)
 }
 
-fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
+fn stored(cx: &Session<'_>, reply: Reply, total: u64) -> Result<Stored> {
     match reply.status.as_u16() {
         308 => {
             let last = reply.header("range").and_then(|range| range.rsplit_once('-')?.1.parse::<u64>().ok());
-            Ok(Stored::Bytes(last.map_or(0, |last| last + 1)))
+            match last.map_or(0, |last| last.saturating_add(1)) {
+                // The last byte publishes the video, so that only a look-up finds out.
+                count if count >= total => Err(Failure::upstream(
+                    502,
+                    format!("YouTube keeps {count} bytes of {total}, and asks for more"),
+                )),
+                count => Ok(Stored::Bytes(count)),
+            }
         }
         404 | 410 => Ok(Stored::Nothing),
         _ => {
@@ -874,12 +882,14 @@ impl<T> List<T> {
 
 #[derive(Deserialize)]
 struct Created {
+    #[serde(deserialize_with = "required::id")]
     id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Channel {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     #[serde(default)]
     snippet: Snippet,
@@ -1046,6 +1056,7 @@ struct Item {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ItemDetails {
+    #[serde(deserialize_with = "required::id")]
     video_id: String,
     video_published_at: Option<DateTime<Utc>>,
 }
@@ -1053,6 +1064,7 @@ struct ItemDetails {
 /// A playlist or a category.
 #[derive(Deserialize)]
 struct Titled {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     snippet: Naming,
 }
@@ -1068,6 +1080,7 @@ struct Naming {
 
 #[derive(Deserialize)]
 struct Thread {
+    #[serde(deserialize_with = "required::id")]
     id: String,
     snippet: ThreadSnippet,
 }

@@ -8,6 +8,10 @@
 extern crate fanfare_platforms as platforms;
 
 mod fixtures;
+mod mutations;
+#[expect(unreachable_pub, reason = "shared with the proof suite")]
+#[path = "../../tests/src/proof.rs"]
+mod proof;
 mod specific;
 mod specs;
 mod trials;
@@ -60,9 +64,13 @@ fn main() -> ExitCode {
         a_grant_can_be_revoked_twice,
         settings_are_described_and_unknown_ones_ignored,
     ]);
+    trials.extend(trials::for_each_platform(&mutations::CASES));
     trials.extend(specific::trials());
     trials.extend(specs::trials());
-    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
+    let section = proof::Section::new("7a-answers", "Hostile answers");
+    let conclusion = libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials);
+    mutations::report(section);
+    conclusion.exit_code()
 }
 
 async fn a_text_is_published_and_served_at_its_permalink(platform: &'static Adapter) {

@@ -61,7 +61,8 @@ impl Simulator for Bluesky {
     }
 
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
-        session::owner(tx, request).map(|account| account.username)
+        let owner = session::owner(tx, request).or_else(|| video::job_owner(tx, request));
+        owner.map(|account| account.username)
     }
 
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {

@@ -136,7 +136,7 @@ async fn a_did_web_identity_is_resolved_at_its_host() {
     let world = World::tapped().await;
     let ada = actor(&world, "bluesky");
     let of = |did: &str| {
-        let session = json!({ "did": did, "handle": "eve.example", "accessJwt": "a", "refreshJwt": "" });
+        let session = json!({ "did": did, "handle": "eve.example", "accessJwt": "a", "refreshJwt": "r" });
         vec![
             ("/pds.eve.example/xrpc/com.atproto.server.createSession", 200, session.clone()),
             ("/pds.eve.example/xrpc/com.atproto.server.getSession", 200, session),
@@ -167,7 +167,6 @@ async fn a_did_web_identity_is_resolved_at_its_host() {
         "did:web:eve.example/a",
         "did:plc:../../x",
         "did:key:zQ3shZc2QzApp2oymGvQbzP8eKheVshBHbU4ZYjeXqwSKEn6N",
-        "",
     ] {
         world.lie(&of(did));
         let before = world.heard().len();

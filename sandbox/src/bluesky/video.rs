@@ -193,6 +193,12 @@ pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &json!({ "jobStatus": job.status(tx) })))
 }
 
+/// Returns the account whose job a request without a token asks for.
+pub(super) fn job_owner(tx: &Transaction, request: &Request) -> Option<Account> {
+    let job: Job = tx.store.get(request.query("jobId")?)?;
+    account::by_id(tx.store, ID, &job.did)
+}
+
 /// `startUpload`.
 pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = uploader(tx, request)?;
