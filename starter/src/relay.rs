@@ -51,6 +51,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
 /// Backoff of a message that this version can't read.
 const UNREADABLE_BACKOFF: Duration = Duration::from_secs(5 * 60);
+/// Time limit of a statement, or of several in turn. The server ends a statement sooner; a connection that was lost
+/// without a sign never answers.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of times Temporal may refuse a message before it is parked.
 const MAX_ATTEMPTS: i32 = 8;
 
@@ -101,11 +104,11 @@ impl Relay {
     }
 
     async fn listen(&self) -> Option<Listener> {
-        let listening = async {
+        let listening = answered(async {
             let mut listener = Listener::connect_with(&self.db).await?;
             listener.listen(outbox::CHANNEL).await?;
-            Ok::<_, store::Error>(listener)
-        };
+            Ok(listener)
+        });
         listening
             .await
             .inspect_err(|error| warn!(%error, "The relay can't listen for notifications; it polls"))
@@ -114,7 +117,7 @@ impl Relay {
 
     /// Sends one batch. Returns true if there may be more.
     async fn send_batch(&self) -> Result<bool, store::Error> {
-        let claimed = outbox::claim(&self.db, BATCH, LEASE).await?;
+        let claimed = answered(outbox::claim(&self.db, BATCH, LEASE)).await?;
         let is_full = claimed.len() as i64 == BATCH;
         let outcomes: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
@@ -127,6 +130,12 @@ impl Relay {
             .buffer_unordered(CONCURRENCY)
             .collect()
             .await;
+        answered(self.record(outcomes)).await?;
+        Ok(is_full)
+    }
+
+    /// Records what came of messages.
+    async fn record(&self, outcomes: Vec<(Claimed, Result<(), SendError>)>) -> Result<(), store::Error> {
         let (mut sent, mut started) = (Vec::new(), Vec::new());
         for (Claimed { id, message, attempts }, outcome) in outcomes {
             match outcome {
@@ -159,7 +168,7 @@ impl Relay {
             outbox::complete(&self.db, &sent, &started).await?;
             info!(messages = sent.len(), "Sent {} messages to Temporal", sent.len());
         }
-        Ok(is_full)
+        Ok(())
     }
 
     async fn send(&self, id: i64, message: &Message) -> Result<(), SendError> {
@@ -267,7 +276,7 @@ impl Relay {
         }
         // A workflow that has ended needs no cancellation. One that is yet to be started would wait until the
         // time of a deleted post.
-        match outbox::starts_later(&self.db, message, owner.org, post).await {
+        match answered(outbox::starts_later(&self.db, message, owner.org, post)).await {
             Ok(false) => Ok(()),
             Ok(true) => {
                 Err(SendError::Unavailable(anyhow!("the message that starts the workflow comes first")))
@@ -294,7 +303,7 @@ impl Relay {
             let mut connection = self.db.acquire().await?;
             posts::post_job(&mut connection, owner, post).await
         };
-        job.await.map_err(|error| SendError::Unavailable(error.into()))
+        answered(job).await.map_err(|error| SendError::Unavailable(error.into()))
     }
 
     /// Fails the targets of a post whose workflow Temporal refuses to start, so that none stays open.
@@ -329,6 +338,13 @@ impl Relay {
         let handle = self.temporal.get_workflow_handle::<W>(id);
         signal_result(handle.signal(signal, input, WorkflowSignalOptions::default()).await)
     }
+}
+
+/// Ends statements that get no answer.
+pub(crate) async fn answered<T>(
+    statements: impl Future<Output = Result<T, store::Error>>,
+) -> Result<T, store::Error> {
+    tokio::time::timeout(STATEMENT_TIMEOUT, statements).await.unwrap_or(Err(store::Error::PoolTimedOut))
 }
 
 /// Returns the start options of a workflow that belongs to a row: a running one is left alone, and one that has

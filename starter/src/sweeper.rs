@@ -4,6 +4,7 @@
 //! whose next step never happens. Every API process looks for such rows periodically ([`store::sweep`]) and
 //! writes messages for them, which have no effect on a workflow that runs.
 
+use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
@@ -42,7 +43,7 @@ impl Sweeper {
             Timing { grace: scaled(GRACE, MIN_SCALED), row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL) };
         loop {
             tokio::time::sleep(interval).await;
-            match sweep::sweep(&self.db, timing, BATCH).await {
+            match answered(sweep::sweep(&self.db, timing, BATCH)).await {
                 Ok(0) => {}
                 Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),
                 Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),

@@ -43,7 +43,6 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use sqlx::{
     Connection as _, PgConnection, PgPool, Postgres,
-    migrate::Migrator,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use std::{str::FromStr, time::Duration};
@@ -68,8 +67,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Idle time after which a connection is pinged before use. Under load no connection is idle this long, so
 /// requests don't pay for the ping; a restart of Postgres takes longer, so no request gets a dead connection.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
-
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 /// Connects to a `postgres://` URL; `?host=/directory` selects a Unix socket.
 ///
@@ -133,7 +130,10 @@ pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
     // Migrating a large table, or waiting for another process's migration, can take longer than 15 s.
     let options = db.connect_options().as_ref().clone().options([("statement_timeout", "0")]);
     let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
-    MIGRATIONS.run(&mut connection).await.context("the schema migration failed")?;
+    let mut migrations = sqlx::migrate!("./migrations");
+    // After a rollback, the database has migrations that this version does not know.
+    migrations.set_ignore_missing(true);
+    migrations.run(&mut connection).await.context("the schema migration failed")?;
     connection.close().await.context("the migration connection failed to close")
 }
 
@@ -164,10 +164,11 @@ pub async fn skew(db: &Pool, now: impl Fn() -> DateTime<Utc>) -> Result<Duration
 pub fn is_unavailable(error: &Error) -> bool {
     match error {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
-        // Class 08: connection exceptions. 53300: too many connections. 57P01 to 57P03: shut down,
-        // crashed, starting up. https://www.postgresql.org/docs/current/errcodes-appendix.html
+        // Class 08: connection exceptions. 53: insufficient resources, such as a full disk. 57P01 to 57P03: shut
+        // down, crashed, starting up. https://www.postgresql.org/docs/current/errcodes-appendix.html
         Error::Database(error) => error.code().is_some_and(|code| {
-            code.starts_with("08") || matches!(code.as_ref(), "53300" | "57P01" | "57P02" | "57P03")
+            let class = code.get(..2);
+            matches!(class, Some("08" | "53")) || matches!(code.as_ref(), "57P01" | "57P02" | "57P03")
         }),
         _ => false,
     }

@@ -50,14 +50,18 @@ pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Mes
 }
 
 /// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of
-/// each, and so on, each organization's oldest first.
+/// each, and so on, each organization's oldest first. A message that is to wait for longer than any lease or
+/// backoff is claimed at once: the server's clock was set back.
 pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec<Claimed>> {
     let rows = sqlx::query!(
         r#"with recursive orgs as (
-             (select org_id from outbox where parked_at is null and available_at <= now() order by org_id limit 1)
+             (select org_id from outbox
+              where parked_at is null and (available_at <= now() or available_at > now() + interval '10 minutes')
+              order by org_id limit 1)
              union all
              select (select o.org_id from outbox o
-                     where o.parked_at is null and o.available_at <= now() and o.org_id > orgs.org_id
+                     where o.parked_at is null and o.org_id > orgs.org_id
+                       and (o.available_at <= now() or o.available_at > now() + interval '10 minutes')
                      order by o.org_id limit 1)
              from orgs where orgs.org_id is not null),
            turns as (
@@ -65,13 +69,16 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
              from orgs cross join lateral (
                select id, row_number() over (order by available_at, id) as turn
                from (select id, available_at from outbox
-                     where org_id = orgs.org_id and parked_at is null and available_at <= now()
+                     where org_id = orgs.org_id and parked_at is null
+                       and (available_at <= now() or available_at > now() + interval '10 minutes')
                      order by available_at, id limit $1) oldest) own
              where orgs.org_id is not null
              -- In random order among equals, so that with more organizations than places none starves.
              order by own.turn, random() limit $1)
            update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
-           where id in (select id from outbox where id in (select id from turns) and available_at <= now()
+           where id in (select id from outbox
+                        where id in (select id from turns)
+                          and (available_at <= now() or available_at > now() + interval '10 minutes')
                         for update skip locked)
            returning id, message as "message: Json<Value>", attempts"#,
         limit,

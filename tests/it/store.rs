@@ -417,6 +417,12 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
     let ada = account(&db, owner, "x", "1", "ada").await;
     create(&db, owner, draft_of(&[&ada])).await;
     messages(&db).await;
+    let past = "now() - interval '1 minute'";
+    tests::sql(
+        &db,
+        &format!("update posts set created_at = {past}, updated_at = {past}; update targets set updated_at = {past}"),
+    )
+    .await;
     let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO };
     let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap();
     assert_eq!([sweep().await, sweep().await, sweep().await], [1, 0, 0]);
@@ -425,6 +431,18 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
     let parked = outbox::claim(&db, 10, Duration::ZERO).await.unwrap();
     outbox::park(&db, parked[0].id, "refused").await.unwrap();
     assert_eq!(sweep().await, 1, "the message is parked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_does_not_wait_until_a_clock_that_was_set_back_shows_its_time_again() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    create(&db, owner, draft_of(&[&ada])).await;
+    let claimed = async || outbox::claim(&db, 10, Duration::from_secs(60)).await.unwrap().len();
+    assert_eq!([claimed().await, claimed().await], [1, 0], "the message is leased");
+    tests::sql(&db, "update outbox set available_at = available_at + interval '1 hour'").await;
+    assert_eq!(claimed().await, 1, "no lease lasts an hour");
 }
 
 /// Temporal's data may be lost at any moment.
