@@ -1,0 +1,464 @@
+//! A run of each branch that the other tests don't take.
+
+use super::{client, fresh, history, replay, replay_run, replay_run_that, started};
+use crate::{PROGRAM, connect, media, world};
+use chrono::TimeDelta;
+use futures::future::join_all;
+use poem::{Response, handler};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use tests::{
+    Receiver, World, if_right,
+    samples::{film, gif, png},
+    temporal, wait_until,
+};
+use tokio::net::TcpListener;
+
+const FAR: &str = "2040-01-01T00:00:00Z";
+/// Path of X's token endpoint.
+const TOKEN: &str = "/2/oauth2/token";
+
+fn id(of: &Value) -> &str {
+    of["id"].as_str().unwrap()
+}
+
+/// Returns the workflow ids of a post and of its first target.
+fn workflows(post: &Value) -> (String, String) {
+    (format!("post-{}", id(post)), format!("target-{}", id(&post["targets"][0])))
+}
+
+async fn cli(action: &str, workflow: &str) {
+    let reset = ["--type", "FirstWorkflowTask", "--reason", "a test"];
+    let more = if action == "reset" { &reset[..] } else { &[] };
+    temporal(&PROGRAM, &[&["workflow", action, "-w", workflow], more].concat()).await;
+}
+
+/// Changes the sandbox's settings.
+async fn set(world: &World, settings: Value) {
+    let url = format!("{}/_settings", world.sandbox_url);
+    assert!(world.http.post(url).json(&settings).send().await.unwrap().status().is_success(), "{settings}");
+}
+
+/// Expires the tokens or revokes the grant of an account of X.
+async fn end(world: &World, name: &str, what: &str) {
+    let url = format!("{}/_accounts/x/{name}/tokens/{what}", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success(), "{what}");
+}
+
+/// Waits until the history of a workflow mentions something this many times.
+async fn mentions(workflow: &str, what: &str, times: usize) {
+    let client = client().await;
+    let look = async || {
+        let found = history(&client, workflow).await.matches(what).count();
+        if_right(found, |found| *found >= times)
+    };
+    wait_until(&format!("{what} in the history of {workflow}"), look).await;
+}
+
+async fn posted(world: &World, content: &str, name: &str) -> Value {
+    world.post(json!({ "content": content, "accounts": [name] })).await
+}
+
+async fn attempt_failed(world: &World, content: &str, name: &str) -> Value {
+    let post = posted(world, content, name).await;
+    world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await
+}
+
+/// Creates a post for a time far away, and waits until its workflow has started.
+async fn scheduled(world: &World, name: &str) -> Value {
+    let post = world.post(json!({ "content": "Later", "accounts": [name], "scheduled_at": FAR })).await;
+    started(&client().await, &workflows(&post).0).await;
+    post
+}
+
+#[tokio::test]
+async fn posts_that_are_withdrawn_or_changed_replay() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let client = client().await;
+
+    let post = scheduled(&world, "ada").await;
+    let path = format!("/posts/{}", id(&post));
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    replay(&client, "publish_post-deleted", &workflows(&post).0).await;
+
+    let post = scheduled(&world, "ada").await;
+    cli("cancel", &workflows(&post).0).await;
+    replay_run_that(&client, "publish_post-canceled", &workflows(&post).0, "Canceled").await;
+    assert_eq!(world.ended(&post).await["status"], "failed");
+
+    let due = tests::now() + TimeDelta::milliseconds(1500);
+    let post = world.post(json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": due })).await;
+    // As an edit whose message is late.
+    let edit = format!("update posts set version = version + 1 where id = '{}'", id(&post));
+    tests::sql(&world.db, &edit).await;
+    let (workflow, target) = workflows(&post);
+    replay(&client, "publish_target-stale", &target).await;
+    let path = format!("/posts/{}", id(&post));
+    let (status, edited) = world.call(Method::PATCH, &path, Some(&json!({ "content": "After" }))).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay(&client, "publish_post-stale", &workflow).await;
+}
+
+/// Targets are started a hundred at a time.
+#[tokio::test]
+async fn a_post_with_more_targets_than_a_batch_replays() {
+    // It takes long, and once it is recorded, its history is replayed with the others.
+    if std::env::var_os("FANFARE_RECORD").is_none() {
+        return;
+    }
+    let world = world().start().await;
+    let mut accounts = Vec::new();
+    for number in 0..101 {
+        accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
+    }
+    let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay(&client().await, "publish_post-batches", &workflows(&post).0).await;
+}
+
+#[tokio::test]
+async fn posts_that_a_platform_processes_replay() {
+    let world = world().start().await;
+    for name in ["ada", "bob", "eve"] {
+        world.connect("x", name).await;
+    }
+    set(&world, json!({ "processing_ms": 300 })).await;
+    let quick = media::ready(&world, "a.gif", None, gif(2)).await;
+    // X's window of ten minutes is six seconds at this pace.
+    let stuck = media::ready(&world, "sandbox-stuck.gif", None, gif(2)).await;
+    let create = async |medium: &Value, name: &str| {
+        let container = json!({ "content": "Moving", "media": [{ "id": medium["id"] }] });
+        world.post(json!({ "containers": [container], "accounts": [name] })).await
+    };
+    let client = client().await;
+
+    let post = create(&quick, "ada").await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay(&client, "publish_target-processing", &workflows(&post).1).await;
+
+    let closed = create(&stuck, "ada").await;
+    let refused = create(&stuck, "bob").await;
+    let stopped = create(&stuck, "eve").await;
+    for post in [&refused, &stopped] {
+        mentions(&workflows(post).1, r#""name":"poll""#, 1).await;
+    }
+    end(&world, "bob", "expire").await;
+    cli("cancel", &workflows(&stopped).1).await;
+    for (name, post) in [
+        ("closed_window", closed),
+        ("refused_token_while_processing", refused),
+        ("stopped_while_processing", stopped),
+    ] {
+        assert_eq!(world.ended(&post).await["status"], "failed", "{name}");
+        replay(&client, &format!("publish_target-{name}"), &workflows(&post).1).await;
+    }
+}
+
+#[tokio::test]
+async fn posts_whose_token_is_refused_replay() {
+    let world = world().start().await;
+    for name in ["ada", "bob", "eve"] {
+        world.connect("x", name).await;
+        end(&world, name, "expire").await;
+    }
+    end(&world, "eve", "revoke").await;
+    let client = client().await;
+    let refused = posted(&world, "Refreshed", "ada").await;
+    let lost = posted(&world, "Lost", "eve").await;
+    for (name, post, status) in [("refused_token", refused, "published"), ("lost_grant", lost, "failed")] {
+        assert_eq!(world.ended(&post).await["status"], status, "{name}");
+        replay(&client, &format!("publish_target-{name}"), &workflows(&post).1).await;
+    }
+
+    set(&world, json!({ "refusals": { (TOKEN): 503 } })).await;
+    let post = posted(&world, "Later", "bob").await;
+    let path = format!("/posts/{}/timeline", id(&post));
+    let has_waited = |timeline: &Value| {
+        timeline["data"].as_array().unwrap().iter().any(|entry| {
+            let message = entry["message"].as_str().unwrap();
+            message.starts_with("No fresh token yet")
+        })
+    };
+    world.until_at(&path, "a failed refresh", has_waited).await;
+    set(&world, json!({ "refusals": {} })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay(&client, "publish_target-no_fresh_token", &workflows(&post).1).await;
+}
+
+#[tokio::test]
+async fn posts_that_an_operator_stops_or_resets_replay() {
+    let world = world().start().await;
+    for name in ["ada", "bob"] {
+        world.connect("threads", name).await;
+    }
+    world.connect("x", "eve").await;
+    let client = client().await;
+    // The next attempt is due in a minute.
+    let waiting =
+        join_all(["ada", "bob"].map(|name| attempt_failed(&world, "Not now #sandbox-429x1", name))).await;
+    let [stopped, reset] = &waiting[..] else { unreachable!("two posts") };
+    cli("cancel", &workflows(stopped).1).await;
+    assert_eq!(world.ended(stopped).await["status"], "failed");
+    replay(&client, "publish_target-stopped", &workflows(stopped).1).await;
+
+    let target = workflows(reset).1;
+    cli("reset", &target).await;
+    mentions(&target, "TimerStarted", 1).await;
+    let path = format!("/posts/{}/targets/{}/retry", id(reset), id(&reset["targets"][0]));
+    assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
+    assert_eq!(world.ended(reset).await["status"], "published");
+    replay(&client, "publish_target-reset", &target).await;
+
+    let post = attempt_failed(&world, "Not yet #sandbox-429x1", "ada").await;
+    cli("cancel", &workflows(&post).0).await;
+    assert_eq!(world.ended(&post).await["status"], "failed");
+    replay(&client, "publish_post-canceled_while_publishing", &workflows(&post).0).await;
+
+    // No look-up can tell whether it was published.
+    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    let post = attempt_failed(&world, "Perhaps #sandbox-drop", "eve").await;
+    cli("cancel", &workflows(&post).1).await;
+    mentions(&workflows(&post).1, r#""name":"settle""#, 2).await;
+    set(&world, json!({ "refusals": {} })).await;
+    assert_eq!(world.ended(&post).await["status"], "failed");
+    replay(&client, "publish_target-stopped_in_doubt", &workflows(&post).1).await;
+}
+
+#[tokio::test]
+async fn a_post_whose_worker_is_killed_replays() {
+    let mut world = world().running(&["api", "worker"]).platforms(&["x"]).start().await;
+    world.connect("x", "ada").await;
+    let hold = json!({ "platform": "x", "account": "ada", "path_prefix": "/2/tweets", "when": "after" });
+    let hold = world.hold(hold).await;
+    let post = posted(&world, "Survived", "ada").await;
+    hold.until_held().await;
+    world.kill("worker").await;
+    hold.release().await;
+    world.run("worker").await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay(&client().await, "publish_target-killed_worker", &workflows(&post).1).await;
+}
+
+#[tokio::test]
+async fn renewals_replay() {
+    let world = world().start().await;
+    let client = client().await;
+    let renewal = |account: &str| format!("renew-grant-{account}");
+
+    let account = world.connect("x", "ada").await;
+    started(&client, &renewal(&account)).await;
+    assert_eq!(world.connect("x", "ada").await, account);
+    replay_run(&client, "renew_grant-replaced", &renewal(&account)).await;
+    cli("cancel", &renewal(&account)).await;
+    replay_run_that(&client, "renew_grant-canceled", &renewal(&account), "Canceled").await;
+
+    set(&world, json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
+    let account = world.connect("x", "bob").await;
+    mentions(&renewal(&account), r#""name":"renew_grant""#, 1).await;
+    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    assert_eq!(world.connect("x", "bob").await, account);
+    replay_run(&client, "renew_grant-replaced_while_unavailable", &renewal(&account)).await;
+
+    set(&world, json!({ "token_seconds": 3 })).await;
+    let account = world.connect("x", "eve").await;
+    end(&world, "eve", "revoke").await;
+    replay(&client, "renew_grant-lost", &renewal(&account)).await;
+    let path = format!("/social-accounts/{account}");
+    assert_eq!(world.get(&path).await["status"], "reauth_required");
+}
+
+#[tokio::test]
+async fn imports_replay() {
+    let world = world().start().await;
+    let client = client().await;
+    // A page of X has a hundred posts.
+    set(&world, json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
+    let token = world.account("x", "ada").await.grant.access_token;
+    for number in 0..101 {
+        let url = format!("{}/api.x.com/2/tweets", world.sandbox_url);
+        let tweet = json!({ "text": format!("Number {number}") });
+        let sent = world.http.post(url).bearer_auth(&token).json(&tweet).send().await.unwrap();
+        assert_eq!(sent.status(), StatusCode::CREATED);
+    }
+    let account = world.connect("x", "ada").await;
+    let import = async || {
+        let path = format!("/social-accounts/{account}/imports");
+        let (status, import) = world.call(Method::POST, &path, Some(&json!({ "limit": 1000 }))).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{import}");
+        (format!("import-{}", id(&import)), format!("{path}/{}", id(&import)))
+    };
+    let (workflow, path) = import().await;
+    replay(&client, "import_posts-completed", &workflow).await;
+    assert_eq!(world.get(&path).await["imported_count"], 101);
+
+    let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
+    let hold = world.hold(hold).await;
+    let (workflow, path) = import().await;
+    hold.until_held().await;
+    cli("cancel", &workflow).await;
+    replay(&client, "import_posts-abandoned", &workflow).await;
+    assert_eq!(world.get(&path).await["status"], "failed");
+    hold.release().await;
+
+    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    let (workflow, path) = import().await;
+    mentions(&workflow, "TimerStarted", 1).await;
+    cli("cancel", &workflow).await;
+    replay(&client, "import_posts-abandoned_while_waiting", &workflow).await;
+    assert_eq!(world.get(&path).await["status"], "failed");
+}
+
+#[handler]
+fn picture() -> Response {
+    Response::builder().content_type("image/png").body(png(8, 8))
+}
+
+#[tokio::test]
+async fn media_replay() {
+    let world = world().start().await;
+    let client = client().await;
+    let import = async |url: String| {
+        let (status, medium) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{medium}");
+        medium
+    };
+    let address = tests::serve(picture).await;
+    let medium = import(format!("http://{address}/a.png")).await;
+    media::until(&world, &medium["id"], "ready").await;
+    replay(&client, "process_media-fetched", &format!("fetch-{}", id(&medium))).await;
+
+    // Longer than what is inspected while the caller waits.
+    let (_, medium) = world.call(Method::POST, "/media/upload", Some(&json!({ "filename": "a.mp4" }))).await;
+    let url = medium["upload_url"].as_str().unwrap();
+    assert_eq!(world.http.put(url).body(film(1000, 33 << 20)).send().await.unwrap().status(), StatusCode::OK);
+    let (status, _) = world.call(Method::POST, &format!("/media/{}/confirm", id(&medium)), None).await;
+    assert_eq!(status, StatusCode::OK);
+    media::until(&world, &medium["id"], "ready").await;
+    replay(&client, "process_media-probed", &format!("probe-{}", id(&medium))).await;
+
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let medium = import(format!("http://{}/a.png", silent.local_addr().unwrap())).await;
+    let asked = silent.accept().await.unwrap();
+    let workflow = format!("fetch-{}", id(&medium));
+    cli("cancel", &workflow).await;
+    replay_run_that(&client, "process_media-canceled", &workflow, "Canceled").await;
+    // The sweeper has it fetched again, and nothing listens there any more.
+    drop((silent, asked));
+    media::until(&world, &medium["id"], "failed").await;
+}
+
+/// An organization gets half of the slots: eight for files, and twenty-five for calls to a platform.
+#[tokio::test]
+async fn work_beyond_an_organizations_share_replays() {
+    let world = world().own().platforms(&["x"]).start().await;
+    let client = client().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/a.png", silent.local_addr().unwrap());
+    let (mut files, mut imports, mut holds) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..9 {
+        let (_, medium) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+        files.push(format!("fetch-{}", id(&medium)));
+    }
+    for nth in 1..=25 {
+        let hold = json!({ "platform": "x", "path_prefix": "/2/users/", "nth": nth, "when": "before" });
+        holds.push(world.hold(hold).await);
+    }
+    for number in 1..=26 {
+        let account = world.connect("x", &format!("ada{number}")).await;
+        let path = format!("/social-accounts/{account}/imports");
+        let (_, import) = world.call(Method::POST, &path, Some(&json!({}))).await;
+        imports.push(format!("import-{}", id(&import)));
+    }
+    // Which of them came last is up to the workers.
+    let crowded = async |workflows: &[String]| {
+        let look = async || {
+            for workflow in workflows {
+                if history(&client, workflow).await.contains("TimerStarted") {
+                    return Ok(workflow.clone());
+                }
+            }
+            Err("none waits")
+        };
+        wait_until("a workflow that waits for a slot", look).await
+    };
+    let (file, import) = (crowded(&files).await, crowded(&imports).await);
+    drop(silent);
+    for hold in holds {
+        hold.release().await;
+    }
+    replay(&client, "process_media-crowded", &file).await;
+    replay(&client, "import_posts-crowded", &import).await;
+}
+
+#[tokio::test]
+async fn deliveries_replay() {
+    let world = world().start().await;
+    world.connect("threads", "ada").await;
+    let client = client().await;
+    let [one, other] = [Receiver::start().await, Receiver::start().await];
+    let body = json!({ "url": one.url, "events": ["post.published"] });
+    for url in [&one.url, &other.url] {
+        let body = json!({ "url": url, "events": body["events"] });
+        assert_eq!(world.call(Method::POST, "/webhooks", Some(&body)).await.0, StatusCode::CREATED);
+    }
+    let event = async |receiver: &Receiver, count: usize| {
+        let all = receiver.until("a delivery", |all| all.len() >= count).await;
+        format!("event-{}", all.last().unwrap().header("x-fanfare-event-id"))
+    };
+    posted(&world, "Told to both", "ada").await;
+    replay(&client, "deliver_event-several", &event(&one, 1).await).await;
+
+    one.answer([500, 500]);
+    posted(&world, "Told again", "ada").await;
+    let workflow = event(&one, 2).await;
+    cli("cancel", &workflow).await;
+    replay_run_that(&client, "deliver_event-canceled", &workflow, "Canceled").await;
+    // The sweeper has it delivered.
+    one.until("a success", |all| all.len() >= 4).await;
+}
+
+/// The platform is away for all tries to revoke the grant.
+#[tokio::test]
+async fn an_account_whose_grant_is_not_revoked_replays() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    set(&world, json!({ "refusals": { "/2/oauth2/revoke": 503 } })).await;
+    let path = format!("/social-accounts/{account}");
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    replay(&client().await, "disconnect_account-unrevoked", &format!("disconnect-{account}-1")).await;
+    let kept = store::grants::get(&world.db, world.owner, account.parse().unwrap()).await.unwrap();
+    assert!(kept.is_none(), "the grant is erased");
+}
+
+#[tokio::test]
+async fn requests_to_workers_replay() {
+    let world = world().start().await;
+    let client = client().await;
+    let mut known = HashSet::new();
+    let mut latest = async |name: &str| {
+        let id = fresh(&client, &world.owner.org.to_string(), &known).await;
+        replay(&client, &format!("worker_request-{name}"), &id).await;
+        known.insert(id);
+    };
+    connect::joined(&world, "x", "ada", json!({})).await;
+    latest("callback").await;
+    let token = connect::several(&world, "google_business", "ada").await;
+    latest("callback").await;
+    let pending = world.get(&format!("/social-accounts/pending/{token}")).await;
+    let (status, _) = connect::finalize(&world, &token, &[id(&pending["data"][0])]).await;
+    assert_eq!(status, StatusCode::CREATED);
+    latest("selection").await;
+    let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
+    let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
+    let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
+    assert_eq!(status, StatusCode::CREATED);
+    latest("password").await;
+    let account = world.connect("pinterest", "ada").await;
+    world.get(&format!("/social-accounts/{account}/options/boards")).await;
+    latest("options").await;
+    media::ready(&world, "a.png", None, png(8, 8)).await;
+    latest("confirm").await;
+}
