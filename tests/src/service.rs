@@ -91,8 +91,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
     let index = PACES.iter().position(|shared| *shared == pace).expect("a pace that is shared");
     let start = async || {
         let name = format!("{}-shared-{index}", std::process::id());
-        let service =
-            Service::new(shared::servers(program).await, &name, pace, Some("the shared sandbox"));
+        let service = Service::new(shared::servers(program).await, &name, pace, Some("the shared sandbox"));
         let (ready, is_ready) = oneshot::channel();
         let env = service.env.clone();
         // The process ends with the thread that started it, which lives as long as the test run.
