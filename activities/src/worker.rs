@@ -17,10 +17,7 @@ use crate::{
 };
 use anyhow::Context;
 use domain::Mode;
-use futures::{
-    FutureExt,
-    future::{LocalBoxFuture, join_all},
-};
+use futures::{FutureExt, StreamExt, TryFutureExt, future::LocalBoxFuture, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
@@ -29,6 +26,7 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
+use tracing::error;
 use workflows::{
     CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
     PublishTarget, RenewGrant, WorkerRequest, options, queue,
@@ -103,21 +101,35 @@ impl Workers {
         move || handles.iter().for_each(|stop| stop())
     }
 
-    /// Runs them until they are stopped.
+    /// Runs them until they are stopped, or until one of them fails for good and the others have stopped too.
     ///
     /// # Errors
     ///
-    /// When one of them fails for good.
+    /// When one of them failed.
     pub fn run(&mut self) -> LocalBoxFuture<'_, anyhow::Result<()>> {
+        let stop = self.stopper();
+        let all = self.all.iter_mut().map(|worker| worker.run().map_err(anyhow::Error::from));
         // Boxed, so that it is compiled once and not again by who awaits it.
-        let all = join_all(self.all.iter_mut().map(Worker::run));
-        async {
-            let done = all.await;
-            let done = done.into_iter().collect::<Result<Vec<_>, _>>();
-            done.map(drop).map_err(|error| anyhow::anyhow!("{error}"))
-        }
-        .boxed_local()
+        run_together(all, stop).boxed_local()
     }
+}
+
+/// Runs workers to their end. The first one that fails stops the others: a process that still served some of its
+/// queues would look healthy, and the posts of the others would wait without a reason.
+async fn run_together<F: Future<Output = anyhow::Result<()>>>(
+    workers: impl IntoIterator<Item = F>,
+    stop: impl Fn(),
+) -> anyhow::Result<()> {
+    let mut running: FuturesUnordered<_> = workers.into_iter().collect();
+    let mut outcome = Ok(());
+    while let Some(ended) = running.next().await {
+        if let (Err(error), true) = (ended, outcome.is_ok()) {
+            error!("A Temporal worker failed, and the others stop: {error:#}");
+            stop();
+            outcome = Err(error.context("a Temporal worker failed"));
+        }
+    }
+    outcome
 }
 
 /// Workers of the queues of one mode.
@@ -186,4 +198,29 @@ fn pollers(minimum: usize) -> PollerBehavior {
     PollerBehavior::Autoscaling(
         AutoscalingOptions::builder().minimum(minimum).maximum(20).initial(minimum).build(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::watch;
+
+    #[test]
+    fn a_worker_that_fails_stops_the_others() {
+        let stop = watch::Sender::new(false);
+        let run = |fails: bool| {
+            let mut stopped = stop.subscribe();
+            async move {
+                if fails {
+                    anyhow::bail!("the namespace is gone");
+                }
+                stopped.wait_for(|stopped| *stopped).await?;
+                Ok(())
+            }
+        };
+        let outcome = run_together([false, true, false].map(run), || stop.send(true).expect("they wait"))
+            .now_or_never();
+        let error = outcome.expect("all have ended").unwrap_err();
+        assert_eq!(format!("{error:#}"), "a Temporal worker failed: the namespace is gone");
+    }
 }
