@@ -517,7 +517,8 @@ pub async fn capture(
 }
 
 /// Records that the platform has been processing the post since `since`; the next attempt is due after
-/// `pause` and continues this one. Without a `pause` no attempt is scheduled, since the wait is over.
+/// `pause` and continues this one. Without a `pause` the wait is over: the attempt of a live target, whose reply
+/// was processed, is due at once, and none is scheduled for another.
 pub async fn record_processing(
     db: &PgPool,
     target: TargetId,
@@ -528,7 +529,9 @@ pub async fn record_processing(
     sqlx::query!(
         "update targets
          set processing_since = $3, is_continuation = true,
-             next_attempt_at = clock_timestamp() + make_interval(secs => $4)
+             -- The sweeper finds a live target by the time of its next attempt.
+             next_attempt_at = coalesce(clock_timestamp() + make_interval(secs => $4),
+               case when status = 'published' then clock_timestamp() end)
          where id = $1 and fence = $2",
         target.0,
         fence,

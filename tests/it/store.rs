@@ -470,7 +470,8 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     let next = publishing::record_failure(&db, &attempt, &failure, wait).await.unwrap().unwrap();
     assert!(next > Utc::now(), "the next attempt is due at {next}");
     assert_eq!(swept().await, 0, "the next attempt is not due");
-    tests::sql(&db, "update targets set next_attempt_at = now()").await;
+    publishing::record_processing(&db, key.target, attempt.fence, None, None).await.unwrap();
+    assert_eq!(swept().await, 1, "the platform has processed the reply, and no attempt has taken that up");
     let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     assert!(intend_at(&db, key.target, 1, attempt.fence).await);
     publishing::capture(&db, key, 1, "10").await.unwrap();
