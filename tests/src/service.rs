@@ -113,7 +113,9 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
                     let _ = ready.send(());
                 }
             }
-            panic!("the shared service ended: {:?}", child.wait());
+            // Every test that follows would wait in vain.
+            eprintln!("the shared service ended: {:?}", child.wait());
+            std::process::exit(1);
         });
         let up = tokio::time::timeout(PATIENCE, is_ready).await.expect("the shared service comes up");
         up.expect("the shared service comes up");

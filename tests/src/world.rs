@@ -113,7 +113,8 @@ impl WorldBuilder {
             (service, self.commands.unwrap_or_else(|| vec!["all"]))
         };
         let db = store::connect(&service.servers.database_url, 4).await.expect("a connection");
-        let org = organizations::create(&db, "World").await.expect("an organization");
+        // A busy machine may need longer than the service waits for a connection.
+        let org = wait_until("an organization", async || organizations::create(&db, "World").await).await;
         let owner = Owner { org, mode: Mode::Test };
         let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
