@@ -351,3 +351,19 @@ pub struct RemotePost {
     /// Engagement, if the list includes it.
     pub metrics: Metrics,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_without_an_end_is_cut_off() {
+        let page = |cursor: Option<String>| async move {
+            let number: usize = cursor.map_or(0, |cursor| cursor.parse().expect("ours"));
+            Ok(Page { items: vec![number], next: (number < 7).then(|| (number + 1).to_string()) })
+        };
+        assert_eq!(pages(page).await.expect("it ends"), (0..8).collect::<Vec<_>>());
+        let endless = |_| async { Ok(Page { items: vec![1], next: Some("again".to_owned()) }) };
+        assert_eq!(pages(endless).await.expect_err("it does not end").code, domain::ErrorCode::Upstream(502));
+    }
+}

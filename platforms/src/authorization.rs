@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 /// An authorization request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Authorization<'a> {
     /// The app's public identifier.
     pub client_id: &'a str,

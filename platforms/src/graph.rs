@@ -614,7 +614,9 @@ pub(crate) mod tests {
             );
         }
         assert!(classify(&Reply::of(500, &[], "<html>")).is_none());
-        assert!(classify(&Reply::of(200, &[], r#"{"id":"1"}"#)).is_none());
+        for success in [r#"{"id":"1"}"#, r#"{"id":"1","error":{}}"#, r#"{"id":"1","error":{"code":[]}}"#] {
+            assert!(classify(&Reply::of(200, &[], success)).is_none(), "{success}");
+        }
         let transient = json!({ "error": { "message": "m", "code": 7, "is_transient": true } });
         let failure = classify(&Reply::of(400, &[], &transient.to_string())).unwrap();
         assert_eq!(failure.code, ErrorCode::Upstream(503));

@@ -486,11 +486,12 @@ impl Reply {
         }
     }
 
-    /// Returns the failure of a 5xx: whatever its body says, the call may have had its effect.
+    /// Returns the failure of a 5xx: whatever its body says of content or tokens, the platform failed, and the
+    /// call may have had its effect.
     fn without_certainty(&self, failure: Failure) -> Failure {
-        match failure.code.is_permanent() {
-            true => Failure::upstream(self.status.as_u16(), failure.message),
-            false => failure.ambiguous(),
+        match failure.code {
+            ErrorCode::RateLimited | ErrorCode::Upstream(_) => failure.ambiguous(),
+            _ => Failure::upstream(self.status.as_u16(), failure.message).after(failure.retry_after),
         }
     }
 
@@ -558,4 +559,80 @@ fn network_failure(error: reqwest::Error) -> Failure {
         cause = inner.source();
     }
     Failure::network(message, sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize)]
+    struct Posts {
+        #[serde(default)]
+        posts: Vec<Value>,
+    }
+
+    #[derive(Deserialize)]
+    struct Tokens {
+        access_token: String,
+    }
+
+    fn reply_with(secret: &str, status: u16, text: &str) -> Reply {
+        let Reply { status, headers, body, text, at, .. } = Reply::of(status, &[], text);
+        let mut secrets = Secrets::default();
+        secrets.add(secret);
+        Reply::new(status, headers, body, text, at, secrets)
+    }
+
+    #[test]
+    fn secrets_are_masked_wherever_a_reply_repeats_them() {
+        let secret = "an access token of the request";
+        let body = json!({ "error": { "message": format!("bad token {secret}") }, "list": [secret] });
+        let reply = reply_with(secret, 400, &body.to_string());
+        let expected = json!({ "error": { "message": "bad token ***" }, "list": ["***"] });
+        assert_eq!((&reply.body, reply.text.contains(secret)), (&expected, false));
+        assert_eq!(classify::message(&reply), "bad token ***");
+        assert_eq!(
+            classify::message(&reply_with(secret, 502, &format!("<p>{secret}"))),
+            "HTTP 502 Bad Gateway: <p>***"
+        );
+        assert!(!format!("{reply:?}").contains(secret));
+
+        let issued = json!({ "access_token": "a token that is new to us" }).to_string();
+        let reply = reply_with("", 200, &issued);
+        assert_eq!(reply.body, json!({ "access_token": "***" }));
+        assert_eq!(reply.read_secrets::<Tokens>().unwrap().access_token, "a token that is new to us");
+        let failure = reply.read_secrets::<u8>().unwrap_err();
+        assert!(failure.is_ambiguous() && !failure.message.contains("new to us"), "{failure}");
+        // Too short to be told from ordinary text.
+        assert_eq!(reply_with("ordinary", 400, "ordinary").text, "ordinary");
+    }
+
+    #[test]
+    fn a_5xx_says_nothing_of_content_or_tokens() {
+        let platform = crate::get("facebook").expect("a platform");
+        for code in [100, 10, 190, 4] {
+            let body = json!({ "error": { "message": "m", "code": code, "error_subcode": 460 } }).to_string();
+            let refused = Reply::of(400, &[], &body).into_result(platform).unwrap_err();
+            assert!(!refused.is_ambiguous(), "{refused}");
+            let failed = Reply::of(500, &[], &body).into_result(platform).unwrap_err();
+            assert!(failed.is_ambiguous() && !failed.is_revoked() && !failed.code.is_permanent(), "{failed}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_not_an_object_without_members() {
+        for text in ["[]", "[[]]", "null", "", "7", "<html>"] {
+            let failure = Reply::of(200, &[], text).read::<Posts>().unwrap_err();
+            assert!(failure.is_ambiguous(), "{text}: {failure}");
+        }
+        assert!(Reply::of(200, &[], "{}").read::<Posts>().unwrap().posts.is_empty());
+    }
+
+    #[test]
+    fn a_document_is_stored_without_the_character_that_postgres_refuses() {
+        let found = without_nul(json!({ "a\0": ["b\0c", 1, null, { "d": "\0" }] }));
+        assert_eq!(found, json!({ "a\u{fffd}": ["b\u{fffd}c", 1, null, { "d": "\u{fffd}" }] }));
+    }
 }

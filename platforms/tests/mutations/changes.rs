@@ -248,10 +248,25 @@ impl Change {
         }
     }
 
+    /// Returns true if it makes the result of a publishing call doubtful: an answer that can't be read, or an
+    /// unusable id.
+    pub(crate) fn is_vital(&self) -> bool {
+        match self {
+            Self::Body(_, status) => (200..300).contains(status),
+            Self::Member(_, value) => VALUES[*value].as_str().is_some_and(is_no_id),
+            Self::Resumed(_) => true,
+            _ => false,
+        }
+    }
+
     /// Returns true if the body is not what the platform sends, whatever its status.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Self::Body(..) | Self::Cut(..))
     }
+}
+
+fn is_no_id(text: &str) -> bool {
+    text.trim().is_empty() || text.contains('\0') || text.len() > 1_000
 }
 
 fn document(answer: &Answer) -> Value {

@@ -8,8 +8,8 @@
 //! post is published at most once: only an answer that says so means that nothing was published, and only an id
 //! that the platform sent is one.
 //!
-//! `cargo test` makes a random sample of the changes, whose seed is printed; `FANFARE_PROOF=full` makes all of
-//! them, and writes a section of the report.
+//! `cargo test` makes the changes of publishing calls that could lead to a second post, and a random sample of
+//! the others, whose seed is printed; `FANFARE_PROOF=full` makes all of them.
 
 mod calls;
 mod changes;
@@ -21,7 +21,7 @@ use crate::{
     proof::{Section, is_full},
     trials::{Case, cases},
 };
-use calls::{Outcome, Recorded, Recorder};
+use calls::{Call, Outcome, Recorded, Recorder};
 use changes::Change;
 use futures::FutureExt;
 use platforms::Adapter;
@@ -37,7 +37,7 @@ use std::{
 
 /// Time after which a call counts as hanging. The server answers at once.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Changes for each platform in the short form.
+/// Random changes for each platform in the short form.
 const SAMPLE: usize = 250;
 /// Arbitrary answers for each recorded one in the full form.
 const ARBITRARY: usize = 60;
@@ -122,14 +122,15 @@ fn chosen<'a>(platform: &Adapter, all: &'a [Recorded]) -> Vec<(&'a Recorded, usi
     let answers: Vec<_> = answers.collect();
     let answer = |recorded: &'a Recorded, index: usize| &recorded.exchanges[index].answer;
     let mut chosen = Vec::new();
+    let mut others = Vec::new();
     for (recorded, index) in &answers {
-        chosen.extend(
-            changes::all(answer(recorded, *index)).into_iter().map(|change| (*recorded, *index, change)),
-        );
+        for change in changes::all(answer(recorded, *index)) {
+            let is_publishing = matches!(recorded.call, Call::Commit(..)) && recorded.has_succeeded;
+            let is_chosen = is_full() || is_publishing && change.is_vital();
+            if is_chosen { &mut chosen } else { &mut others }.push((*recorded, *index, change));
+        }
     }
-    if !is_full() {
-        chosen = chosen.sample(runner.rng(), SAMPLE).cloned().collect();
-    }
+    chosen.extend(others.sample(runner.rng(), SAMPLE).cloned());
     let arbitrary = if is_full() { ARBITRARY } else { 1 };
     for (recorded, index) in answers {
         chosen.extend(
@@ -163,7 +164,7 @@ async fn make(
     }
 }
 
-/// Writes the figures into a section of the report, if one is wanted.
+/// Writes the figures into a section of the report if `FANFARE_PROOF` is set.
 pub(crate) fn report(mut section: Section) {
     let all = FIGURES.lock().expect("nobody panicked with it");
     if all.is_empty() || std::env::var_os("FANFARE_PROOF").is_none() {
