@@ -165,7 +165,7 @@ impl Rules for Rotation {
 }
 
 /// An API key.
-#[derive(Debug, Object)]
+#[derive(Object)]
 #[oai(rename = "Key")]
 pub struct Key {
     /// The key's id.
@@ -209,7 +209,7 @@ impl From<keys::Key> for Key {
 }
 
 /// API keys.
-#[derive(Debug, Object)]
+#[derive(Object)]
 pub struct KeyList {
     /// The keys, newest first.
     pub data: Vec<Key>,

@@ -99,7 +99,7 @@ pub struct NewMember {
 impl Rules for NewMember {}
 
 /// A team member.
-#[derive(Debug, Object)]
+#[derive(Object)]
 #[oai(rename = "TeamMember")]
 pub struct Member {
     /// The member's id.
@@ -139,7 +139,7 @@ impl From<team::Member> for Member {
 }
 
 /// Lists the team.
-#[derive(Debug, Object)]
+#[derive(Object)]
 #[oai(rename = "Team")]
 pub struct MemberList {
     /// The members, in the order they were invited.

@@ -300,7 +300,7 @@ impl StringEnum for Subscription {
 }
 
 /// A webhook endpoint to register.
-#[derive(Debug, Object)]
+#[derive(Object)]
 pub struct NewWebhook {
     /// URL that events are sent to.
     #[oai(validator(max_length = 2048))]
@@ -346,7 +346,7 @@ impl Rules for WebhookPatch {
 }
 
 /// A webhook endpoint.
-#[derive(Debug, Object)]
+#[derive(Object)]
 pub struct Webhook {
     /// The endpoint's id.
     pub id: Uuid,
@@ -384,7 +384,7 @@ impl From<webhooks::Webhook> for Webhook {
 }
 
 /// All webhook endpoints.
-#[derive(Debug, Object)]
+#[derive(Object)]
 pub struct WebhookList {
     /// The endpoints, newest first.
     pub data: Vec<Webhook>,

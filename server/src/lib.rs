@@ -272,6 +272,8 @@ fn log(json: bool) {
              sqlx_postgres::options=error,poem=warn",
         )
     });
+    // At `debug` it logs the arguments and results of tools, of which some are secrets.
+    let filter = filter.add_directive("rmcp=info".parse().expect("a directive"));
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     if json {

@@ -357,6 +357,14 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let wrong =
         json!({ "url": "nowhere", "events": [SIGNING_SECRET.len()], "signing_secret": SIGNING_SECRET });
     search.call(&world, Method::POST, "/webhooks", Some(wrong)).await;
+    // A tool's response shows the secret as well.
+    let arguments = json!({ "url": receiver.url, "events": ["*"], "signing_secret": SIGNING_SECRET });
+    let params = json!({ "name": "create_webhook", "arguments": arguments });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let tool =
+        world.http.post(world.base.replace("/api/v1", "/api/mcp")).bearer_auth(&world.key).json(&message);
+    let tool = tool.header("accept", "application/json, text/event-stream").send().await.unwrap();
+    assert!(tool.text().await.unwrap().contains(SIGNING_SECRET));
     let body = json!({ "name": "second", "scopes": ["posts:read"] });
     let (_, key) = world.call(Method::POST, "/api-keys", Some(&body)).await;
     search.hide("another API key", key["key"].as_str().unwrap());

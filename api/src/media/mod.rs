@@ -431,7 +431,7 @@ pub struct Media {
 }
 
 /// An upload that waits for its file.
-#[derive(Debug, Object)]
+#[derive(Object)]
 #[oai(rename = "MediaUpload")]
 pub struct Upload {
     /// Id of the media asset.
