@@ -12,6 +12,7 @@
 extern crate fanfare_tests as tests;
 
 mod awaits;
+mod crashes;
 mod model;
 
 use std::sync::LazyLock;
