@@ -13,6 +13,7 @@ extern crate fanfare_tests as tests;
 
 mod awaits;
 mod crashes;
+mod deploys;
 mod model;
 
 use std::sync::LazyLock;
