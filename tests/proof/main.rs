@@ -14,6 +14,7 @@ extern crate fanfare_tests as tests;
 mod awaits;
 mod crashes;
 mod deploys;
+mod hostile;
 mod model;
 
 use std::sync::LazyLock;
