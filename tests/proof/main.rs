@@ -14,8 +14,14 @@ extern crate fanfare_tests as tests;
 mod awaits;
 mod crashes;
 mod deploys;
+mod faults;
 mod hostile;
+mod load;
+mod machine;
 mod model;
+mod network;
+mod soak;
+mod stack;
 
 use std::sync::LazyLock;
 
