@@ -199,7 +199,7 @@ impl Engine {
     async fn settle_held(&self, attempt: &Attempt, end: &End) -> Result<Option<TargetStatus>, store::Error> {
         match publishing::settle(&self.db, attempt.key, end, Some(attempt.fence), (self.now)()).await? {
             Settled::Ended(status) => Ok(Some(status)),
-            Settled::Superseded => Ok(None),
+            Settled::Superseded | Settled::Stale => Ok(None),
             Settled::Late(status) => {
                 error!(
                     target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,

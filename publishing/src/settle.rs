@@ -76,7 +76,12 @@ impl Engine {
         let source = source.unwrap_or(code.source());
         match publishing::settle(&self.db, key, &End::Dead { failure, source }, None, now).await? {
             Settled::Ended(status) | Settled::Late(status) => Ok(SettleResult::Ended { status }),
-            Settled::Superseded => Ok(again(1)),
+            // What the operator stopped is not published; the edited post has a workflow of its own.
+            Settled::Stale if *reason == SettleReason::Stopped => {
+                Ok(SettleResult::Ended { status: TargetStatus::Canceled })
+            }
+            // The next attempt finds that it is stale.
+            Settled::Superseded | Settled::Stale => Ok(again(1)),
         }
     }
 }

@@ -756,6 +756,9 @@ pub enum Settled {
     Ended(TargetStatus),
     /// Another attempt holds the target: the call changed nothing.
     Superseded,
+    /// The post was edited before its first attempt, and this was to end an earlier version of it: the call
+    /// changed nothing.
+    Stale,
     /// The target was found live after it had this final status, which stays; the timeline records it.
     Late(TargetStatus),
 }
@@ -763,7 +766,7 @@ pub enum Settled {
 /// Finishes a target: sets its status and the post's, and appends their events, in one transaction.
 ///
 /// A target that is finished keeps its status, since its owner was notified; a live one can only lose the
-/// rest of its thread. Without a fence the result always counts and fences off an attempt under way; with
+/// rest of its thread. Without a fence the result counts for any attempt, and fences off one under way; with
 /// one, "dead" and "canceled" count only for the attempt that holds the target.
 // Model: Settle.
 pub async fn settle(
@@ -780,7 +783,7 @@ pub async fn settle(
         .fetch_optional(&mut *tx)
         .await?;
     let rows = sqlx::query!(
-        r#"select p.published_at as post_published_at, t.id,
+        r#"select p.published_at as post_published_at, p.status as "post_status: Parsed<PostStatus>", p.version, t.id,
              t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id,
              t.error_message, t.account_id, t.platform, a.username
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
@@ -797,6 +800,9 @@ pub async fn settle(
     let found = rows[own].status.0;
     if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
         return Ok(Settled::Superseded);
+    }
+    if rows[own].post_status.0.is_editable() && rows[own].version != key.version && !found.is_terminal() {
+        return Ok(Settled::Stale);
     }
     // A live target can't fail, even if no more is known about it than its id: it only loses its replies.
     let captured = match (end, &rows[own].platform_post_id) {

@@ -22,7 +22,7 @@ use store::{
     metrics::{self, CollectionSchedule, Snapshot},
     organizations, outbox,
     page::Request,
-    posts::{self, Container, CreateError, Created, NewPost, Post},
+    posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
     slots::{self, Queue},
     sweep::{self, Timing},
@@ -407,6 +407,38 @@ async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply()
     assert_eq!(target.error_message.as_deref(), Some("an operator stopped it"));
     // The attempt that was under way publishes no reply.
     assert!(!intend_at(&db, key.target, 1, attempt.fence).await);
+}
+
+/// An operator cancels the workflow of a scheduled post that was made a draft meanwhile, or edited.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
+    for is_draft in [true, false] {
+        let external_ref = Some(format!("a draft: {is_draft}"));
+        let post = create(&db, owner, NewPost { external_ref, ..draft_of(&[&ada, &bob]) }).await;
+        let key = TargetKey { owner, post: post.id, target: post.targets[0].id, version: post.version };
+        let edit = Edit {
+            version: post.version,
+            is_draft,
+            scheduled_at: None,
+            default_config: json!({}),
+            containers: None,
+            accounts: None,
+        };
+        let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
+        let posts::EditResult::Updated(edited) = edited else { panic!("it has not begun: {edited:?}") };
+        let failure = Failure::network("an operator stopped it", false);
+        let dead = End::Dead { source: failure.code.source(), failure };
+        let settled = publishing::settle(&db, key, &dead, None, at(3)).await.unwrap();
+        assert_eq!(settled, Settled::Stale);
+        let after = now_of(&db, owner, &post).await;
+        assert_eq!((after.status, statuses(&after)), (edited.status, statuses(&edited)));
+        let key = TargetKey { version: edited.version, ..key };
+        let settled = publishing::settle(&db, key, &dead, None, at(4)).await.unwrap();
+        assert_eq!(settled, Settled::Ended(TargetStatus::Dead), "of the version that is stored");
+    }
 }
 
 /// While Temporal is away, sweeps would otherwise fill the outbox, which delays every post when it is back.
@@ -1358,7 +1390,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
     assert!(posts::delete(&db, owner, one.id, at(1)).await.unwrap());
     assert_eq!(slots::open(&db, owner, &queue, at(0), 2).await.unwrap(), [open[0], open[2]]);
 
-    let edit = |post: &Post| posts::Edit {
+    let edit = |post: &Post| Edit {
         version: post.version,
         is_draft: false,
         scheduled_at: None,
