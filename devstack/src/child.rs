@@ -233,7 +233,7 @@ pub(crate) fn guard_args(ids: Option<(u32, u32)>, protected_dir: Option<&Path>) 
     args
 }
 
-fn send_signal(name: &str, pid: u32, signal: Signal) {
+pub(crate) fn send_signal(name: &str, pid: u32, signal: Signal) {
     if let Ok(pid) = i32::try_from(pid)
         && let Err(error) = kill(Pid::from_raw(pid), signal)
         && error != Errno::ESRCH

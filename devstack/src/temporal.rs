@@ -5,7 +5,7 @@
 //! a second).
 
 use crate::{
-    child::{Child, Spec},
+    child::{Child, Spec, send_signal},
     fetch::{cached, on_path, reason, run, tool_dir},
     orphans, ports,
 };
@@ -13,11 +13,16 @@ use anyhow::Context;
 use nix::sys::signal::Signal;
 use std::{
     fs,
+    io::{self, Read, Write},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{Arc, Weak},
+    thread,
     time::Duration,
 };
-use tokio::{net::TcpStream, process::Command};
+use tokio::{net::TcpStream, process::Command, sync::watch};
+use tracing::warn;
 
 /// Version of the CLI that is downloaded or built.
 const VERSION: &str = "1.5.1";
@@ -25,6 +30,10 @@ const VERSION: &str = "1.5.1";
 const DOWNLOAD: &str = "https://temporal.download/cli/archive";
 /// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval at which the server is asked whether its database answers, and time limit of the answer.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
+/// SQLite's error in every answer of a server whose database is stuck.
+const STUCK: &str = "interrupted (9)";
 
 /// Options of a server.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +61,8 @@ pub struct Temporal {
     pub program: PathBuf,
     /// The server process.
     pub child: Child,
+    // The check of the database ends with it.
+    _is_running: Arc<()>,
 }
 
 impl Temporal {
@@ -117,6 +128,12 @@ impl Temporal {
             child.end().await?;
             return Err(error);
         }
+        let is_running = Arc::new(());
+        let check = Check { http, pid: child.pid(), is_running: Arc::downgrade(&is_running) };
+        thread::Builder::new()
+            .name("check-temporal".to_owned())
+            .spawn(move || check.run())
+            .context("create a thread that checks Temporal")?;
         Ok(Self {
             address: format!("127.0.0.1:{port}"),
             port,
@@ -124,8 +141,48 @@ impl Temporal {
             ui_port,
             program,
             child,
+            _is_running: is_running,
         })
     }
+}
+
+/// Restarts a server whose database is stuck.
+///
+/// The server's SQLite driver interrupts the statement of a request that was canceled. A statement that is
+/// interrupted and never finished makes SQLite refuse every further one of that connection, the server's only one:
+/// it answers "Namespace default is not found" from then on. It happens on an overloaded machine (driver v1.34.1;
+/// <https://gitlab.com/cznic/sqlite/-/issues/198>). No data is lost: a restarted server continues.
+struct Check {
+    http: u16,
+    pid: watch::Receiver<Option<u32>>,
+    is_running: Weak<()>,
+}
+
+impl Check {
+    fn run(self) {
+        let mut was_stuck = false;
+        while self.is_running.upgrade().is_some() {
+            thread::sleep(CHECK_EVERY);
+            // The server may be down or busy: only its own words count, and a single answer may be this request's.
+            let is_stuck = ask(self.http).is_ok_and(|answer| answer.contains(STUCK));
+            if let (true, true, Some(pid)) = (was_stuck, is_stuck, *self.pid.borrow()) {
+                warn!("Temporal's database is stuck; restarting the server");
+                send_signal("temporal", pid, Signal::SIGKILL);
+            }
+            was_stuck = is_stuck;
+        }
+    }
+}
+
+/// Asks a server for a row of its database, and returns the answer.
+fn ask(http: u16) -> io::Result<String> {
+    let mut stream =
+        std::net::TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], http)), CHECK_EVERY)?;
+    stream.set_read_timeout(Some(CHECK_EVERY))?;
+    stream.write_all(b"GET /api/v1/namespaces/default HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 /// Registers custom search attributes with a running server. Those in its start arguments apply to a new
@@ -261,4 +318,39 @@ async fn take_over(database: &Path) -> anyhow::Result<()> {
         all.filter(|one| one.has_arg("start-dev") && one.has_arg(&database)).map(|one| one.pid).collect()
     };
     orphans::end("Temporal", Signal::SIGTERM, Signal::SIGKILL, ours).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_stuck_server_is_told_from_a_healthy_or_absent_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Bodies that a server of version 1.29.1 sent.
+        let bodies = [
+            (r#"{"code":14,"message":"GetNamespace operation failed. Error interrupted (9)"}"#, true),
+            (
+                r#"{"code":14,"message":"GetNamespace operation failed. Error context deadline exceeded"}"#,
+                false,
+            ),
+            (r#"{"namespaceInfo":{"name":"default","state":"NAMESPACE_STATE_REGISTERED"}}"#, false),
+        ];
+        let served = thread::spawn(move || {
+            for (body, _) in bodies {
+                let mut stream = listener.accept().unwrap().0;
+                let mut head = [0; 1024];
+                let read = stream.read(&mut head).unwrap();
+                assert!(head[..read].starts_with(b"GET /api/v1/namespaces/default "));
+                write!(stream, "HTTP/1.0 503 Service Unavailable\r\n\r\n{body}").unwrap();
+            }
+        });
+        for (body, is_stuck) in bodies {
+            assert_eq!(ask(port).unwrap().contains(STUCK), is_stuck, "{body}");
+        }
+        served.join().unwrap();
+        ask(port).unwrap_err();
+    }
 }
