@@ -22,12 +22,24 @@ fmt:
 # Checks formatting and runs clippy, warnings denied
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets --test proof -- -D warnings
 
 # Checks the allowed dependencies between crates, and that workflows compile without an operating system
 walls:
     cargo deny --offline --log-level error check bans licenses sources
     if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p fanfare-workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: only the test of the dependency list checks this"; fi
+
+# Runs the proof in full, which takes hours, and writes docs/PROOF.md; FANFARE_PREVIOUS may name a program of an
+# earlier version
+proof:
+    rm -rf target/proof
+    FANFARE_PROOF=full cargo test --workspace --test behavior changed_answers
+    FANFARE_PROOF=full cargo test --workspace --test proof -- --nocapture --test-threads 1
+    .ci/report > docs/PROOF.md
+
+# Runs the short form of the proof, as CI does
+proof-short *args:
+    cargo test --workspace --test proof -- --test-threads 1 {{args}}
 
 # Runs the sandbox only
 sandbox *args:
@@ -65,9 +77,14 @@ sqlx:
     SQLX_OFFLINE=false SQLX_OFFLINE_DIR=$PWD/target/sqlx .ci/scratch-postgres cargo check --workspace --all-targets
     mkdir -p .sqlx && rm -f .sqlx/*.json && cp target/sqlx/*.json .sqlx/
 
-# Records the workflow histories that must keep replaying
-histories:
-    FANFARE_RECORD=1 cargo test --workspace --test it current_workflows_replay
+# Records the workflow histories that are missing; given a name, a history of each branch of a changed workflow
+histories version="1":
+    FANFARE_RECORD={{version}} cargo test --workspace --test it -- --skip replay::every
+    cargo test --workspace --test it -- replay::every replay::kept
+
+# Keeps the queries of a version when it is released; later schemas must suit them until the next release
+released:
+    FANFARE_RECORD=1 cargo test --workspace --test proof queries_of_the_last_release
 
 # Checks that the compose file is valid
 compose-check:

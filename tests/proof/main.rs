@@ -16,6 +16,7 @@ mod crashes;
 mod deploys;
 mod faults;
 mod hostile;
+mod lifecycle;
 mod load;
 mod machine;
 mod model;

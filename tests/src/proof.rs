@@ -40,6 +40,9 @@ impl Section {
         let seconds = self.begun.elapsed().as_secs();
         self.figure("Duration", format!("{} min {:02} s", seconds / 60, seconds % 60));
         let mut section = format!("## {}\n", self.title);
+        if !is_full() {
+            section.push_str("\nThe short form.\n");
+        }
         for paragraph in self.paragraphs {
             section.push_str(&format!("\n{paragraph}\n"));
         }
