@@ -22,7 +22,8 @@ fmt:
 # Checks formatting and runs clippy, warnings denied
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets --test proof -- -D warnings
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --test proof -- -D warnings
 
 # Checks the allowed dependencies between crates, and that workflows compile without an operating system
 walls:

@@ -10,7 +10,7 @@ use crate::{
     stack::{Pair, Part, Stack, StackOptions},
 };
 use chrono::TimeDelta;
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt, stream};
 use std::{
     panic::AssertUnwindSafe,
     time::{Duration, Instant},
@@ -35,6 +35,9 @@ const KINDS: &[Kind] = &[
 const EVERY: Duration = Duration::from_millis(200);
 /// Factor on every wait of publishing, so that the scenarios take an hour and not ten.
 const PACE: f64 = 0.1;
+
+/// Scenarios that run at a time: they mostly wait.
+const LANES: usize = 2;
 
 /// The fault from which Fanfare recovers only when TCP gives the connections up, or an attempt's two hours are over:
 /// sqlx neither probes a connection nor limits the time of a statement.
@@ -310,27 +313,56 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// The rows of the scenarios, and their totals.
-#[derive(Default)]
-struct Report {
-    rows: String,
-    posts: usize,
-    targets: usize,
-    skipped: usize,
-    failed: Vec<String>,
+/// A scenario.
+#[derive(Clone, Copy)]
+enum Scenario {
+    /// A fault under load.
+    Fault(Fault),
+    /// Postgres is restored from a backup; Temporal keeps its data, or loses it too.
+    Restored { is_emptied: bool },
 }
 
-impl Report {
-    /// Runs a scenario, whose failure does not keep others from running.
-    async fn add(&mut self, name: &str, scenario: impl Future<Output = Recovery>) {
+impl Scenario {
+    /// Returns the scenarios of this form.
+    fn chosen() -> Vec<Self> {
+        let faults = if proof::is_full() { Fault::all() } else { Fault::short() };
+        let mut all: Vec<_> = faults.into_iter().map(Self::Fault).collect();
+        if proof::is_full() {
+            all.extend([false, true].map(|is_emptied| Self::Restored { is_emptied }));
+        }
+        // Selects some by their names, for work on one.
+        let only = std::env::var("FANFARE_FAULT").unwrap_or_default();
+        all.retain(|scenario| scenario.name().contains(&only));
+        all
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Fault(fault) => fault.name(),
+            Self::Restored { is_emptied: false } => "Postgres restored from a backup".to_owned(),
+            Self::Restored { is_emptied: true } => {
+                "Postgres restored from a backup, Temporal emptied".to_owned()
+            }
+        }
+    }
+
+    /// Runs it, and returns the row of the report. A failure does not keep others from running.
+    async fn run(self, number: usize, counts: Counts) -> Row {
+        let name = self.name();
+        if let Self::Fault(fault) = self
+            && let Some(obstacle) = fault.obstacle()
+        {
+            return Row::Skipped(format!("| {name} | skipped: {obstacle} | | | | | | | |\n"));
+        }
         eprintln!("{} {name}", now().format("%T"));
-        let Ok(recovery) = AssertUnwindSafe(scenario).catch_unwind().await else {
-            self.failed.push(name.to_owned());
-            return;
+        let recovery = async {
+            match self {
+                Self::Fault(fault) => recover(number, fault, counts).await,
+                Self::Restored { is_emptied } => restore(counts, is_emptied).await,
+            }
         };
+        let Ok(recovery) = AssertUnwindSafe(recovery).catch_unwind().await else { return Row::Failed(name) };
         let Recovery { new, all, remark, outcome, exits, repeated } = recovery;
-        self.posts += outcome.posts;
-        self.targets += outcome.targets;
         let dead: usize = outcome.dead.values().sum();
         let cells = [
             format!("{name}{remark}"),
@@ -348,41 +380,45 @@ impl Report {
         for (reason, count) in &outcome.dead {
             eprintln!("{count} dead: {reason}");
         }
-        self.rows.push_str(&row);
+        Row::Recovered(row, outcome.posts, outcome.targets)
     }
+}
+
+/// What came of a scenario.
+enum Row {
+    /// Its row of the table, and the numbers of posts and targets.
+    Recovered(String, usize, usize),
+    /// This machine can't run it.
+    Skipped(String),
+    /// The name of one that failed.
+    Failed(String),
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_post_ends_once_when_parts_of_fanfare_fail() {
     let mut section = proof::Section::new("5-faults", "Our own parts failing under load");
-    let (faults, counts) = if proof::is_full() {
-        (Fault::all(), Counts { before: 20, during: 60, after: 20 })
+    let counts = if proof::is_full() {
+        Counts { before: 20, during: 60, after: 20 }
     } else {
-        (Fault::short(), Counts { before: 5, during: 15, after: 5 })
+        Counts { before: 5, during: 15, after: 5 }
     };
-    // Selects scenarios by their names, for work on one.
-    let only = std::env::var("FANFARE_FAULT").unwrap_or_default();
-    let mut report = Report::default();
-    for (number, fault) in faults.into_iter().enumerate().filter(|(_, fault)| fault.name().contains(&only)) {
-        let name = fault.name();
-        match fault.obstacle() {
-            Some(obstacle) => {
-                report.skipped += 1;
-                report.rows.push_str(&format!("| {name} | skipped: {obstacle} | | | | | | | |\n"));
+    let scenarios = stream::iter(Scenario::chosen().into_iter().enumerate());
+    let rows = scenarios.map(|(number, scenario)| scenario.run(number, counts)).buffered(LANES);
+    let (mut table, mut posts, mut targets, mut skipped) = (String::new(), 0, 0, 0);
+    let mut failed = Vec::new();
+    for row in rows.collect::<Vec<_>>().await {
+        match row {
+            Row::Recovered(row, of_posts, of_targets) => {
+                table.push_str(&row);
+                (posts, targets) = (posts + of_posts, targets + of_targets);
             }
-            None => report.add(&name, recover(number, fault, counts)).await,
+            Row::Skipped(row) => {
+                table.push_str(&row);
+                skipped += 1;
+            }
+            Row::Failed(name) => failed.push(name),
         }
     }
-    let restores = [
-        (false, "Postgres restored from a backup"),
-        (true, "Postgres restored from a backup, Temporal emptied"),
-    ];
-    for (is_emptied, name) in restores {
-        if proof::is_full() && name.contains(&only) {
-            report.add(name, restore(counts, is_emptied)).await;
-        }
-    }
-    let Report { rows, posts, targets, skipped, failed } = report;
     let head = [
         "Fault",
         "Posts",
@@ -394,11 +430,11 @@ async fn every_post_ends_once_when_parts_of_fanfare_fail() {
         "New post published after",
         "All earlier posts ended after",
     ];
-    section.text(format!("| {} |\n|{}\n{rows}", head.join(" | "), "---|".repeat(head.len())));
+    section.text(format!("| {} |\n|{}\n{table}", head.join(" | "), "---|".repeat(head.len())));
     section.text(format!(
         "Every wait of publishing is scaled by {PACE}, so that a first retry comes after 3 s and not 30. Times are \
-         measured from the beginning of the healing, restarts included. Not part of the suite: \"{}\", from which \
-         the attempts under way recover only when TCP gives their connections up.",
+         measured from the beginning of the healing, restarts included, with {LANES} scenarios at a time. Not part \
+         of the suite: \"{}\", from which the attempts under way recover only when TCP gives their connections up.",
         UNBOUNDED.name()
     ));
     section.figure("Posts acknowledged", posts);

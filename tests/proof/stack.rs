@@ -384,10 +384,9 @@ impl Stack {
         for (_, process) in std::mem::take(&mut self.processes) {
             process.end(Signal::SIGTERM).await;
         }
-        for child in [self.temporal.take().map(|one| one.child), self.postgres.take().map(|one| one.child)] {
-            if let Some(child) = child {
-                child.end().await.unwrap();
-            }
+        let servers = [self.temporal.take().map(|one| one.child), self.postgres.take().map(|one| one.child)];
+        for child in servers.into_iter().flatten() {
+            child.end().await.unwrap();
         }
     }
 }
