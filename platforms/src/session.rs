@@ -579,10 +579,17 @@ mod tests {
     }
 
     fn reply_with(secret: &str, status: u16, text: &str) -> Reply {
-        let Reply { status, headers, body, text, at, .. } = Reply::of(status, &[], text);
+        let Reply { status, headers, at, .. } = Reply::of(status, &[], "");
         let mut secrets = Secrets::default();
         secrets.add(secret);
-        Reply::new(status, headers, body, text, at, secrets)
+        Reply::new(
+            status,
+            headers,
+            serde_json::from_str(text).unwrap_or_default(),
+            text.to_owned(),
+            at,
+            secrets,
+        )
     }
 
     #[test]
