@@ -41,7 +41,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Name of the database.
 const DATABASE: &str = "fanfare";
 /// Limits of the sandbox that are below the load.
-const LIMITS: [&str; 11] = [
+const LIMITS: [&str; 18] = [
     "x.posts",
     "x.timeline",
     "x.lookup",
@@ -53,6 +53,13 @@ const LIMITS: [&str; 11] = [
     "x.metadata",
     "x.me",
     "bluesky.requests",
+    "bluesky.points_hour",
+    "bluesky.points_day",
+    "bluesky.blobs_day",
+    "threads.posts",
+    "threads.replies",
+    "threads.calls",
+    "threads.searches",
 ];
 
 /// A part that can be killed.
