@@ -72,6 +72,10 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
     )
     .execute(&mut *tx)
     .await?;
+    // No relay of before the restore holds a message any more.
+    sqlx::query!("update outbox set available_at = clock_timestamp() where available_at > clock_timestamp()")
+        .execute(&mut *tx)
+        .await?;
     for post in &open {
         let owner = Owner { org: OrgId(post.org_id), mode: post.mode.0 };
         if let Some(job) = posts::post_job(&mut tx, owner, post.id.into()).await? {
