@@ -16,17 +16,18 @@ mod tenants;
 mod tokens;
 
 use crate::PROGRAM;
-use tests::{World, WorldBuilder};
+use tests::{World, WorldBuilder, proof::is_full};
 
 /// Returns the settings of a world.
 fn world() -> WorldBuilder {
     World::of(&PROGRAM)
 }
 
-/// Returns the seed of the run, which is printed and can be given.
+/// Returns the seed of the run, which is printed and can be given. The short form has a fixed one: CI is to fail for
+/// a change, not for a draw.
 fn seed() -> u64 {
     let given = std::env::var("FANFARE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(rand::random);
+    let seed = given.unwrap_or_else(|| if is_full() { rand::random() } else { 14 });
     println!("FANFARE_SEED={seed}");
     seed
 }

@@ -32,6 +32,8 @@ use uuid::Uuid;
 const LANES: u32 = 8;
 /// Cases of a run.
 const CASES: (u32, u32) = (32, 480);
+/// Seed of the short form.
+const SHORT_SEED: u64 = 14;
 /// Most steps of a sequence.
 const STEPS: usize = 24;
 
@@ -105,7 +107,9 @@ fn every_sequence_of_actions_leads_where_the_contract_says() {
     let config = Config::default();
     let seed = match config.rng_seed {
         RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => Uuid::new_v4().as_u64_pair().0,
+        RngSeed::Random if is_full() => Uuid::new_v4().as_u64_pair().0,
+        // CI is to fail for a change, not for a draw.
+        RngSeed::Random => SHORT_SEED,
     };
     let is_set = std::env::var_os("PROPTEST_CASES").is_some();
     let cases = if is_set {
