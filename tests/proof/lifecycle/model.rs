@@ -548,6 +548,12 @@ impl Model {
 }
 
 impl Post {
+    /// Returns true if it ends by itself. One that was edited to a later time may also be stopped by an operator who
+    /// canceled it in its earlier form.
+    pub(super) fn must_end(&self) -> bool {
+        self.stage == Stage::Racing && stage_of(self.plan) == Stage::Racing
+    }
+
     /// Ends all targets that were open.
     fn end(&mut self, end: End, status: &str) {
         for target in &mut self.targets {

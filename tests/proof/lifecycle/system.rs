@@ -395,7 +395,7 @@ impl System {
             let mut open = Vec::new();
             for row in &rows {
                 let post = self.model.posts.iter().find(|post| post.id == row.id);
-                if post.is_none_or(|post| post.stage != Stage::Racing) || model::is_over(row) {
+                if post.is_none_or(|post| !post.must_end()) || model::is_over(row) {
                     continue;
                 }
                 for target in row.targets.iter().filter(|target| target.is_parked && !row.is_deleted) {
