@@ -442,7 +442,9 @@ fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, S
                 let refused = RefusedGrant { owner: key.owner, account, version, target: Some(key) };
                 match engine.refresh(refused).await {
                     Ok(()) => Step::Next(Next::Attempt, Duration::ZERO),
-                    Err(RefreshError::Lost(failure) | RefreshError::Later(failure)) => panic!("{failure}"),
+                    // The lease of an attempt that was dropped may arrive after that.
+                    Err(RefreshError::Later(_)) => Step::Next(next, LEASE),
+                    Err(RefreshError::Lost(failure)) => panic!("{failure}"),
                     Err(RefreshError::Fault(error)) => panic!("{error:#}"),
                 }
             }

@@ -239,7 +239,8 @@ impl Issued {
             attempt: Box::new(move |text| {
                 Box::pin(get(format!("{origin}/dashboard/invite/{}", encoded(&text))))
             }),
-            refusals: &[404],
+            // Without a token, the page to sign in.
+            refusals: &[401, 404],
             says: "",
         });
         for (name, path) in
