@@ -75,7 +75,7 @@ struct Case {
     drops: Vec<usize>,
     /// Await point at which a second attempt begins.
     overlap: Option<usize>,
-    /// True if no attempt follows a dropped one: the workflow settles the target, as when its time is over.
+    /// True if the workflow settles the target after a dropped attempt, as when that was not answered in time.
     is_settled: bool,
 }
 
@@ -529,7 +529,7 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         "The engine in process, on a real Postgres, with a scripted platform. The attempt is dropped at every \
          await point in turn, for every kind of post and of answer; then at every pair of two, for every kind of \
          post with a lost answer and for a text with every answer; or it is held at each while a second attempt \
-         runs; or no other attempt follows, and the workflow settles the target. Each target ends with one publication for each container and its events once, or dead with a reason that says \
+         runs; or the workflow settles the target after a dropped one, which may allow another attempt. Each target ends with one publication for each container and its events once, or dead with a reason that says \
          whether it may be live. Waits take no time.",
     );
     let (undisturbed, singles, pairs, overlaps, settled) =
@@ -602,7 +602,7 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         ("one attempt dropped", singles),
         ("two attempts dropped", pairs),
         ("two attempts at once", overlaps),
-        ("no attempt after a dropped one", settled),
+        ("settled after a dropped attempt", settled),
     ] {
         let ended = tally.ended.into_inner().unwrap();
         let ended: Vec<_> = ended.iter().map(|(ended, count)| format!("{count} {ended}")).collect();
