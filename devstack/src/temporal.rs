@@ -17,7 +17,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Weak},
     thread,
     time::Duration,
 };
@@ -61,8 +60,6 @@ pub struct Temporal {
     pub program: PathBuf,
     /// The server process.
     pub child: Child,
-    // The check of the database ends with it.
-    _is_running: Arc<()>,
 }
 
 impl Temporal {
@@ -128,8 +125,7 @@ impl Temporal {
             child.end().await?;
             return Err(error);
         }
-        let is_running = Arc::new(());
-        let check = Check { http, pid: child.pid(), is_running: Arc::downgrade(&is_running) };
+        let check = Check { http, pid: child.pid() };
         thread::Builder::new()
             .name("check-temporal".to_owned())
             .spawn(move || check.run())
@@ -141,7 +137,6 @@ impl Temporal {
             ui_port,
             program,
             child,
-            _is_running: is_running,
         })
     }
 }
@@ -155,13 +150,13 @@ impl Temporal {
 struct Check {
     http: u16,
     pid: watch::Receiver<Option<u32>>,
-    is_running: Weak<()>,
 }
 
 impl Check {
     fn run(self) {
         let mut was_stuck = false;
-        while self.is_running.upgrade().is_some() {
+        // The supervisor drops the sender when it ends.
+        while self.pid.has_changed().is_ok() {
             thread::sleep(CHECK_EVERY);
             // The server may be down or busy: only its own words count, and a single answer may be this request's.
             let is_stuck = ask(self.http).is_ok_and(|answer| answer.contains(STUCK));
@@ -329,7 +324,7 @@ mod tests {
     fn a_stuck_server_is_told_from_a_healthy_or_absent_one() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Bodies that a server of version 1.29.1 sent.
+        // The first is the body that a stuck server of version 1.29.1 sent.
         let bodies = [
             (r#"{"code":14,"message":"GetNamespace operation failed. Error interrupted (9)"}"#, true),
             (
