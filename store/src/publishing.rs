@@ -49,6 +49,14 @@ pub struct TargetKey {
     pub version: i32,
 }
 
+impl TargetKey {
+    /// Returns true if the post, which has this status and version, was edited since the workflow was started. A
+    /// post whose publishing has begun can't be edited, so its targets are not stale.
+    fn is_stale(&self, status: PostStatus, version: i32) -> bool {
+        status.is_editable() && version != self.version
+    }
+}
+
 /// The result of beginning an attempt.
 #[derive(Debug)]
 pub enum BeginResult {
@@ -190,7 +198,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
         return Ok(BeginResult::Ended(status));
     }
-    if post_status.is_editable() && row.version != key.version {
+    if key.is_stale(post_status, row.version) {
         return Ok(BeginResult::Stale);
     }
     let entries = sqlx::query!(
@@ -801,7 +809,7 @@ pub async fn settle(
     if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
         return Ok(Settled::Superseded);
     }
-    if rows[own].post_status.0.is_editable() && rows[own].version != key.version && !found.is_terminal() {
+    if key.is_stale(rows[own].post_status.0, rows[own].version) && !found.is_terminal() {
         return Ok(Settled::Stale);
     }
     // A live target can't fail, even if no more is known about it than its id: it only loses its replies.
