@@ -35,7 +35,7 @@ const SCHEDULE: CollectionSchedule = CollectionSchedule {
 const CONCURRENCY: usize = 8;
 /// Number of snapshots that one statement deletes.
 const BATCH: i64 = 1000;
-/// How many such statements a collect_account makes at most.
+/// Maximum number of such statements of a `collect_account`.
 const BATCHES: u64 = 100;
 
 /// Activities that fetch metrics.

@@ -76,7 +76,7 @@ impl Engine {
         let source = source.unwrap_or(code.source());
         match publishing::settle(&self.db, key, &End::Dead { failure, source }, None, now).await? {
             Settled::Ended(status) | Settled::Late(status) => Ok(SettleResult::Ended { status }),
-            // What the operator stopped is not published; the edited post has a workflow of its own.
+            // The workflow of an earlier version was stopped; the edited post has a workflow of its own.
             Settled::Stale if *reason == SettleReason::Stopped => {
                 Ok(SettleResult::Ended { status: TargetStatus::Canceled })
             }

@@ -115,7 +115,7 @@ async fn kept_histories_replay() {
 
 #[test]
 fn every_branch_has_a_kept_history() {
-    // What follows a dot is the version of the workflow.
+    // The part after a dot is the version of the workflow.
     let kept = histories().into_iter().map(|(name, _)| name.split('.').next().unwrap().to_owned());
     let names = NAMES.split_whitespace().map(str::to_owned);
     assert_eq!(kept.collect::<BTreeSet<_>>(), names.collect(), "run `just histories`");

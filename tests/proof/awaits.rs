@@ -90,7 +90,7 @@ impl Drop for Named<'_> {
     }
 }
 
-/// How a case went.
+/// Result of a case.
 struct Outcome {
     /// False when the target ended before the last await point of the case was reached.
     was_reached: bool,
@@ -275,7 +275,7 @@ impl Runner {
         }
         let status = ended.unwrap_or_else(|| panic!("{case:?} did not end"));
         let was_reached = driver.drops.is_empty() && overlap.is_none();
-        // What is on its way arrives.
+        // Calls that are on their way arrive.
         self.advance(key, &script, Duration::from_secs(3600)).await;
         let outcome = self.verify(case, key, status, was_reached, &script).await;
         platform::unregister(&account);
@@ -338,7 +338,7 @@ impl Runner {
     }
 }
 
-/// What comes next, as the workflow decides it.
+/// The next step, as the workflow decides it.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Attempt,
@@ -347,7 +347,7 @@ enum Next {
     Settle,
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Debug)]
 enum Step {
     Ended(TargetStatus),
@@ -475,7 +475,7 @@ async fn waits_for_lock(db: &Pool) {
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(db).await.unwrap() == 0 {}
 }
 
-/// What the cases came to.
+/// Results of the cases.
 #[derive(Default)]
 struct Tally {
     cases: AtomicUsize,
@@ -513,11 +513,6 @@ async fn each<F: AsyncFn(&Runner, Shape, Vec<Answer>)>(jobs: Vec<(Shape, Vec<Ans
     .await;
 }
 
-/// Returns true for the answers after which a settled target is live, though the engine may not know it.
-fn answers_are_telling(answers: &[Answer]) -> bool {
-    matches!(answers, [Answer::Heard | Answer::Lost])
-}
-
 fn jobs(answers: &[Answer]) -> Vec<(Shape, Vec<Answer>)> {
     SHAPES.iter().flat_map(|shape| answers.iter().map(|answer| (*shape, vec![*answer]))).collect()
 }
@@ -551,7 +546,8 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
                 break;
             }
             singles.count(&single, &outcome);
-            if is_full() || answers_are_telling(&single.answers) {
+            // After these answers a settled target is live, though the engine may not know it.
+            if is_full() || matches!(single.answers[..], [Answer::Heard | Answer::Lost]) {
                 let last = Case { is_settled: true, ..single };
                 settled.count(&last, &runner.run(&last).await);
             }

@@ -384,7 +384,7 @@ impl Scenario {
     }
 }
 
-/// What came of a scenario.
+/// Result of a scenario.
 enum Row {
     /// Its row of the table, and the numbers of posts and targets.
     Recovered(String, usize, usize),

@@ -135,7 +135,7 @@ impl Caller {
     }
 }
 
-/// What distinguishes a post from others.
+/// Kind of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A text.
@@ -332,7 +332,7 @@ pub(crate) async fn until_settled(db: &PgPool) {
     .await;
 }
 
-/// What came of posts.
+/// Results of posts.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) posts: usize,

@@ -27,7 +27,7 @@ pub(crate) enum State {
     Refused,
 }
 
-/// What applies to a connection: it is silent forever once the line has forgotten it.
+/// The state of a line, which applies to its connections: one that the line has forgotten is silent forever.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     state: State,
@@ -166,7 +166,7 @@ async fn copy(
     let mut buffer = vec![0; 16 << 10];
     loop {
         let read = from.read(&mut buffer).await;
-        // What arrives at a frozen line waits here, the news of a closed connection included.
+        // Bytes that arrive at a frozen line wait here, and so does the end of the connection.
         let is_open = |rule: &Rule| rule.state == State::Open && rule.forgotten == forgotten;
         rule.wait_for(is_open).await.map_err(io::Error::other)?;
         match read? {

@@ -126,7 +126,7 @@ const FAULTS: [Fault; 12] = [
     Fault::Refused(Pair::WorkerPlatforms),
 ];
 
-/// What a process uses.
+/// Resources that a process uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     resident_kib: u64,

@@ -43,7 +43,7 @@ impl Exchange {
     }
 }
 
-/// What the server does.
+/// Behavior of the server.
 #[derive(Debug)]
 enum Mode {
     /// Answers as the sandbox does, and keeps the answers.

@@ -78,7 +78,7 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// Where the worker was when it was killed.
+/// Point of the publish at which the worker was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the call.

@@ -135,7 +135,7 @@ static HEADERS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     all.map(|value| HeaderValue::from_bytes(&value).expect("a value")).collect()
 });
 
-/// What the requests of an attacker are made of.
+/// The two tenants and the receiver that an attacker's requests name.
 struct Attacker<'a> {
     tenant: &'a Tenant,
     victim: &'a Tenant,

@@ -91,7 +91,7 @@ pub(super) struct Post {
     pub(super) is_deleted: bool,
     /// Number of its text; each create and each edit with a text has its own.
     pub(super) text: usize,
-    /// What the platform does with the text.
+    /// Behavior of the platform for the text.
     pub(super) fault: Fault,
     /// True if the text has a reply.
     pub(super) has_reply: bool,
@@ -101,7 +101,8 @@ pub(super) struct Post {
     pub(super) targets: Vec<Target>,
     /// Final status; checked to stay.
     pub(super) ended_as: Option<String>,
-    /// Whether the second webhook endpoint was paused for the post's whole life; `None` if that changed.
+    /// True if the second webhook endpoint was paused for the post's whole life, false if it never was; `None` if
+    /// that changed.
     pub(super) is_paused: Option<bool>,
 }
 
@@ -420,7 +421,7 @@ impl Model {
     pub(super) fn connect(&mut self, account: usize) {
         self.accounts[account].is_connected = true;
         self.accounts[account].is_doubtful = false;
-        // What was about to fail may be published now.
+        // A target that was about to fail may be published now.
         let ends: Vec<_> = self.posts.iter().map(|post| self.target(account, post.fault).ends).collect();
         for (post, ends) in self.posts.iter_mut().zip(ends) {
             let open = post.targets.iter_mut().filter(|target| target.account == account);

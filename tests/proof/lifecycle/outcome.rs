@@ -1,4 +1,4 @@
-//! What a case leaves behind when all of its work is done: stored, published and delivered.
+//! Stored rows, publications and deliveries of a case when all of its work is done.
 
 use super::{
     model::{self, Checked, Model, Row},

@@ -28,7 +28,7 @@ pub(super) enum Plan {
     Slot,
 }
 
-/// What the platform does with a text.
+/// Behavior of the platform for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Accepts it.
@@ -106,7 +106,7 @@ pub(super) struct Draft {
     pub(super) plan: Plan,
     /// Its accounts.
     pub(super) accounts: Accounts,
-    /// What the platform does with it.
+    /// Behavior of the platform for its text.
     pub(super) fault: Fault,
     /// True for a second container.
     pub(super) has_reply: bool,
@@ -147,7 +147,7 @@ pub(super) enum Call {
     },
 }
 
-/// What an operator does to a workflow.
+/// Action of an operator on a workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Resets it to its first task.
@@ -186,7 +186,7 @@ pub(super) enum Step {
         account: usize,
         /// True if the platform has accepted the call.
         is_accepted: bool,
-        /// What the platform does with the post.
+        /// Behavior of the platform for its text.
         fault: Fault,
     },
     /// Lets all publishing calls continue.

@@ -319,7 +319,7 @@ impl System {
     }
 
     async fn pause(&mut self, is_paused: bool) {
-        // What is on its way to the endpoint when it is paused may arrive or not.
+        // A delivery that is on its way when the endpoint is paused may arrive or not.
         wait_until("all deliveries to the endpoint", async || {
             let open = "select count(*) from deliveries where webhook_id = $1 and status in ('pending', 'delivering')";
             let id: Uuid = self.endpoint.rsplit('/').next().expect("a path").parse().unwrap();
