@@ -9,6 +9,9 @@ extern crate fanfare_platforms as platforms;
 
 mod fixtures;
 mod mutations;
+#[expect(unreachable_pub, reason = "shared with the tests of the service")]
+#[path = "../../tests/src/pointers.rs"]
+mod pointers;
 #[expect(unreachable_pub, reason = "shared with the proof suite")]
 #[path = "../../tests/src/proof.rs"]
 mod proof;

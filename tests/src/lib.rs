@@ -12,6 +12,7 @@
 )]
 
 mod leftovers;
+mod pointers;
 pub mod proof;
 mod receiver;
 mod runtime;
@@ -21,6 +22,7 @@ mod shared;
 mod wait;
 mod world;
 
+pub use pointers::pointers;
 pub use receiver::{Delivery, Receiver};
 pub use runtime::serve;
 pub use service::unlimited;

@@ -1,6 +1,7 @@
 //! Changes of an answer.
 
 use super::stage::Answer;
+use crate::pointers::pointers;
 use proptest::{
     prelude::{Just, Strategy, any, prop_oneof},
     strategy::ValueTree,
@@ -35,6 +36,8 @@ pub(crate) enum Change {
     Arbitrary(u16, Vec<u8>),
 }
 
+/// Number of items of a list that are changed.
+const ITEMS: usize = 2;
 /// Cuts of a body.
 const CUTS: usize = 48;
 /// Size of a huge body, in bytes.
@@ -149,7 +152,7 @@ pub(crate) fn all(answer: &Answer) -> Vec<Change> {
         }
     }
     if let Ok(body) = serde_json::from_slice::<Value>(&answer.body) {
-        for place in places(&body) {
+        for place in pointers(&body, ITEMS) {
             all.push(Change::Without(place.clone()));
             all.extend((0..VALUES.len()).map(|value| Change::Member(place.clone(), value)));
         }
@@ -167,7 +170,7 @@ pub(crate) fn arbitrary(answer: &Answer, runner: &mut TestRunner) -> Change {
     let body = match serde_json::from_slice::<Value>(&answer.body) {
         Ok(mut body) if runner.rng().random_range(0..4) > 0 => {
             for _ in 0..runner.rng().random_range(1..5) {
-                let all = places(&body);
+                let all = pointers(&body, ITEMS);
                 if !all.is_empty() {
                     let place = &all[runner.rng().random_range(0..all.len())];
                     let value = json_value().new_tree(runner).expect("a value").current();
@@ -306,24 +309,6 @@ fn json_value() -> impl Strategy<Value = Value> {
             }),
         ]
     })
-}
-
-/// Returns the places of a document as JSON pointers. Of a list only the first two items are different places.
-fn places(value: &Value) -> Vec<String> {
-    let below = |name: &str, value: &Value| {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        let mut all = vec![format!("/{name}")];
-        all.extend(places(value).into_iter().map(|rest| format!("/{name}{rest}")));
-        all
-    };
-    match value {
-        Value::Object(members) => members.iter().flat_map(|(name, value)| below(name, value)).collect(),
-        Value::Array(items) => {
-            let first = items.iter().take(2).enumerate();
-            first.flat_map(|(index, item)| below(&index.to_string(), item)).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the beginning of a body as text.

@@ -13,13 +13,16 @@ use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 use tests::{
-    Receiver, World,
+    Receiver, World, pointers,
     proof::{Section, is_full},
 };
 use uuid::Uuid;
 
 /// Requests of each kind in the short form.
 const SAMPLE: usize = 700;
+
+/// Number of items of a list that are changed: all are of one type.
+const ITEMS: usize = 1;
 
 /// Length of the longest URI that the HTTP client sends, in bytes.
 const MAX_URI_BYTES: usize = 65_000;
@@ -354,7 +357,8 @@ impl Attacker<'_> {
         places.extend(operation.query.iter().map(|name| Place::Query(name.clone())));
         if let Some(body) = &operation.body {
             let own = self.tenant.body(&body.example, self.receiver);
-            let texts = pointers(&own).into_iter().filter(|at| own.pointer(at).is_some_and(Value::is_string));
+            let texts =
+                pointers(&own, ITEMS).into_iter().filter(|at| own.pointer(at).is_some_and(Value::is_string));
             places.extend(texts.map(Place::Member));
         }
         places
@@ -418,7 +422,7 @@ impl Attacker<'_> {
     /// Returns requests with one member of the body changed, added or removed.
     fn members(&self, own: &Request, example: &Value, body: &Body) -> Vec<Request> {
         let mut requests = Vec::new();
-        let mut places: Vec<String> = pointers(example);
+        let mut places: Vec<String> = pointers(example, ITEMS);
         // Members that the example lacks.
         places.extend(body.members.iter().map(|name| format!("/{name}")));
         places.sort_unstable();
@@ -474,24 +478,6 @@ impl Attacker<'_> {
             requests.push(Request { headers: vec![header], ..own.clone() });
         }
         requests
-    }
-}
-
-/// Returns all places of a document as JSON pointers.
-fn pointers(value: &Value) -> Vec<String> {
-    let below = |name: &str, value: &Value| {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        let mut all = vec![format!("/{name}")];
-        all.extend(pointers(value).into_iter().map(|rest| format!("/{name}{rest}")));
-        all
-    };
-    match value {
-        Value::Object(members) => members.iter().flat_map(|(name, value)| below(name, value)).collect(),
-        Value::Array(items) => {
-            let first = items.iter().take(1).enumerate();
-            first.flat_map(|(index, item)| below(&index.to_string(), item)).collect()
-        }
-        _ => Vec::new(),
     }
 }
 
