@@ -526,7 +526,8 @@ pub async fn capture(
 
 /// Records that the platform has been processing the post since `since`; the next attempt is due after
 /// `pause` and continues this one. Without a `pause` the wait is over: the attempt of a live target, whose reply
-/// was processed, is due at once, and none is scheduled for another.
+/// was processed, is due at once, and none is scheduled for another. Does nothing when another attempt has begun
+/// since, or an earlier one has published everything meanwhile.
 pub async fn record_processing(
     db: &PgPool,
     target: TargetId,
@@ -540,7 +541,11 @@ pub async fn record_processing(
              -- The sweeper finds a live target by the time of its next attempt.
              next_attempt_at = coalesce(clock_timestamp() + make_interval(secs => $4),
                case when status = 'published' then clock_timestamp() end)
-         where id = $1 and fence = $2",
+         where id = $1 and fence = $2
+           and (status <> 'published' or platform_post_url is null or exists (
+             select from containers c where c.post_id = targets.post_id and not exists (
+               select from publications p
+               where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))",
         target.0,
         fence,
         since,
@@ -1012,20 +1017,27 @@ async fn mark_incomplete(
     Ok(())
 }
 
-/// Records that everything of a live target is live, once. Does nothing when another attempt has begun
-/// since. A URL that is still unknown stays due.
+/// Records that everything of a live target is live, once. Returns false, and does nothing, when another
+/// attempt has begun since. A URL that is still unknown stays due.
 // Model: MarkComplete.
-pub async fn mark_complete(db: &PgPool, key: TargetKey, fence: i32, now: DateTime<Utc>) -> sqlx::Result<()> {
-    sqlx::query!(
-        "with target as (
+pub async fn mark_complete(
+    db: &PgPool,
+    key: TargetKey,
+    fence: i32,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"with target as (
            update targets set error_code = null, error_message = null, error_source = null,
              next_attempt_at = case when platform_post_url is null then next_attempt_at end,
              processing_since = null, is_continuation = false, updated_at = $2
-           where id = $1 and fence = $6 returning id)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
-         where exists (select from containers where post_id = $5 and position > 0) and not exists (
-           select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete')",
+           where id = $1 and fence = $6 returning id),
+         logged as (
+           insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+           select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
+           where exists (select from containers where post_id = $5 and position > 0) and not exists (
+             select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete'))
+         select exists (select from target) as "is_held!""#,
         key.target.0,
         now,
         key.owner.org.0,
@@ -1033,9 +1045,8 @@ pub async fn mark_complete(db: &PgPool, key: TargetKey, fence: i32, now: DateTim
         key.post.0,
         fence
     )
-    .execute(db)
-    .await?;
-    Ok(())
+    .fetch_one(db)
+    .await
 }
 
 /// Appends an entry to a target's timeline.

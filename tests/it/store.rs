@@ -509,9 +509,9 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     publishing::capture(&db, key, 1, "10").await.unwrap();
     assert_eq!(swept().await, 1, "the thread is live, and its row still names a failure");
     let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
-    publishing::mark_complete(&db, key, attempt.fence - 1, Utc::now()).await.unwrap();
+    assert!(!publishing::mark_complete(&db, key, attempt.fence - 1, Utc::now()).await.unwrap());
     assert_eq!(swept().await, 1, "an attempt that lost the target completes nothing");
-    publishing::mark_complete(&db, key, attempt.fence, Utc::now()).await.unwrap();
+    assert!(publishing::mark_complete(&db, key, attempt.fence, Utc::now()).await.unwrap());
     assert_eq!(swept().await, 0, "nothing is left to do");
     let (_, BeginResult::Ended(TargetStatus::Published)) = begin(&db, owner, &post, 0).await else {
         panic!("the target has ended");

@@ -73,10 +73,20 @@ struct Case {
     answers: Vec<Answer>,
     /// Await points at which the attempt is dropped, counted from the start or from the last drop.
     drops: Vec<usize>,
-    /// Await point at which a second attempt begins.
-    overlap: Option<usize>,
+    /// A second worker's turn.
+    overlap: Option<Overlap>,
     /// True if the workflow settles the target after a dropped attempt, as when that was not answered in time.
     is_settled: bool,
+}
+
+/// A second worker takes the target up while the first is held.
+#[derive(Clone, Copy, Debug)]
+struct Overlap {
+    /// Await point at which the first is held.
+    point: usize,
+    /// True if the second worker looks at the platform, for a workflow that has gone on; else it makes an attempt
+    /// for the workflow, which has given up the first.
+    is_look: bool,
 }
 
 /// Names its case when it panics.
@@ -251,7 +261,7 @@ impl Runner {
         let mut ended = None;
         for _ in 0..STEPS {
             let step = match overlap {
-                Some(point) => driver.overlapped(next, point, &mut overlap).await,
+                Some(_) => driver.overlapped(next, &mut overlap).await,
                 None => driver.step(next).await,
             };
             match step {
@@ -382,8 +392,10 @@ impl Driver<'_> {
         done.await
     }
 
-    /// Makes a step that is held at an await point until an attempt has run beside it, or waits for its lock.
-    async fn overlapped(&mut self, next: Next, point: usize, overlap: &mut Option<usize>) -> Option<Step> {
+    /// Makes a step that is held at an await point until another worker's turn is over, or waits for its lock.
+    /// Returns the result of the one that the workflow waits for.
+    async fn overlapped(&mut self, next: Next, overlap: &mut Option<Overlap>) -> Option<Step> {
+        let Overlap { point, is_look } = (*overlap)?;
         let mut first = make(self.runner.engine.clone(), self.key, next);
         let points = &mut self.points;
         let done = poll_fn(|cx| match first.as_mut().poll(cx) {
@@ -398,15 +410,14 @@ impl Driver<'_> {
             return Some(done);
         }
         *overlap = None;
-        let mut second = make(self.runner.engine.clone(), self.key, Next::Attempt);
-        tokio::select! {
-            done = second.as_mut() => {
-                first.await;
-                Some(done)
-            }
+        let turn = if is_look { Next::Look } else { Next::Attempt };
+        let mut second = make(self.runner.engine.clone(), self.key, turn);
+        let (first, second) = tokio::select! {
+            second = second.as_mut() => (first.await, second),
             // The first one has the lock.
-            () = waits_for_lock(&self.runner.db) => Some(futures::join!(second, first).0),
-        }
+            () = waits_for_lock(&self.runner.db) => futures::join!(first, second),
+        };
+        Some(if is_look { first } else { second })
     }
 }
 
@@ -491,7 +502,7 @@ impl Tally {
             (status, _) => status.to_string(),
         };
         *self.ended.lock().unwrap().entry(ended).or_default() += 1;
-        if let Some(point) = case.drops.first().or(case.overlap.as_ref()) {
+        if let Some(point) = case.drops.first() {
             let mut points = self.points.lock().unwrap();
             let most = points.entry(case.shape).or_default();
             *most = (*most).max(point + 1);
@@ -523,12 +534,12 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
     section.text(
         "The engine in process, on a real Postgres, with a scripted platform. The attempt is dropped at every \
          await point in turn, for every kind of post and of answer; then at every pair of two, for every kind of \
-         post with a lost answer and for a text with every answer; or it is held at each while a second attempt \
-         runs; or the workflow settles the target after a dropped one, which may allow another attempt. Each target ends with one publication for each container and its events once, or dead with a reason that says \
-         whether it may be live. Waits take no time.",
+         post with a lost answer and for a text with every answer; or it is held at each while a second attempt, or a \
+         look at a platform that is processing, runs; or the workflow settles the target after a dropped one, \
+         which may allow another attempt. Each target ends with one publication for each container and its events \
+         once, or dead with a reason that says whether it may be live. Waits take no time.",
     );
-    let (undisturbed, singles, pairs, overlaps, settled) =
-        (Tally::default(), Tally::default(), Tally::default(), Tally::default(), Tally::default());
+    let [undisturbed, singles, pairs, overlaps, looks, settled] = [(); 6].map(|()| Tally::default());
     // The first call gets each answer in turn, then the reply's.
     let mut disturbed = jobs(&ANSWERS);
     let replied: &[Shape] =
@@ -552,13 +563,20 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
                 settled.count(&last, &runner.run(&last).await);
             }
         }
-        for point in 0.. {
-            let overlap = Case { overlap: Some(point), ..case.clone() };
-            let outcome = runner.run(&overlap).await;
-            if !outcome.was_reached {
-                break;
+        // A look is due where the platform processes.
+        let is_processing = shape == Shape::Video || case.answers.contains(&Answer::Processing);
+        for (is_look, tally) in [(false, &overlaps), (true, &looks)] {
+            if is_look && !is_processing && !is_full() {
+                continue;
             }
-            overlaps.count(&overlap, &outcome);
+            for point in 0.. {
+                let overlap = Case { overlap: Some(Overlap { point, is_look }), ..case.clone() };
+                let outcome = runner.run(&overlap).await;
+                if !outcome.was_reached {
+                    break;
+                }
+                tally.count(&overlap, &outcome);
+            }
         }
     })
     .await;
@@ -598,6 +616,7 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         ("one attempt dropped", singles),
         ("two attempts dropped", pairs),
         ("two attempts at once", overlaps),
+        ("an attempt and a look at once", looks),
         ("settled after a dropped attempt", settled),
     ] {
         let ended = tally.ended.into_inner().unwrap();
