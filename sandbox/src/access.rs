@@ -161,7 +161,8 @@ impl Sandbox {
             return Ok(open.clone());
         }
         let data = self.0.data.as_ref().map(|folder| folder.join("orgs").join(&org));
-        let own = Self::open_with(Options { data, clock: self.0.clock }, self.0.access.clone())?;
+        let own =
+            Self::open_with(Options { data, clock: self.0.clock, app: self.0.app }, self.0.access.clone())?;
         let open = Arc::new(control::routes(own).map_to_response().boxed());
         orgs.insert(org, open.clone());
         Ok(open)

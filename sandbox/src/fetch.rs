@@ -69,7 +69,7 @@ async fn fetch(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Options};
+    use crate::{Access, AppStatus, Options};
     use chrono::DateTime;
     use std::sync::{
         Arc,
@@ -100,7 +100,7 @@ mod tests {
         let ((api, asked), (inner, spared)) = (serve().await, serve().await);
         let at = |url: &Url, path: &str| url.join(path).unwrap().to_string();
         let open = |media: Option<Vec<Url>>| {
-            let options = Options { data: None, clock: || DateTime::UNIX_EPOCH };
+            let options = Options { data: None, clock: || DateTime::UNIX_EPOCH, app: AppStatus::New };
             Sandbox::open_with(options, Access { media, ..Access::default() }).unwrap()
         };
         let opened = open(Some(vec![api.clone()]));

@@ -2,6 +2,8 @@
 //!
 //! Part of the product, not a mock: it responds as the platforms' documentation says, refusals included,
 //! stores what was published and shows it, so that an official client library works with it.
+//! Its apps are newly registered unless the settings say otherwise ([`AppStatus`]), so that tests meet the access
+//! that an operator has on the first day.
 //! `https://api.x.com/2/tweets` is `{sandbox}/api.x.com/2/tweets`; a client that uses the sandbox as the
 //! platform itself finds `{sandbox}/2/…` and `{sandbox}/xrpc/…` too.
 //!
@@ -84,7 +86,7 @@ mod youtube;
 pub use access::Access;
 pub use domain::sandbox::Address;
 pub use server::serve;
-pub use settings::Settings;
+pub use settings::{AppStatus, Settings};
 
 use access::{AccessControl, Orgs};
 use anyhow::{Context, Result, anyhow};
@@ -126,6 +128,8 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// Clock of the sandbox.
     pub clock: fn() -> DateTime<Utc>,
+    /// Standing of its apps, until `POST /_settings` changes it.
+    pub app: AppStatus,
 }
 
 /// A sandbox; clones share it.
@@ -141,6 +145,7 @@ struct Inner {
     clock: fn() -> DateTime<Utc>,
     access: Access,
     data: Option<PathBuf>,
+    app: AppStatus,
     orgs: Orgs,
     /// Held while the sandbox is open: two processes would overwrite each other's log.
     _lock: Option<File>,
@@ -191,7 +196,7 @@ impl Sandbox {
         let store = Store::open(log.as_deref())?;
         let files = Files::open(options.data.as_ref().map(|folder| folder.join("files")))
             .context("making the files' folder")?;
-        let settings = store.get("").unwrap_or_default();
+        let settings = store.get("").unwrap_or(Settings { app: options.app, ..Settings::default() });
         let last = journal::last(&store);
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State { store, windows: RateWindows::default(), settings }),
@@ -201,6 +206,7 @@ impl Sandbox {
             clock: options.clock,
             access,
             data: options.data,
+            app: options.app,
             orgs: Orgs::default(),
             _lock: lock,
         })))

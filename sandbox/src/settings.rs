@@ -5,10 +5,24 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Standing of the sandbox's apps at the platforms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppStatus {
+    /// Newly registered: the access that each platform gives before a review, such as Pinterest's trial access,
+    /// LinkedIn's self-service products or TikTok's private posts.
+    #[default]
+    New,
+    /// Reviewed by each platform, with all that Fanfare asks for.
+    Approved,
+}
+
 /// Settings of a sandbox, which `POST /_settings` changes one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// Standing of the apps.
+    pub app: AppStatus,
     /// Processing time of a video, in milliseconds.
     pub processing_ms: u64,
     /// Delay before a new post appears in lists, in milliseconds, on platforms whose reads lag behind their
@@ -34,6 +48,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            app: AppStatus::default(),
             processing_ms: 2_000,
             lag_ms: 1_000,
             slow_ms: 5_000,
@@ -48,6 +63,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns whether the platforms have reviewed the apps.
+    #[expect(dead_code, reason = "the simulators read it from the next commits on")]
+    pub(crate) fn is_approved(&self) -> bool {
+        self.app == AppStatus::Approved
+    }
+
     /// Returns the lifetime of an access token, in seconds.
     pub(crate) fn token_seconds(&self, documented: i64) -> i64 {
         self.token_seconds.map_or(documented, i64::from)

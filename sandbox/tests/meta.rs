@@ -6,7 +6,7 @@ extern crate fanfare_sandbox as sandbox;
 
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Method};
-use sandbox::{Connected, Options, Sandbox, serve};
+use sandbox::{AppStatus, Connected, Options, Sandbox, serve};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,7 +25,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let sandbox = Sandbox::open(Options { data: None, clock }).unwrap();
+        let sandbox = Sandbox::open(Options { data: None, clock, app: AppStatus::New }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let root = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(sandbox.clone(), listener, std::future::pending()));

@@ -8,7 +8,7 @@ extern crate fanfare_sandbox as sandbox;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::OrgId;
 use reqwest::{Client, Response, StatusCode};
-use sandbox::{Access, Address, Options, Sandbox, serve};
+use sandbox::{Access, Address, AppStatus, Options, Sandbox, serve};
 use serde_json::{Value, json};
 use std::{
     net::{SocketAddr, TcpListener},
@@ -52,7 +52,7 @@ impl World {
         TLS.call_once(|| {
             rustls::crypto::ring::default_provider().install_default().unwrap();
         });
-        let sandbox = Sandbox::open_with(Options { data, clock }, access).unwrap();
+        let sandbox = Sandbox::open_with(Options { data, clock, app: AppStatus::New }, access).unwrap();
         let listener = TcpListener::bind(listen).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
         let server = tokio::spawn(serve(sandbox.clone(), listener, std::future::pending()));
@@ -885,7 +885,8 @@ async fn what_was_accepted_survives_the_process() {
     let (_, post) = alice.tweet("kept").await;
     let image = bob.upload(PNG, "image/png").await;
     let (token, bob_token) = (alice.token, bob.token);
-    let elsewhere = Sandbox::open(Options { data: Some(folder.clone()), clock }).map(drop);
+    let elsewhere =
+        Sandbox::open(Options { data: Some(folder.clone()), clock, app: AppStatus::New }).map(drop);
     assert!(elsewhere.unwrap_err().to_string().contains("open elsewhere"));
     // No orderly shutdown: only the log is left, and its last line was cut short.
     world.server.abort();

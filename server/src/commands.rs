@@ -8,7 +8,7 @@ use crate::{
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use domain::{Email, Mode, OrgId, Owner, scope::Scope};
-use sandbox::{Access, Options, Sandbox};
+use sandbox::{Access, AppStatus, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
@@ -22,9 +22,14 @@ pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
 }
 
 /// Runs the sandbox as a separate process.
-pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: Access) -> anyhow::Result<()> {
+pub(crate) async fn sandbox(
+    listen: SocketAddr,
+    data: Option<PathBuf>,
+    app: AppStatus,
+    access: Access,
+) -> anyhow::Result<()> {
     let stop = services::on_signal()?;
-    let sandbox = Sandbox::open_with(Options { data, clock: clock::now }, access)?;
+    let sandbox = Sandbox::open_with(Options { data, clock: clock::now, app }, access)?;
     let listener =
         TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
     println!("The sandbox listens on http://{}", listener.local_addr()?);

@@ -12,7 +12,7 @@ use clap::{
 };
 use domain::{App, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Location, SizeLimits};
-use sandbox::Access;
+use sandbox::{Access, AppStatus};
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
 use store::vault::{Opener, Sealer};
 use url::Url;
@@ -334,6 +334,15 @@ impl NetworkConfig {
     pub(crate) fn sandbox(&self) -> Option<Address> {
         let token = self.sandbox_token.clone().map(|Token(token)| token);
         Some(Address::new(self.sandbox_url.clone()?, token))
+    }
+}
+
+/// Reads the standing of the sandbox's apps.
+pub(crate) fn app_status(text: &str) -> Result<AppStatus, String> {
+    match text {
+        "new" => Ok(AppStatus::New),
+        "approved" => Ok(AppStatus::Approved),
+        _ => Err("use `new` or `approved`".to_owned()),
     }
 }
 

@@ -100,6 +100,10 @@ enum Command {
         /// Directory for published posts; in memory by default
         #[arg(long, env = "FANFARE_SANDBOX_DATA")]
         data_dir: Option<PathBuf>,
+        /// Standing of the platforms' apps: `new`, with the access of an app that was registered today, or
+        /// `approved`, after the platforms' reviews
+        #[arg(long, env = "FANFARE_SANDBOX_APP", default_value = "new", value_parser = config::app_status)]
+        app: sandbox::AppStatus,
         #[command(flatten)]
         access: SandboxAccess,
     },
@@ -230,8 +234,8 @@ async fn run(command: Command) -> anyhow::Result<()> {
             services::run(&database, &temporal, &network, &storage, role).await
         }
         Command::Migrate { database } => commands::migrate(&database).await,
-        Command::Sandbox { listen, data_dir, access } => {
-            commands::sandbox(listen, data_dir, access.options()).await
+        Command::Sandbox { listen, data_dir, app, access } => {
+            commands::sandbox(listen, data_dir, app, access.options()).await
         }
         Command::Org(Org::Create { name, owner, database }) => {
             commands::create_org(&database, &name, owner.as_ref()).await

@@ -7,7 +7,7 @@ use crate::{api, connect::joined, world};
 use ::store::{keys, keys::NewKey, organizations};
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, header};
-use sandbox::{self, Access, Address, Options, Sandbox};
+use sandbox::{self, Access, Address, AppStatus, Options, Sandbox};
 use serde_json::{Map, Value, json};
 use tests::World;
 
@@ -298,7 +298,8 @@ async fn organizations_share_no_accounts_in_a_public_sandbox() {
     let token = "a token of sixteen or more";
     let access = Access { token: Some(token.to_owned()), ..Access::default() };
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let sandbox = Sandbox::open_with(Options { data: None, clock: tests::now }, access).unwrap();
+    let sandbox =
+        Sandbox::open_with(Options { data: None, clock: tests::now, app: AppStatus::New }, access).unwrap();
     let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let place = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
     let serving = tokio::spawn(sandbox::serve(sandbox, listener, std::future::pending()));

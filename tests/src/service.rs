@@ -9,7 +9,7 @@ use crate::{
     shared::{self, Servers, directory},
 };
 use futures::FutureExt;
-use sandbox::{Access, Address, Options, Sandbox};
+use sandbox::{Access, Address, AppStatus, Options, Sandbox};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader},
@@ -127,7 +127,8 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
 /// Starts a sandbox in this process, and returns its address and a handle that stops it.
 fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
     let access = Access { token: token.map(str::to_owned), ..Access::default() };
-    let opened = Sandbox::open_with(Options { data: None, clock: now }, access).expect("a sandbox");
+    let opened = Sandbox::open_with(Options { data: None, clock: now, app: AppStatus::New }, access)
+        .expect("a sandbox");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     let serving = sandbox::serve(opened, listener, std::future::pending());

@@ -3,6 +3,8 @@
 use futures::future::BoxFuture;
 use libtest_mimic::{Failed, Trial};
 use platforms::Adapter;
+use sandbox::AppStatus;
+use std::cell::Cell;
 
 /// A case of the suite: its name, and the test that runs it for one platform.
 pub(crate) type Case = (&'static str, fn(&'static Adapter) -> BoxFuture<'static, ()>);
@@ -26,15 +28,29 @@ macro_rules! singles {
 
 pub(crate) use {cases, singles};
 
-/// Returns each case for each platform; `FANFARE_PLATFORM` restricts them to one.
-pub(crate) fn for_each_platform(cases: &[Case]) -> Vec<Trial> {
+thread_local! {
+    /// Standing of the sandbox's apps in the test that this thread runs.
+    static APP: Cell<AppStatus> = const { Cell::new(AppStatus::New) };
+}
+
+/// Returns the standing of the sandbox's apps in the current test.
+pub(crate) fn app() -> AppStatus {
+    APP.get()
+}
+
+/// Returns each case for each platform and each standing of the app; `FANFARE_PLATFORM` restricts them to one
+/// platform.
+pub(crate) fn for_each_platform(cases: &[Case], apps: &'static [AppStatus]) -> Vec<Trial> {
     let only = std::env::var("FANFARE_PLATFORM").ok();
     let chosen =
         platforms::all().iter().filter(|platform| only.as_deref().is_none_or(|only| platform.id == only));
     let trials = chosen.flat_map(|platform| {
-        cases.iter().map(move |(name, case)| {
+        cases.iter().flat_map(move |(name, case)| {
             let case = *case;
-            Trial::test(format!("{}::{name}", platform.id), move || run(case(platform)))
+            apps.iter().map(move |app| {
+                let prefix = if *app == AppStatus::Approved { "approved::" } else { "" };
+                Trial::test(format!("{}::{prefix}{name}", platform.id), move || run(*app, case(platform)))
+            })
         })
     });
     trials.collect()
@@ -44,13 +60,14 @@ pub(crate) fn for_each_platform(cases: &[Case]) -> Vec<Trial> {
 pub(crate) fn of(module: &str, singles: &[Single]) -> Vec<Trial> {
     let trials = singles.iter().map(|(name, test)| {
         let test = *test;
-        Trial::test(format!("{module}::{name}"), move || run(test()))
+        Trial::test(format!("{module}::{name}"), move || run(AppStatus::New, test()))
     });
     trials.collect()
 }
 
 /// Runs a test on its own runtime; the harness catches a panic.
-fn run(test: BoxFuture<'static, ()>) -> Result<(), Failed> {
+fn run(app: AppStatus, test: BoxFuture<'static, ()>) -> Result<(), Failed> {
+    APP.set(app);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(test);
     Ok(())

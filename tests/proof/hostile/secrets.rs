@@ -13,7 +13,7 @@ use futures::StreamExt;
 use poem::{Body, Endpoint, EndpointExt, Request, Response, endpoint::BoxEndpoint};
 use regex::Regex;
 use reqwest::{Method, header, redirect::Policy};
-use sandbox::{Access, Options, Sandbox};
+use sandbox::{Access, AppStatus, Options, Sandbox};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -370,7 +370,9 @@ async fn planted_secrets_are_found_nowhere() {
 async fn start() -> (Observed, Arc<AtomicBool>, std::path::PathBuf) {
     let planted = Planted::default();
     let mut world = world().running(&[]).platforms(&["x", "bluesky", "facebook"]).start().await;
-    let opened = Sandbox::open_with(Options { data: None, clock: tests::now }, Access::default()).unwrap();
+    let opened =
+        Sandbox::open_with(Options { data: None, clock: tests::now, app: AppStatus::New }, Access::default())
+            .unwrap();
     let refuses_codes = Arc::new(AtomicBool::new(false));
     let gossip = Gossip {
         platforms: opened.endpoint().map_to_response().boxed(),
