@@ -210,6 +210,7 @@ impl<'a> LoginSession<'a> {
             transport: &self.transport,
             checkpoints: &NoCheckpoints,
             media: Arc::new(NoMedia),
+            skew: Arc::default(),
         }
     }
 

@@ -63,11 +63,13 @@ pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
     until(at, reply)
 }
 
+/// Returns the time of a reply by the platform's clock, if it has a date.
+pub(crate) fn date(reply: &Reply) -> Option<DateTime<Utc>> {
+    Some(DateTime::parse_from_rfc2822(reply.header("date")?).ok()?.to_utc())
+}
+
 fn until(at: DateTime<Utc>, reply: &Reply) -> Option<Duration> {
-    let now = reply
-        .header("date")
-        .and_then(|date| DateTime::parse_from_rfc2822(date).ok())
-        .map_or(reply.at, |date| date.to_utc());
+    let now = date(reply).unwrap_or(reply.at);
     Some((at - now).to_std().unwrap_or(Duration::ZERO).min(MAX_RETRY_AFTER))
 }
 

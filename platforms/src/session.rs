@@ -5,13 +5,13 @@
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
-    adapter::{Adapter, Checkpoint, Media, Result},
+    adapter::{Adapter, Checkpoint, Located, Media, Publication, Result},
     classify,
     secrets::Secrets,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, ErrorCode, Failure, Grant, ip_ranges::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
@@ -21,12 +21,24 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{fmt, ops::Range, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 use url::Url;
 
 /// Time limit of a call, including the response. Every activity's start-to-close timeout is longer, so that
 /// no abandoned call is still in flight when the next attempt looks up its effect.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time by which our clock may be ahead of a platform's without any effect: replies are dated to the second, and
+/// searches reach five minutes back.
+const MAX_SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// Minimum upload speed, in bytes a second: a large body gets more time than [`TIMEOUT`].
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
@@ -156,9 +168,45 @@ pub struct Session<'a> {
     pub checkpoints: &'a dyn Checkpoints,
     /// Source of media bytes.
     pub media: Arc<dyn MediaStore>,
+    /// Difference of the platform's clock, as its replies tell it.
+    pub skew: Arc<ClockSkew>,
+}
+
+/// The difference between a platform's clock and ours, in seconds, by the date of its last reply.
+#[derive(Debug, Default)]
+pub struct ClockSkew(AtomicI64);
+
+impl ClockSkew {
+    fn record(&self, reply: &Reply) {
+        if let Some(date) = classify::date(reply) {
+            self.0.store((reply.at - date).num_seconds(), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the time by which our clock is ahead.
+    fn ahead(&self) -> TimeDelta {
+        TimeDelta::seconds(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Session<'_> {
+    /// Looks up the result of a commit ([`crate::Publisher::locate`]). If our clock is ahead of the platform's, the
+    /// post is dated earlier than our commit: a look-up that did not find it is repeated with the platform's time.
+    ///
+    /// # Errors
+    ///
+    /// When the look-up fails.
+    pub async fn locate(&self, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        let publisher = self.platform.publisher;
+        let located = publisher.locate(self, post, at).await?;
+        let ahead = self.skew.ahead();
+        if matches!(located, Located::Live(_)) || ahead <= MAX_SKEW {
+            return Ok(located);
+        }
+        let begun = Some(post.begun() - ahead);
+        publisher.locate(self, &Publication { commit_begun_at: begun, ..post.clone() }, at).await
+    }
+
     /// Returns a GET request.
     pub fn get(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::GET, address.as_ref())
@@ -225,6 +273,7 @@ impl Session<'_> {
             authorization: Some(bearer(&self.grant.access_token)),
             secrets: Secrets::of(self),
             now: self.now,
+            skew: self.skew.clone(),
         }
     }
 }
@@ -238,6 +287,7 @@ pub struct Call {
     /// Masked in the reply.
     secrets: Secrets,
     now: fn() -> DateTime<Utc>,
+    skew: Arc<ClockSkew>,
 }
 
 impl Call {
@@ -396,7 +446,9 @@ impl Call {
         }
         let body = serde_json::from_slice(&bytes).map_or(Value::Null, without_nul);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Reply::new(status, headers, body, text, (self.now)(), self.secrets))
+        let reply = Reply::new(status, headers, body, text, (self.now)(), self.secrets);
+        self.skew.record(&reply);
+        Ok(reply)
     }
 }
 

@@ -388,6 +388,7 @@ mod tests {
             transport: &Transport::real().expect("a client"),
             checkpoints: &saved,
             media: Arc::new(NoMedia),
+            skew: Arc::default(),
         };
         let ended = advance(&platform, &cx, media, step, |step| &mut step.uploads).await;
         let calls = platform.calls.into_inner().expect("no test panicked");

@@ -19,8 +19,9 @@ mod specific;
 mod specs;
 mod trials;
 
+use chrono::TimeDelta;
 use domain::ErrorCode;
-use fixtures::{Actor, Named, World};
+use fixtures::{Actor, Named, World, clock};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Idempotency, Limits, Located, MediaKind, Prepared, Publication,
     Publishing, Refresh, Replies,
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         a_rejection_is_permanent_and_publishes_nothing,
         a_failure_before_acceptance_is_resolved_by_a_lookup,
         an_accepted_post_with_a_lost_response_is_found_and_not_duplicated,
+        a_lost_response_is_found_although_our_clock_is_ahead,
         a_post_beyond_the_pages_read_is_not_reported_absent,
         a_lookup_ignores_posts_captured_by_other_targets,
         a_repeated_commit_has_the_effect_in_the_table,
@@ -309,7 +311,7 @@ async fn an_expired_token_fails_and_publishing_succeeds_after_a_refresh(platform
     let old = actor.grant.clone();
     actor.grant = actor.refresh().await.on(name);
     assert_ne!(actor.grant.access_token, old.access_token, "{name}");
-    assert!(actor.grant.expires_at.is_none_or(|at| at > fixtures::clock()), "{name}");
+    assert!(actor.grant.expires_at.is_none_or(|at| at > clock()), "{name}");
     actor.publish(&post).await.on(name);
     assert_eq!(actor.accepted().await, 1, "{name}");
 }
@@ -479,6 +481,19 @@ async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platf
     }
 }
 
+/// A machine whose clock is an hour ahead dates the commit an hour after the platform dates the post.
+async fn a_lost_response_is_found_although_our_clock_is_ahead(platform: &'static Adapter) {
+    let world = World::start().await;
+    let mut actor = world.actor(platform);
+    actor.now = || clock() + TimeDelta::hours(1);
+    let name = actor.name();
+    let post = actor.post(&actor.fit("an hour ahead #sandbox-lost-reply"));
+    let at = actor.prepare(&post).await.on(name);
+    actor.commit(&post, &at).await.expect_err("the reply is lost");
+    let settled = actor.settle(&post, &at).await.on(name);
+    assert!(matches!(settled, Located::Live(_)), "{name}: {settled:?}");
+}
+
 /// A late look-up for a busy account reads a limited number of pages. A post that is not on them may still
 /// exist and must not be published again.
 async fn a_post_beyond_the_pages_read_is_not_reported_absent(platform: &'static Adapter) {
@@ -497,7 +512,7 @@ async fn a_post_beyond_the_pages_read_is_not_reported_absent(platform: &'static 
     for _ in 0..depth {
         let post = actor.reply(&format!("lost words {}", ids.len()), &ids);
         let at = actor.prepare(&post).await.on(name);
-        let begun = fixtures::clock();
+        let begun = clock();
         let committed = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, committed).await.on(name);
         // A video is found by its upload, regardless of its position in lists.
@@ -525,7 +540,7 @@ async fn a_lookup_ignores_posts_captured_by_other_targets(platform: &'static Ada
     for position in 0..depth {
         let post = actor.reply(&format!("the same words {position}"), &ids);
         let at = actor.prepare(&post).await.on(name);
-        let begun = fixtures::clock();
+        let begun = clock();
         let committed = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, committed).await.on(name);
         let other = Publication {
@@ -726,7 +741,7 @@ async fn an_authorization_code_is_exchanged_once(platform: &'static Adapter) {
         (failure.code == ErrorCode::TokenExpired || failure.code.is_permanent()) && !failure.is_ambiguous(),
         "{name}: {failure:?}"
     );
-    assert!(grant.expires_at.is_none_or(|at| at > fixtures::clock()), "{name}");
+    assert!(grant.expires_at.is_none_or(|at| at > clock()), "{name}");
     actor.grant = grant;
     let identities = actor.identities().await.on(name);
     let own =
@@ -767,7 +782,7 @@ async fn history_lists_every_post_newest_first(platform: &'static Adapter) {
     let actor = world.actor(platform);
     let name = actor.name();
     let Some(history) = actor.platform.history else { return };
-    let began = fixtures::clock() - chrono::TimeDelta::minutes(5);
+    let began = clock() - chrono::TimeDelta::minutes(5);
     let mut ids = Vec::new();
     for n in 0..3 {
         let text = actor.fit(&format!("number {n} <&> https://example.com/{n}"));

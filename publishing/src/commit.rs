@@ -97,7 +97,7 @@ impl Engine {
                 Some(_) if failure.is_ambiguous() => {
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     publishing::record_ambiguous(&self.db, target, position, begun, code).await?;
-                    let found = platform.publisher.locate(cx, post, &at).await;
+                    let found = cx.locate(post, &at).await;
                     if let Ok(Located::Live(id)) = found
                         && self.adopt(attempt, entry, &id).await?
                     {

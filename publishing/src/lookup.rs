@@ -50,7 +50,7 @@ impl Engine {
         let at = Checkpoint(entry.checkpoint.clone());
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
-                Some(_) => match publisher.locate(&cx, &post, &at).await {
+                Some(_) => match cx.locate(&post, &at).await {
                     Ok(Located::Live(id)) if self.adopt(attempt, entry, &id).await? => {
                         self.capture(attempt, entry.container.position, &id).await?;
                         Ok(None)
@@ -123,7 +123,7 @@ impl Engine {
         let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
-        match platform.publisher.locate(cx, post, &at).await {
+        match cx.locate(post, &at).await {
             Ok(Located::Live(id)) if self.adopt(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";

@@ -63,6 +63,7 @@ impl<'a> AccountSession<'a> {
             transport: &self.transport,
             checkpoints,
             media: self.media.clone(),
+            skew: Arc::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     outbox,
     posts::{Attachment, Container},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
@@ -35,6 +35,8 @@ pub use owned::{adopt, captured_ids};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
+/// Maximum time by which the database's clock may have been ahead when an intent was written.
+const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// A target and the version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +216,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     )
     .fetch_all(&mut *tx)
     .await?;
-    let entries: Vec<_> = entries
+    let mut entries: Vec<_> = entries
         .into_iter()
         .map(|row| Entry {
             container: Container {
@@ -242,7 +244,17 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         return Ok(BeginResult::Ended(status));
     }
     let begun_at = clock(&mut tx).await?;
-    let remaining = row.next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
+    let mut next_attempt_at = row.next_attempt_at;
+    for entry in &mut entries {
+        if let Some(intent) = entry.commit_begun_at.filter(|_| entry.platform_id.is_none())
+            && intent > begun_at + TOLERANCE
+        {
+            set_back(&mut tx, key.target, entry, intent, begun_at).await?;
+            // Written by the same clock.
+            next_attempt_at = None;
+        }
+    }
+    let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
     if purpose == Purpose::Publish && remaining > TOLERANCE {
         return Ok(BeginResult::Early(remaining));
     }
@@ -300,6 +312,35 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         url: row.platform_post_url,
         entries,
     })))
+}
+
+/// Corrects the times of an intent that lie in the future: the clock was ahead when they were written, by an
+/// unknown time up to [`MAX_AHEAD`]. A search from the corrected time reads everything since the real one.
+async fn set_back(
+    tx: &mut PgConnection,
+    target: TargetId,
+    entry: &mut Entry,
+    intent: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let earliest = now - MAX_AHEAD;
+    entry.commit_deadline = entry.commit_deadline.map(|deadline| now + (deadline - intent));
+    entry.commit_begun_at = Some(earliest);
+    entry.commit_ended_at = entry.commit_ended_at.map(|ended| ended.min(now));
+    entry.doubted_since = entry.doubted_since.map(|doubted| if doubted > now { earliest } else { doubted });
+    sqlx::query!(
+        "update publications set commit_begun_at = $3, commit_deadline = $4, commit_ended_at = $5, doubted_since = $6
+         where target_id = $1 and position = $2",
+        target.0,
+        entry.container.position.cast_signed(),
+        entry.commit_begun_at,
+        entry.commit_deadline,
+        entry.commit_ended_at,
+        entry.doubted_since
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// Returns the database's current time.

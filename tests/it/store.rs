@@ -519,6 +519,31 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_intent_from_the_future_is_looked_up_from_a_day_ago() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    // The database's clock was an hour ahead, and is set back.
+    let ahead = "with p as (update publications set commit_begun_at = commit_begun_at + interval '1 hour',
+          commit_deadline = commit_deadline + interval '1 hour' where target_id = $1)
+        update targets set next_attempt_at = clock_timestamp() + interval '1 hour' where id = $1";
+    sqlx::query(ahead).bind(key.target.0).execute(&db).await.unwrap();
+    for time in ["first", "second"] {
+        let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
+            panic!("it began")
+        };
+        let entry = &attempt.entries[0];
+        let intent = entry.commit_begun_at.unwrap();
+        assert!(intent <= attempt.begun_at - TimeDelta::days(1), "{time}: {intent}");
+        let left = entry.commit_deadline.unwrap() - attempt.begun_at;
+        assert!(left <= TimeDelta::seconds(60) && left > TimeDelta::zero(), "{time}: {left}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dead_target_is_not_settled_again() {
     let db = database().await;
     let owner = owner(&db).await;
