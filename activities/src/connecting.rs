@@ -17,7 +17,7 @@ use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, AccountProfile, ErrorCode, Failure, LoginError, NetworkId, Owner};
-use platforms::{Adapter, App, AppPassword, Auth, Code, Grant, Identity, Session, Transport};
+use platforms::{Adapter, App, AppPassword, Code, Feature, Grant, Identity, Session, Transport};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     borrow::Cow,
@@ -230,9 +230,9 @@ impl<'a> LoginSession<'a> {
             extra: serde_json::Value::Null,
         };
         let grant = self.platform.publisher.exchange(&self.session(&asked), code).await.map_err(failed)?;
-        let missing = missing(&self.platform.auth, &grant.scopes);
+        let missing = self.platform.missing(Feature::Publishing, &grant.scopes);
         if !missing.is_empty() {
-            return Err((LoginError::InsufficientScope, format!("not granted: {}", missing.join(", "))));
+            return Err((LoginError::InsufficientScope, not_granted(&missing, &intent.scopes)));
         }
         let mut identities = self.identities(&grant).await.map_err(failed)?;
         if identities.is_empty() {
@@ -279,10 +279,18 @@ impl<'a> LoginSession<'a> {
     }
 }
 
-/// Scopes that publishing needs and the user did not grant.
-fn missing(auth: &Auth, granted: &[String]) -> Vec<&'static str> {
-    let needed = auth.oauth().map_or(&[][..], |oauth| oauth.scopes).iter().copied();
-    needed.filter(|needed| !granted.iter().any(|scope| scope == needed)).collect()
+/// Names scopes that a grant lacks: those that the user declined, and those that the login did not ask for.
+fn not_granted(missing: &[&str], asked: &[String]) -> String {
+    let (declined, unasked): (Vec<&str>, Vec<&str>) =
+        missing.iter().partition(|missing| asked.iter().any(|asked| asked == **missing));
+    let mut parts = Vec::new();
+    if !declined.is_empty() {
+        parts.push(format!("not granted: {}", declined.join(", ")));
+    }
+    if !unasked.is_empty() {
+        parts.push(format!("not requested: {}", unasked.join(", ")));
+    }
+    parts.join("; ")
 }
 
 /// True for platforms that may give a refresh token with the first consent only: a later login keeps the
@@ -487,13 +495,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_publishing_needs_is_missed() {
-        let x = &platforms::get("x").unwrap().auth;
-        let granted = |scopes: &[&str]| -> Vec<String> { scopes.iter().map(ToString::to_string).collect() };
-        let all = ["offline.access", "media.write", "users.read", "tweet.write", "tweet.read", "like.read"];
-        assert!(missing(x, &granted(&all)).is_empty());
-        assert_eq!(missing(x, &granted(&all[2..])), ["media.write", "offline.access"]);
-        assert!(missing(&platforms::get("bluesky").unwrap().auth, &[]).is_empty());
+    fn a_missing_scope_was_declined_or_not_requested() {
+        let asked = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(not_granted(&["a"], &asked), "not granted: a");
+        assert_eq!(not_granted(&["c", "a"], &asked), "not granted: a; not requested: c");
     }
 
     #[test]

@@ -28,9 +28,10 @@ use crate::{
     },
 };
 use chrono::SubsecRound;
-use domain::{AccountId, Mode, NetworkId};
+use domain::{AccountId, AppAccess, AppConfig, Mode, NetworkId};
 use platforms::authorization::{self, Authorization};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::{
     Change, accounts,
@@ -44,6 +45,12 @@ use uuid::Uuid;
 const MAX_CONFIG_BYTES: usize = 64 << 10;
 /// The member of `extra_config` that lists allowed redirect URIs.
 const REDIRECT_URIS: &str = "redirect_uris";
+/// The member of `extra_config` that names a set of scopes.
+const PRESET: &str = "preset";
+/// The member of `extra_config` with further parameters of the authorization request.
+const PARAMETERS: &str = "authorize_parameters";
+/// The member of `extra_config` that tells the access that the platform has given the app.
+const ACCESS: &str = "access";
 
 /// The operations on OAuth apps.
 pub struct Networks;
@@ -126,6 +133,7 @@ impl Networks {
 /// Registers an app, or updates the platform's app.
 pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved, Problem> {
     land(call, body.redirect_uri.as_ref())?;
+    check_preset(body.platform.as_str(), body.extra_config.as_ref())?;
     let edit = Edit {
         display_name: body.display_name.into(),
         client_id: body.client_id.into(),
@@ -155,6 +163,10 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Network, Problem> {
 pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Network, Problem> {
     let id = read(id)?;
     land(call, body.redirect_uri.value())?;
+    if body.extra_config.is_some() {
+        let network = networks::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+        check_preset(&network.platform, body.extra_config.as_ref())?;
+    }
     let edit = Edit {
         display_name: body::change(body.display_name),
         client_id: body::change(body.client_id),
@@ -202,7 +214,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         callback: app.callback,
         redirect_uri: body.redirect_uri.map(|link| link.text),
         tenant_id: body.tenant_id,
-        scopes: authorization::scopes(&adapter.auth, &asked),
+        scopes: authorization::scopes(&adapter.auth, &asked, &app.config),
         network_unique_id: match &account {
             Some(account) => Some(account.network_unique_id.clone()),
             None => body.expected_network_unique_id,
@@ -219,6 +231,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
             client_id: &app.client_id,
             redirect_uri: &intent.callback,
             scopes: &intent.scopes,
+            parameters: &app.config.authorize_parameters,
             state: &key.seal(&State { id, owner: call.owner, expires_at }),
             verifier: &key.verifier(id),
             is_forced: intent.is_forced,
@@ -239,6 +252,7 @@ struct App {
     client_id: String,
     callback: String,
     scopes: Vec<String>,
+    config: AppConfig,
 }
 
 /// Selects the organization's own app if it is enabled and has a client id, or else a shared one.
@@ -253,7 +267,8 @@ fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> R
         && let Some(client_id) = network.client_id
     {
         let callback = network.redirect_uri.unwrap_or_else(ours);
-        return Ok(App { network: Some(network.id), client_id, callback, scopes: network.scopes });
+        let config = AppConfig::read(&network.extra_config);
+        return Ok(App { network: Some(network.id), client_id, callback, scopes: network.scopes, config });
     }
     let shared = match call.owner.mode {
         Mode::Live => &config.shared_clients,
@@ -266,7 +281,7 @@ fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> R
         );
         Problem::new(Code::NoAppAvailable, detail)
     })?;
-    Ok(App { network: None, client_id, callback: ours(), scopes: Vec::new() })
+    Ok(App { network: None, client_id, callback: ours(), scopes: Vec::new(), config: AppConfig::default() })
 }
 
 /// The account to reconnect, if the request names one.
@@ -331,13 +346,44 @@ fn missing() -> Problem {
     Problem::not_found("social network")
 }
 
+/// Checks that the platform has the preset that `extra_config` names.
+fn check_preset(platform: &str, extra_config: Option<&JsonObject>) -> Result<(), Problem> {
+    let preset = extra_config.and_then(|config| config.get(PRESET)).and_then(Value::as_str);
+    let oauth = platforms::get(platform).and_then(|platform| platform.auth.oauth());
+    let Some((name, oauth)) = preset.zip(oauth).filter(|(name, oauth)| oauth.preset(name).is_none()) else {
+        return Ok(());
+    };
+    let names: Vec<_> = oauth.presets.iter().map(|preset| preset.name).collect();
+    let message = match names[..] {
+        [] => format!("{platform} has no presets, so there is no `{name}`"),
+        _ => format!("Must be one of {platform}'s presets: {}", names.join(", ")),
+    };
+    Err(Problem::invalid_body(vec![Issue::custom(["extra_config", PRESET], message)]))
+}
+
 /// Validates the members of `extra_config` that this service uses; others are not checked.
 fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
     let Some(config) = body.get("extra_config") else { return };
     limit_size(config, MAX_CONFIG_BYTES, ["extra_config"], issues);
-    let Some(allowed) = config.get(REDIRECT_URIS) else { return };
-    if !allowed.as_array().is_some_and(|allowed| allowed.iter().all(Value::is_string)) {
-        issues.push(Issue::custom(["extra_config", REDIRECT_URIS], "Must be an array of strings"));
+    let is_list = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    let is_map = |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    let is_access = |value: &Value| AppAccess::deserialize(value).is_ok();
+    let rules: [(&str, &dyn Fn(&Value) -> bool, &str); 4] = [
+        (REDIRECT_URIS, &is_list, "Must be an array of strings"),
+        (PRESET, &Value::is_string, "Must be a string"),
+        (PARAMETERS, &is_map, "Must be an object whose values are strings"),
+        (ACCESS, &is_access, "Must be `trial` or `full`"),
+    ];
+    for (name, is_valid, message) in rules {
+        if config.get(name).is_some_and(|value| !is_valid(value)) {
+            issues.push(Issue::custom(["extra_config", name], message));
+        }
+    }
+    let parameters = config.get(PARAMETERS).and_then(Value::as_object);
+    for name in parameters.into_iter().flat_map(Map::keys) {
+        if authorization::RESERVED.contains(&name.as_str()) {
+            issues.push(Issue::custom(["extra_config", PARAMETERS, name], "Is set by this service"));
+        }
     }
 }
 
@@ -362,11 +408,19 @@ pub struct NewNetwork {
     /// test mode `http` to localhost is allowed too.
     #[oai(validator(max_length = 2048))]
     pub redirect_uri: Option<Link>,
-    /// OAuth scopes to request; those that publishing needs by default.
+    /// OAuth scopes to request. By default those of `extra_config.preset`, or those that most apps of the
+    /// platform have. Publishing needs some of them; a feature whose scopes are missing is off
+    /// (`unavailable` of the account).
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
-    /// Additional configuration. `redirect_uris`, an array of strings, lists the URIs that users may be
-    /// redirected to after connecting; without it any URI is allowed.
+    /// Additional configuration; members that are not listed here are kept and ignored. `redirect_uris`, an array
+    /// of strings, lists the URIs that users may be redirected to after connecting; without it any URI is
+    /// allowed. `preset` names the scopes to request: for LinkedIn `self_service` (the default),
+    /// `community_management` or `advertising`, after the app's products; for Facebook, Instagram, Reddit,
+    /// Threads, TikTok and YouTube `publishing` for the scopes that publishing needs and no others.
+    /// `authorize_parameters`, an object of strings, is added to authorization URLs, for example `config_id` of
+    /// Facebook Login for Business, which takes the scopes' place. `access` is `trial` for a Pinterest app with
+    /// trial access, which publishes to Pinterest's API sandbox, and otherwise `full`, the default.
     #[oai(validator(max_properties = 100))]
     pub extra_config: Option<JsonObject>,
     /// True, the default, to let accounts be connected through the app.
@@ -395,7 +449,7 @@ pub struct NetworkPatch {
     /// Redirect URI registered with the platform; null for this service's callback.
     #[oai(nullable, validator(max_length = 2048))]
     pub redirect_uri: MaybeUndefined<Link>,
-    /// OAuth scopes to request; empty for those that publishing needs.
+    /// OAuth scopes to request; empty for the default ones.
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
     /// Additional configuration; replaces the stored object.
@@ -430,7 +484,7 @@ pub struct Network {
     /// Redirect URI registered with the platform.
     #[oai(nullable)]
     pub redirect_uri: Option<String>,
-    /// OAuth scopes that are requested; empty for those that publishing needs.
+    /// OAuth scopes that are requested; empty for the default ones.
     pub scopes: Vec<String>,
     /// Additional configuration.
     pub extra_config: JsonObject,

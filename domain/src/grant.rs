@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Credentials of an OAuth app.
 #[derive(Clone, PartialEq, Eq)]
@@ -11,6 +12,39 @@ pub struct App {
     pub client_id: String,
     /// OAuth client secret; `None` for a public client.
     pub client_secret: Option<String>,
+    /// Access that the platform has given it.
+    pub access: AppAccess,
+}
+
+/// Access of an app at a platform that distinguishes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppAccess {
+    /// Before the platform's review: Pinterest's trial apps publish in its API sandbox only.
+    Trial,
+    /// Full access.
+    #[default]
+    Full,
+}
+
+/// Settings of an app: the members of its `extra_config` that change calls to the platform.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AppConfig {
+    /// Name of the scopes to request, if the app lists none.
+    pub preset: Option<String>,
+    /// Further parameters of the authorization request, such as Facebook's `config_id`.
+    pub authorize_parameters: BTreeMap<String, String>,
+    /// Access that the platform has given the app.
+    pub access: AppAccess,
+}
+
+impl AppConfig {
+    /// Reads the settings from an `extra_config`; the default for one with a member of another type, which was
+    /// stored before Fanfare knew the member.
+    pub fn read(extra_config: &Value) -> Self {
+        Self::deserialize(extra_config).unwrap_or_default()
+    }
 }
 
 /// A platform's grant of access to an account. Never logged, never in a response; stored encrypted.

@@ -31,7 +31,7 @@ pub mod time_scale;
 pub use choice::SelectOption;
 pub use email::Email;
 pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState};
-pub use grant::{AccountProfile, App, Grant, Identity};
+pub use grant::{AccountProfile, App, AppAccess, AppConfig, Grant, Identity};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
     PostId, ProfileId, StateId, TargetId, WebhookId,

@@ -1,5 +1,6 @@
 //! Login of accounts, as data: OAuth 2.0 with each platform's deviations, or an app password.
 
+use crate::{Feature, Preset, ScopeSet};
 use domain::Grant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -43,8 +44,14 @@ pub struct OAuth2 {
     pub token: &'static str,
     /// Revocation endpoint (RFC 7009), if the platform follows the standard.
     pub revoke: Option<&'static str>,
-    /// Scopes that publishing needs.
-    pub scopes: &'static [&'static str],
+    /// Scopes that a login asks for by default: those that most apps have.
+    pub scopes: ScopeSet,
+    /// Sets of scopes that each open a feature. A feature that isn't listed needs no scope.
+    pub features: &'static [(Feature, &'static [ScopeSet])],
+    /// Scopes for apps that may not ask for the default ones, or for more.
+    pub presets: &'static [Preset],
+    /// Parameter of the authorization request that takes the scopes' place, if the platform has one.
+    pub configuration: Option<&'static str>,
     /// Separator between scopes in a request.
     pub separator: &'static str,
     /// Name of the parameter that identifies the app.
@@ -73,6 +80,9 @@ impl OAuth2 {
         token: "",
         revoke: None,
         scopes: &[],
+        features: &[],
+        presets: &[],
+        configuration: None,
         separator: " ",
         client_id: "client_id",
         client_auth: ClientAuth::Header,

@@ -92,6 +92,18 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             "pages_read_user_content",
             "read_insights",
         ],
+        features: &[
+            (Feature::Publishing, &[&["pages_show_list", "pages_manage_posts", "pages_read_engagement"]]),
+            // A lost comment is looked up among those of other users.
+            (Feature::Replies, &[&["pages_manage_engagement", "pages_read_user_content"]]),
+            (Feature::Analytics, &[&["read_insights"]]),
+        ],
+        presets: &[Preset {
+            name: "publishing",
+            scopes: &["pages_show_list", "pages_manage_posts", "pages_read_engagement"],
+        }],
+        // Of Facebook Login for Business.
+        configuration: Some("config_id"),
         separator: ",",
         refresh: Refresh::Never,
         ..OAuth2::STANDARD

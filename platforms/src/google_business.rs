@@ -49,6 +49,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize: google::AUTHORIZE,
         token: google::TOKEN,
         scopes: &["https://www.googleapis.com/auth/business.manage"],
+        features: &[(Feature::Publishing, &[&["https://www.googleapis.com/auth/business.manage"]])],
         authorize_parameters: google::PARAMETERS,
         pkce: true,
         client_auth: ClientAuth::Body,

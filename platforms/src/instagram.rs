@@ -81,6 +81,15 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             "instagram_business_manage_comments",
             "instagram_business_manage_insights",
         ],
+        features: &[
+            (Feature::Publishing, &[&["instagram_business_basic", "instagram_business_content_publish"]]),
+            (Feature::Replies, &[&["instagram_business_manage_comments"]]),
+            (Feature::Analytics, &[&["instagram_business_manage_insights"]]),
+        ],
+        presets: &[Preset {
+            name: "publishing",
+            scopes: &["instagram_business_basic", "instagram_business_content_publish"],
+        }],
         separator: ",",
         refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
         ..OAuth2::STANDARD

@@ -23,6 +23,7 @@ mod pinterest;
 mod reddit;
 mod required;
 mod schema;
+mod scopes;
 mod secrets;
 pub mod session;
 mod socket;
@@ -38,8 +39,9 @@ mod youtube;
 
 pub use adapter::*;
 pub use auth::*;
-pub use domain::App;
+pub use domain::{App, AppAccess};
 pub use limits::*;
+pub use scopes::*;
 pub use session::*;
 
 /// The platforms, in the contract's order.

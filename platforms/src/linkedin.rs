@@ -93,14 +93,46 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: "https://www.linkedin.com/oauth/v2/authorization",
         token: "https://www.linkedin.com/oauth/v2/accessToken",
-        scopes: &[
-            "openid",
-            "profile",
-            "r_basicprofile",
-            "w_member_social",
-            "w_organization_social",
-            "r_organization_social",
-            "rw_organization_admin",
+        // The self-service products "Share on LinkedIn" and "Sign In with LinkedIn using OpenID Connect". LinkedIn
+        // refuses a whole login for one scope that the app does not have.
+        scopes: &["openid", "profile", "w_member_social"],
+        features: &[
+            (
+                Feature::Publishing,
+                &[
+                    &["openid", "profile", "w_member_social"],
+                    &["r_basicprofile", "w_member_social"],
+                    &["r_basicprofile", "w_organization_social", "rw_organization_admin"],
+                ],
+            ),
+            (Feature::Analytics, &[&["rw_organization_admin"], &["r_member_postAnalytics"]]),
+            (Feature::Import, &[&["r_organization_social"], &["r_member_social"]]),
+        ],
+        presets: &[
+            Preset { name: "self_service", scopes: &["openid", "profile", "w_member_social"] },
+            // LinkedIn allows no other product beside this one, so that there is no `openid`.
+            Preset {
+                name: "community_management",
+                scopes: &[
+                    "r_basicprofile",
+                    "w_member_social",
+                    "w_organization_social",
+                    "r_organization_social",
+                    "rw_organization_admin",
+                ],
+            },
+            Preset {
+                name: "advertising",
+                scopes: &[
+                    "openid",
+                    "profile",
+                    "r_basicprofile",
+                    "w_member_social",
+                    "w_organization_social",
+                    "r_organization_social",
+                    "rw_organization_admin",
+                ],
+            },
         ],
         client_auth: ClientAuth::Body,
         revoked_errors: ErrorNames::OneOf(&["invalid_grant", "invalid_request"]),

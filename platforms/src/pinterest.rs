@@ -67,6 +67,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize: "https://www.pinterest.com/oauth/",
         token: "https://api.pinterest.com/v5/oauth/token",
         scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
+        // A pin is created with all four of boards and pins.
+        features: &[(
+            Feature::Publishing,
+            &[&["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"]],
+        )],
         separator: ",",
         // Only apps from before September 2025 need this; the others ignore it.
         exchange_parameters: &[("continuous_refresh", "true")],

@@ -80,6 +80,12 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize: "https://www.reddit.com/api/v1/authorize",
         token: "https://www.reddit.com/api/v1/access_token",
         scopes: &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits"],
+        // A lost post is looked up in the user's history.
+        features: &[
+            (Feature::Publishing, &[&["identity", "submit", "read", "history"]]),
+            (Feature::Deletion, &[&["edit"]]),
+        ],
+        presets: &[Preset { name: "publishing", scopes: &["identity", "submit", "read", "history"] }],
         // Without it there is no refresh token.
         authorize_parameters: &[("duration", "permanent")],
         revoke: Some("https://www.reddit.com/api/v1/revoke_token"),

@@ -83,6 +83,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             "threads_manage_insights",
             "threads_delete",
         ],
+        features: &[
+            (Feature::Publishing, &[&["threads_basic", "threads_content_publish"]]),
+            (Feature::Replies, &[&["threads_manage_replies"]]),
+            (Feature::Analytics, &[&["threads_manage_insights"]]),
+            (Feature::Deletion, &[&["threads_delete"]]),
+        ],
+        presets: &[Preset { name: "publishing", scopes: &["threads_basic", "threads_content_publish"] }],
         separator: ",",
         refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
         ..OAuth2::STANDARD

@@ -71,6 +71,12 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize: "https://www.tiktok.com/v2/auth/authorize/",
         token: "https://open.tiktokapis.com/v2/oauth/token/",
         scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+        features: &[
+            (Feature::Publishing, &[&["user.info.basic", "video.publish"]]),
+            (Feature::Analytics, &[&["video.list"]]),
+            (Feature::Import, &[&["video.list"]]),
+        ],
+        presets: &[Preset { name: "publishing", scopes: &["user.info.basic", "video.publish"] }],
         separator: ",",
         client_id: "client_key",
         // No PKCE: web apps don't need it, and TikTok's challenge is not the standard one.

@@ -82,6 +82,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize: "https://x.com/i/oauth2/authorize",
         token: "https://api.x.com/2/oauth2/token",
         scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+        // Without `offline.access` a grant ends after two hours.
+        features: &[(
+            Feature::Publishing,
+            &[&["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"]],
+        )],
         pkce: true,
         revoke: Some("https://api.x.com/2/oauth2/revoke"),
         // X rejects an invalid refresh token with `invalid_request` instead of the standard's code.

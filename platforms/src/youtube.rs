@@ -89,6 +89,12 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             "https://www.googleapis.com/auth/youtube.force-ssl",
             "https://www.googleapis.com/auth/yt-analytics.readonly",
         ],
+        // Without the second one, figures lack what only YouTube Analytics knows.
+        features: &[(Feature::Publishing, &[&["https://www.googleapis.com/auth/youtube.force-ssl"]])],
+        presets: &[Preset {
+            name: "publishing",
+            scopes: &["https://www.googleapis.com/auth/youtube.force-ssl"],
+        }],
         authorize_parameters: google::PARAMETERS,
         pkce: true,
         client_auth: ClientAuth::Body,

@@ -782,7 +782,7 @@ async fn history_lists_every_post_newest_first(platform: &'static Adapter) {
     let actor = world.actor(platform);
     let name = actor.name();
     let Some(history) = actor.platform.history else { return };
-    let began = clock() - chrono::TimeDelta::minutes(5);
+    let began = clock() - TimeDelta::minutes(5);
     let mut ids = Vec::new();
     for n in 0..3 {
         let text = actor.fit(&format!("number {n} <&> https://example.com/{n}"));

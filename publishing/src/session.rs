@@ -4,7 +4,7 @@ use crate::{Engine, Stop, media::OwnerMedia};
 use anyhow::Context;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Failure, Grant, NetworkId, Owner};
+use domain::{AccountId, AppConfig, Failure, Grant, NetworkId, Owner};
 use platforms::{Account, Adapter, App, Checkpoint, Checkpoints, Session, Transport};
 use std::{borrow::Cow, sync::Arc};
 use store::{
@@ -112,13 +112,15 @@ impl Engine {
     ) -> anyhow::Result<Option<App>> {
         let Some(network) = network else { return Ok(self.apps.of(owner.mode, platform)) };
         let credentials = networks::credentials(&self.db, owner, network).await?;
-        let Some(Credentials { client_id: Some(client_id), secret_sealed }) = credentials else {
+        let Some(Credentials { client_id: Some(client_id), secret_sealed, extra_config }) = credentials
+        else {
             return Ok(None);
         };
         let open = |sealed: Vec<u8>| self.opener.open(&sealed, &vault::aad_client_secret(owner, network));
         let secret = secret_sealed.map(open).transpose()?;
         let client_secret = secret.map(String::from_utf8).transpose().context("a client secret is text")?;
-        Ok(Some(App { client_id, client_secret }))
+        let access = AppConfig::read(&extra_config).access;
+        Ok(Some(App { client_id, client_secret, access }))
     }
 }
 

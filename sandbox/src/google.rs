@@ -14,7 +14,7 @@ use super::{
     store::Record,
     tokens::random,
 };
-use crate::{App, Grant};
+use crate::{App, AppAccess, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -400,7 +400,11 @@ pub(super) struct Google {
 
 impl Grants for Google {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: CLIENT_ID.into(), client_secret: Some(CLIENT_SECRET.into()) })
+        Some(App {
+            client_id: CLIENT_ID.into(),
+            client_secret: Some(CLIENT_SECRET.into()),
+            access: AppAccess::Full,
+        })
     }
 
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {

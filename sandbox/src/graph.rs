@@ -14,7 +14,7 @@ use super::{
     store::Record,
     tokens::CLIENT_SECRET,
 };
-use crate::{App, Grant};
+use crate::{App, AppAccess, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -387,7 +387,11 @@ pub(crate) struct Login {
 
 impl Grants for Login {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
+        Some(App {
+            client_id: self.client.into(),
+            client_secret: Some(CLIENT_SECRET.into()),
+            access: AppAccess::Full,
+        })
     }
 
     /// Issues a token that is a day old, so that it can be refreshed at once.

@@ -91,7 +91,7 @@ pub use settings::{AppStatus, Settings};
 use access::{AccessControl, Orgs};
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
-use domain::{App, Grant, Identity};
+use domain::{App, AppAccess, Grant, Identity};
 use files::Files;
 use hold::Holds;
 use poem::Endpoint;

@@ -11,7 +11,7 @@ use super::{
     simulator::{Grants, Simulator},
     store::Record,
 };
-use crate::{App, Grant};
+use crate::{App, AppAccess, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -255,7 +255,11 @@ impl TokenPolicy {
 
 impl Grants for TokenPolicy {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
+        Some(App {
+            client_id: self.client.into(),
+            client_secret: Some(CLIENT_SECRET.into()),
+            access: AppAccess::Full,
+        })
     }
 
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {

@@ -10,7 +10,7 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{App, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
+use domain::{App, AppAccess, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Location, SizeLimits};
 use sandbox::{Access, AppStatus};
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
@@ -255,13 +255,19 @@ impl FromStr for SharedApps {
         struct Shared {
             client_id: String,
             client_secret: Option<String>,
+            #[serde(default)]
+            access: AppAccess,
         }
         if text.is_empty() {
             return Ok(Self::default());
         }
         let apps: BTreeMap<String, Shared> = serde_json::from_str(text)
             .context("expected JSON such as {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
-        let app = |app: Shared| App { client_id: app.client_id, client_secret: app.client_secret };
+        let app = |app: Shared| App {
+            client_id: app.client_id,
+            client_secret: app.client_secret,
+            access: app.access,
+        };
         Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
     }
 }

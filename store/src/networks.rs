@@ -68,6 +68,8 @@ pub struct Credentials {
     pub client_id: Option<String>,
     /// Client secret, sealed under [`crate::vault::aad_client_secret`].
     pub secret_sealed: Option<Vec<u8>>,
+    /// Platform-specific configuration, a JSON object.
+    pub extra_config: Value,
 }
 
 /// Registers a platform's app, or updates the registered one.
@@ -225,7 +227,7 @@ pub async fn get_by_platform(db: &PgPool, owner: Owner, platform: &str) -> sqlx:
 pub async fn credentials(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Result<Option<Credentials>> {
     sqlx::query_as!(
         Credentials,
-        "select client_id, secret_sealed from networks where id = $1 and org_id = $2 and mode = $3",
+        "select client_id, secret_sealed, extra_config from networks where id = $1 and org_id = $2 and mode = $3",
         id.0,
         owner.org.0,
         owner.mode.as_str()

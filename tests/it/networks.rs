@@ -260,6 +260,22 @@ async fn invalid_fields_of_an_app_are_reported() {
             json!({ "extra_config": { "redirect_uris": [1] } }),
             json!([[["extra_config", "redirect_uris"], "custom"]]),
         ),
+        (
+            json!({ "extra_config": { "preset": "everything" } }),
+            json!([[["extra_config", "preset"], "custom"]]),
+        ),
+        (
+            json!({ "extra_config": { "preset": 1, "access": "some", "authorize_parameters": ["a"] } }),
+            json!([
+                [["extra_config", "preset"], "custom"],
+                [["extra_config", "authorize_parameters"], "custom"],
+                [["extra_config", "access"], "custom"],
+            ]),
+        ),
+        (
+            json!({ "extra_config": { "authorize_parameters": { "state": "ours", "config_id": "1" } } }),
+            json!([[["extra_config", "authorize_parameters", "state"], "custom"]]),
+        ),
         (json!({ "is_enabled": "true" }), json!([[["is_enabled"], "invalid_type"]])),
     ];
     for (body, expected) in both {

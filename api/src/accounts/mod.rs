@@ -430,6 +430,9 @@ pub struct Account {
     pub status: EnumString<AccountStatus>,
     /// Permissions granted by the platform.
     pub scopes: Vec<String>,
+    /// Features that are off because the platform granted too few scopes. Connecting the account again with these
+    /// scopes turns them on.
+    pub unavailable: Vec<UnavailableFeature>,
     /// Expiry time of the access token, which is refreshed before.
     #[oai(nullable)]
     pub token_expires_at: Option<Timestamp>,
@@ -443,6 +446,25 @@ pub struct Account {
     pub created_at: Timestamp,
     /// Time of the last update.
     pub updated_at: Timestamp,
+}
+
+/// A feature that is off because the account's grant lacks scopes.
+#[derive(Debug, Object)]
+pub struct UnavailableFeature {
+    /// The feature.
+    pub feature: EnumString<platforms::Feature>,
+    /// Scopes that it needs and that were not granted.
+    pub missing_scopes: Vec<String>,
+}
+
+/// Returns the features that a grant with these scopes does not open.
+fn unavailable(platform: &str, scopes: &[String]) -> Vec<UnavailableFeature> {
+    let closed = platforms::get(platform).map(|platform| platform.closed(scopes)).unwrap_or_default();
+    let feature = |missing: platforms::Missing| UnavailableFeature {
+        feature: EnumString::of(missing.feature.as_str()),
+        missing_scopes: missing.scopes.into_iter().map(str::to_owned).collect(),
+    };
+    closed.into_iter().map(feature).collect()
 }
 
 impl From<accounts::Account> for Account {
@@ -460,6 +482,7 @@ impl From<accounts::Account> for Account {
             profile_image_url: account.profile_image_url,
             profile_url: account.profile_url,
             status: EnumString::of(account.status.as_str()),
+            unavailable: unavailable(&account.platform, &account.scopes),
             scopes: account.scopes,
             token_expires_at: account.token_expires_at.map(Timestamp),
             last_synced_at: account.last_synced_at.map(Timestamp),

@@ -47,6 +47,7 @@ openapi_enum!(domain::slot::Weekday, "Weekday");
 openapi_enum!(domain::MediaKind, "MediaKind");
 openapi_enum!(domain::MediaStatus, "MediaStatus");
 openapi_enum!(store::accounts::AccountStatus, "AccountStatus");
+openapi_enum!(platforms::Feature, "AccountFeature");
 openapi_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
 openapi_enum!(store::imports::ImportStatus, "ImportStatus");
 openapi_enum!(store::team::Role, "TeamRole");

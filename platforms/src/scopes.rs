@@ -1,0 +1,155 @@
+//! OAuth scopes: which features they open, and named sets for apps that may not ask for the default ones.
+//!
+//! An app may have fewer scopes than Fanfare can use, because each one may need a review, and a user may decline
+//! one. A login that was granted what publishing needs connects; the other features are off until the account is
+//! connected again with their scopes.
+
+use crate::{Adapter, OAuth2};
+use domain::string_enum;
+
+string_enum! {
+    /// A feature of an account that depends on the scopes of its grant.
+    Feature, "feature" {
+        /// Publishing posts.
+        Publishing = "publishing",
+        /// Publishing first comments and threads.
+        Replies = "replies",
+        /// Reading figures of posts.
+        Analytics = "analytics",
+        /// Importing earlier posts.
+        Import = "import",
+        /// Deleting published posts.
+        Deletion = "deletion",
+    }
+}
+
+/// Scopes that together open a feature.
+pub type ScopeSet = &'static [&'static str];
+
+/// A named set of scopes to request, for apps with certain products.
+#[derive(Debug)]
+pub struct Preset {
+    /// Name, the value of an app's `extra_config.preset`.
+    pub name: &'static str,
+    /// The scopes.
+    pub scopes: ScopeSet,
+}
+
+/// A feature that an account lacks, and scopes that would open it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The feature.
+    pub feature: Feature,
+    /// Scopes that were not granted; all of them are needed.
+    pub scopes: Vec<&'static str>,
+}
+
+impl OAuth2 {
+    /// Returns the scopes that a feature lacks, of the set that lacks the fewest; none if the feature is open.
+    pub fn missing(&self, feature: Feature, granted: &[String]) -> Vec<&'static str> {
+        let sets =
+            self.features.iter().find(|(known, _)| *known == feature).map_or(&[][..], |(_, sets)| sets);
+        let lacking = sets.iter().map(|set| {
+            let is_missing = |scope: &&&str| !granted.iter().any(|granted| granted == **scope);
+            set.iter().filter(is_missing).copied().collect::<Vec<_>>()
+        });
+        lacking.min_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// Returns the preset with this name.
+    pub fn preset(&self, name: &str) -> Option<&'static Preset> {
+        self.presets.iter().find(|preset| preset.name == name)
+    }
+}
+
+impl Adapter {
+    /// Returns the scopes that a feature lacks; none if it is open, or the grant names no scopes.
+    pub fn missing(&self, feature: Feature, granted: &[String]) -> Vec<&'static str> {
+        match self.auth.oauth() {
+            Some(oauth) if !granted.is_empty() => oauth.missing(feature, granted),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the features that a grant with these scopes does not open.
+    pub fn closed(&self, granted: &[String]) -> Vec<Missing> {
+        let features = Feature::ALL.iter().filter(|feature| self.has(**feature));
+        let missing =
+            features.map(|feature| Missing { feature: *feature, scopes: self.missing(*feature, granted) });
+        missing.filter(|missing| !missing.scopes.is_empty()).collect()
+    }
+
+    /// Returns true if the platform has the feature at all.
+    fn has(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::Publishing => true,
+            Feature::Replies => self.limits.replies.containers() > 1,
+            Feature::Analytics => self.analytics.is_some(),
+            Feature::Import => self.history.is_some(),
+            Feature::Deletion => self.deletion.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(scopes: &[&str]) -> Vec<String> {
+        scopes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn any_one_set_of_scopes_opens_a_feature() {
+        let linkedin = crate::get("linkedin").unwrap();
+        for (granted, missing) in [
+            (&["openid", "profile", "w_member_social"][..], &[][..]),
+            (&["r_basicprofile", "w_member_social"], &[]),
+            (&["openid", "profile"], &["w_member_social"]),
+            (&[], &[]),
+        ] {
+            assert_eq!(linkedin.missing(Feature::Publishing, &words(granted)), missing, "{granted:?}");
+        }
+    }
+
+    #[test]
+    fn a_feature_without_its_scopes_is_closed() {
+        let closed = |platform: &str, granted: &[&str]| -> Vec<_> {
+            let closed = crate::get(platform).unwrap().closed(&words(granted));
+            closed.into_iter().map(|missing| (missing.feature, missing.scopes)).collect()
+        };
+        let publishing = ["threads_basic", "threads_content_publish"];
+        let expected = [
+            (Feature::Replies, vec!["threads_manage_replies"]),
+            (Feature::Analytics, vec!["threads_manage_insights"]),
+            (Feature::Deletion, vec!["threads_delete"]),
+        ];
+        assert_eq!(closed("threads", &publishing), expected);
+        let missing = closed("x", &["users.read", "tweet.write", "tweet.read"]);
+        assert_eq!(missing, [(Feature::Publishing, vec!["media.write", "offline.access"])]);
+        assert_eq!(closed("bluesky", &[]), []);
+        for platform in crate::all() {
+            let Some(oauth) = platform.auth.oauth().filter(|oauth| oauth.presets.is_empty()) else {
+                continue;
+            };
+            assert_eq!(closed(platform.id, oauth.scopes), [], "{}", platform.id);
+        }
+    }
+
+    #[test]
+    fn every_default_and_preset_opens_publishing() {
+        for platform in crate::all() {
+            let Some(oauth) = platform.auth.oauth() else { continue };
+            let presets = oauth.presets.iter().map(|preset| (preset.name, preset.scopes));
+            for (name, scopes) in presets.chain([("default", oauth.scopes)]) {
+                let missing = oauth.missing(Feature::Publishing, &words(scopes));
+                assert!(missing.is_empty(), "{} {name}: {missing:?}", platform.id);
+            }
+            assert!(
+                oauth.features.iter().any(|(feature, _)| *feature == Feature::Publishing),
+                "{}",
+                platform.id
+            );
+        }
+    }
+}
