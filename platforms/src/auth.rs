@@ -42,6 +42,8 @@ pub struct OAuth2 {
     pub authorize: &'static str,
     /// Token endpoint.
     pub token: &'static str,
+    /// Token endpoint for an app with trial access ([`domain::AppAccess::Trial`]), if it is another one.
+    pub trial_token: Option<&'static str>,
     /// Revocation endpoint (RFC 7009), if the platform follows the standard.
     pub revoke: Option<&'static str>,
     /// Scopes that a login asks for by default: those that most apps have.
@@ -78,6 +80,7 @@ impl OAuth2 {
     pub const STANDARD: Self = Self {
         authorize: "",
         token: "",
+        trial_token: None,
         revoke: None,
         scopes: &[],
         features: &[],

@@ -6,7 +6,7 @@
 
 use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify, required};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, Failure};
+use domain::{App, AppAccess, Failure};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     ];
     form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
     form.extend(oauth.exchange_parameters);
-    let call = request(cx, oauth.token, &form)?.hiding(&code.code);
+    let call = request(cx, token_endpoint(cx, oauth), &form)?.hiding(&code.code);
     let call = code.verifier.iter().fold(call, |call, verifier| call.hiding(verifier));
     let reply = call.send_raw().await?;
     if is_refused(&reply) {
@@ -46,7 +46,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
         return Err(Failure::token_expired("the account was connected without a refresh token"));
     };
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
-    let reply = request(cx, oauth.token, &form)?.send_raw().await?;
+    let reply = request(cx, token_endpoint(cx, oauth), &form)?.send_raw().await?;
     if is_refused(&reply) {
         return Err(refused(&reply, oauth.revoked_errors));
     }
@@ -75,6 +75,12 @@ pub async fn revoke(cx: &Session<'_>) -> Result<()> {
 fn standard(cx: &Session<'_>) -> Result<&'static OAuth2> {
     let none = || Failure::rejected(400, format!("{} accounts are not connected by OAuth", cx.platform.name));
     cx.platform.auth.oauth().ok_or_else(none)
+}
+
+/// Returns the token endpoint for the session's app.
+fn token_endpoint(cx: &Session<'_>, oauth: &OAuth2) -> &'static str {
+    let trial = oauth.trial_token.filter(|_| cx.app.is_some_and(|app| app.access == AppAccess::Trial));
+    trial.unwrap_or(oauth.token)
 }
 
 /// Returns the app; fails if the operator has configured none, which is retried: nothing is lost meanwhile.
@@ -110,11 +116,12 @@ fn is_refused(reply: &Reply) -> bool {
 }
 
 fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
-    let word = match &reply.body["error"] {
-        Value::String(word) => word.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => String::new(),
-    };
+    let word = ["error", "code"].iter().find_map(|name| match &reply.body[*name] {
+        Value::String(word) => Some(word.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    let word = word.unwrap_or_default();
     match reply.status.as_u16() {
         200..=299 | 400 | 401 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
         408 | 425 | 429 | 500.. => classify::by_status(reply),

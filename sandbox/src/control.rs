@@ -110,7 +110,9 @@ async fn connect(Data(sandbox): Data<&Sandbox>, body: Json<ConnectRequest>) -> R
         Ok(connected) => Json(json!({
             "identity": connected.identity,
             "grant": connected.grant,
-            "app": connected.app.map(|app| json!({ "client_id": app.client_id, "client_secret": app.client_secret })),
+            "app": connected.app.map(|app| json!({
+                "client_id": app.client_id, "client_secret": app.client_secret, "access": app.access,
+            })),
         }))
         .with_status(StatusCode::CREATED)
         .into_response(),

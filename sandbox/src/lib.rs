@@ -237,7 +237,9 @@ impl Sandbox {
                 tx.store.put(&account);
             }
             let grant = simulator.grants().grant(tx, &mut account);
-            Ok(Connected { identity: simulator.identity(&account), grant, app: simulator.grants().app() })
+            let access = if tx.settings.is_approved() { AppAccess::Full } else { AppAccess::Trial };
+            let app = simulator.grants().app().map(|app| App { access, ..app });
+            Ok(Connected { identity: simulator.identity(&account), grant, app })
         })?
     }
 

@@ -162,7 +162,7 @@ pub(crate) struct Keys {
     /// Private keys that decrypt secrets, newest first, separated by commas
     #[arg(long, env = "FANFARE_OPEN_KEYS", hide_env_values = true)]
     pub(crate) open_keys: Opener,
-    /// OAuth apps shared with all organizations, as JSON by platform
+    /// OAuth apps shared with all organizations, as JSON by platform; access "trial" marks one with trial access
     #[arg(long, env = "FANFARE_SHARED_APPS", hide_env_values = true, default_value = "")]
     pub(crate) shared_apps: SharedApps,
 }
