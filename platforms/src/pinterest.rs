@@ -4,8 +4,13 @@
 //! the publishing call, so that our URLs need not be public; they are encoded while they are read. There is
 //! no idempotency key: after a lost response, the account's latest pins are searched. The API can't create
 //! comments.
+//!
+//! An app has trial access until Pinterest has seen a video of it creating a pin, and with trial access it
+//! creates pins in the API sandbox only: another host, with tokens, boards and pins of its own, which only their
+//! owner sees. <https://developers.pinterest.com/docs/developer-tools/sandbox/>
 
 use crate::{
+    check::{Draft, Issue, Severity},
     listing::Listing,
     text::collapse_whitespace,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -15,18 +20,27 @@ use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
-use domain::{Failure, Metrics};
+use domain::{ErrorCode, Failure, Metrics};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 /// Pinterest. <https://developers.pinterest.com/docs/api/v5>
 struct Pinterest;
 
 const API: &str = "https://api.pinterest.com/v5";
+/// API of the sandbox, for apps with trial access.
+const SANDBOX_API: &str = "https://api-sandbox.pinterest.com/v5";
+/// Name of the board that is created in the API sandbox, where an account begins without any.
+const SANDBOX_BOARD: &str = "Fanfare";
+/// Error code of a code or refresh token that is not valid.
+const INVALID_GRANT: &str = "283";
 
 /// Bytes that are encoded at once; a multiple of three, so that there is no padding between chunks.
 const BASE64_BLOCK_BYTES: u64 = 3 << 18;
@@ -66,6 +80,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: "https://www.pinterest.com/oauth/",
         token: "https://api.pinterest.com/v5/oauth/token",
+        trial_token: Some("https://api-sandbox.pinterest.com/v5/oauth/token"),
         scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
         // A pin is created with all four of boards and pins.
         features: &[(
@@ -75,8 +90,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         separator: ",",
         // Only apps from before September 2025 need this; the others ignore it.
         exchange_parameters: &[("continuous_refresh", "true")],
-        // No error code for a revoked refresh token, but a rejected one stays rejected: every error counts.
-        revoked_errors: ErrorNames::AllBut(&[]),
+        // A wrong client secret is answered with another code, and costs no account.
+        revoked_errors: ErrorNames::OneOf(&[INVALID_GRANT]),
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,
@@ -111,8 +126,32 @@ struct Settings {
     cover_image_key_frame_time: Option<u64>,
 }
 
+/// Returns the API that serves the session's app.
+fn api(cx: &Session<'_>) -> &'static str {
+    if is_trial(cx) { SANDBOX_API } else { API }
+}
+
+fn is_trial(cx: &Session<'_>) -> bool {
+    cx.app.is_some_and(|app| app.access == AppAccess::Trial)
+}
+
 #[async_trait]
 impl Publisher for Pinterest {
+    fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        let is_uneven = |media: &[Media]| {
+            let sizes = media.iter().filter_map(|media| media.width.zip(media.height));
+            media.len() > 1 && sizes.collect::<HashSet<_>>().len() > 1
+        };
+        let uneven = containers.iter().enumerate().filter(|(_, container)| is_uneven(container.media));
+        let issue = |(index, _): (usize, &Draft<'_>)| Issue {
+            severity: Severity::Error,
+            code: "media_dimensions".to_owned(),
+            message: "pinterest takes several pictures only if all have the same width and height".to_owned(),
+            path: vec![json!("containers"), json!(index), json!("media")],
+        };
+        uneven.map(issue).collect()
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -127,6 +166,11 @@ impl Publisher for Pinterest {
             }
             // A missing scope, or another account's board: a new token does not help.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
+            (403, _) if message.contains("Trial access") => {
+                let advice = "the app has trial access: set extra_config.access of its network to trial, so that \
+                              pins go to Pinterest's API sandbox, or ask Pinterest for standard access";
+                Some(Failure::rejected(403, format!("{advice} ({message})")))
+            }
             (403, _) => Some(Failure::rejected(403, message)),
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
             _ => None,
@@ -134,7 +178,7 @@ impl Publisher for Pinterest {
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let me: User = cx.get(format!("{API}/user_account")).send().await?;
+        let me: User = cx.get(format!("{}/user_account", api(cx))).send().await?;
         Ok(vec![Identity {
             profile: AccountProfile {
                 display_name: me.business_name.filter(|name| !name.is_empty()).unwrap_or(me.username.clone()),
@@ -155,12 +199,17 @@ impl Publisher for Pinterest {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
+        let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
+        if is_video && is_trial(cx) {
+            let message =
+                "an app with trial access can't create video pins, which Pinterest's API sandbox lacks";
+            return Err(Failure::rejected(403, message));
+        }
         if step.board.is_none() {
             step.board = Some(board(cx, &post.settings()?).await?);
             cx.save(&step).await?;
         }
         // Images are sent in the publishing call.
-        let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
         let media = if is_video { post.media.as_slice() } else { &[] };
         let pause = upload::advance(self, cx, media, &mut step, |step| &mut step.uploads).await?;
         Ok(upload::prepared(&step, pause))
@@ -168,10 +217,19 @@ impl Publisher for Pinterest {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
-        let (length, body) = body(cx, post, &post.settings()?, &step)?;
-        let pin: Created =
-            cx.post(format!("{API}/pins")).upload("application/json", length, body).send().await?;
-        Ok(Committed::Live(pin.id))
+        let settings: Settings = post.settings()?;
+        let (length, body) = body(cx, post, &settings, &step)?;
+        let address = format!("{}/pins", api(cx));
+        let pin: Result<Created> = cx.post(&address).upload("application/json", length, body).send().await;
+        match pin {
+            // The pictures are too large to be sent together: Pinterest fetches them from us.
+            Err(failure) if failure.code == ErrorCode::Rejected(413) && step.uploads.is_empty() => {
+                let body = body_of_addresses(cx, post, &settings, &step).await?;
+                let pin: Created = cx.post(&address).json(&body).send().await?;
+                Ok(Committed::Live(pin.id))
+            }
+            pin => Ok(Committed::Live(pin?.id)),
+        }
     }
 
     /// Returns the time limit, which allows for images in base64 in the body.
@@ -182,7 +240,7 @@ impl Publisher for Pinterest {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
-        listing::locate(&Pins { cx, board: step.board, title: settings.title }, post).await
+        listing::locate(&Pins { cx, board: step.board, settings }, post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -193,7 +251,8 @@ impl Publisher for Pinterest {
 #[async_trait]
 impl Analytics for Pinterest {
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        let pin: Pin = cx.get(format!("{API}/pins/{id}")).query(&[("pin_metrics", "true")]).send().await?;
+        let address = format!("{}/pins/{id}", api(cx));
+        let pin: Pin = cx.get(address).query(&[("pin_metrics", "true")]).send().await?;
         let mut metrics = pin.metrics();
         if pin.media.kind.as_deref() == Some("video") {
             metrics.video_views = views(cx, id).await?;
@@ -207,7 +266,7 @@ async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
     let today = (cx.now)().date_naive();
     let start = today - TimeDelta::days(89);
     let answer: Result<BTreeMap<String, Figures>> = cx
-        .get(format!("{API}/pins/{id}/analytics"))
+        .get(format!("{}/pins/{id}/analytics", api(cx)))
         .query(&[
             ("start_date", start.to_string().as_str()),
             ("end_date", today.to_string().as_str()),
@@ -228,7 +287,7 @@ async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
 #[async_trait]
 impl History for Pinterest {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        Ok(pins(cx, cursor).await?.map(|pin| RemotePost {
+        Ok(pins(cx, cursor, true).await?.map(|pin| RemotePost {
             url: address(cx, &pin.id),
             media: pin.media.addresses(),
             metrics: pin.metrics(),
@@ -242,7 +301,7 @@ impl History for Pinterest {
 #[async_trait]
 impl Deletion for Pinterest {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        cx.delete(format!("{API}/pins/{id}")).delete_ok().await
+        cx.delete(format!("{}/pins/{id}", api(cx))).delete_ok().await
     }
 }
 
@@ -256,7 +315,7 @@ impl Options for Pinterest {
         match (kind, parent) {
             ("boards", _) => boards(cx).await,
             ("board_sections", Some(board)) if is_id(board) => {
-                names(cx, &format!("{API}/boards/{board}/sections")).await
+                names(cx, &format!("{}/boards/{board}/sections", api(cx))).await
             }
             ("board_sections", _) => {
                 Err(Failure::rejected(422, "sections belong to a board: name its id as parent"))
@@ -272,7 +331,7 @@ fn is_id(text: &str) -> bool {
 
 /// Returns the account's boards.
 async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
-    names(cx, &format!("{API}/boards")).await
+    names(cx, &format!("{}/boards", api(cx))).await
 }
 
 /// Returns a whole list of named objects, except those for ads only.
@@ -292,6 +351,12 @@ async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
     let mut all = boards(cx).await?;
     match all.len() {
         1 => Ok(all.remove(0).id),
+        // Nobody but its owner sees it, and Pinterest's own pages can't create one there.
+        0 if is_trial(cx) => {
+            let board = json!({ "name": SANDBOX_BOARD });
+            let made: Created = cx.post(format!("{}/boards", api(cx))).json(&board).send().await?;
+            Ok(made.id)
+        }
         0 => Err(Failure::rejected(422, "a pin needs a board, and the account has none")),
         count => {
             let message = format!("a pin needs a board: name one of the account's {count} as board_id");
@@ -308,7 +373,7 @@ impl Upload for Pinterest {
     /// Registers a video and sends its bytes; an upload that no pin uses expires.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
         let begun: Registered =
-            cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
+            cx.post(format!("{}/media", api(cx))).json(&json!({ "media_type": "video" })).send().await?;
         let Some(address) = begun.upload_url else {
             let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
             return Err(Failure::upstream(502, message).certain());
@@ -325,7 +390,7 @@ impl Upload for Pinterest {
         _media: &Media,
         upload: &mut Uploaded<String>,
     ) -> Result<Processing> {
-        let now: Registered = cx.get(format!("{API}/media/{}", upload.ticket)).send().await?;
+        let now: Registered = cx.get(format!("{}/media/{}", api(cx), upload.ticket)).send().await?;
         Ok(match now.status.as_deref() {
             Some("succeeded") => Processing::Done,
             Some("failed") => Processing::Failed(Failure::rejected(
@@ -343,13 +408,8 @@ enum Piece {
     Picture(Media),
 }
 
-/// Returns the body of the publishing call and its length. Images are read and encoded while it is sent.
-fn body(
-    cx: &Session<'_>,
-    post: &Publication,
-    settings: &Settings,
-    step: &Step,
-) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
+/// Returns the members of a pin except its media.
+fn members(post: &Publication, settings: &Settings, step: &Step) -> Map<String, Value> {
     let mut pin = Map::new();
     if let Some(board) = &step.board {
         pin.insert("board_id".into(), json!(board));
@@ -370,7 +430,38 @@ fn body(
     if let Some(alt) = alt(&post.media) {
         pin.insert("alt_text".into(), json!(alt));
     }
-    let mut head = Value::Object(pin).to_string();
+    pin
+}
+
+/// Returns the body of the publishing call with the addresses of the pictures instead of their bytes.
+async fn body_of_addresses(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    step: &Step,
+) -> Result<Value> {
+    let mut items = Vec::new();
+    for media in &post.media {
+        let address = cx.media.address(media).await?;
+        items.push(json!({ "url": address.as_str() }));
+    }
+    let source = match items.as_mut_slice() {
+        [one] => json!({ "source_type": "image_url", "url": one["url"].take() }),
+        _ => json!({ "source_type": "multiple_image_urls", "items": items }),
+    };
+    let mut pin = members(post, settings, step);
+    pin.insert("media_source".into(), source);
+    Ok(Value::Object(pin))
+}
+
+/// Returns the body of the publishing call and its length. Images are read and encoded while it is sent.
+fn body(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    step: &Step,
+) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
+    let mut head = Value::Object(members(post, settings, step)).to_string();
     head.pop();
     let comma = if head.len() > 1 { "," } else { "" };
     let mut pieces = vec![Piece::Text(format!("{head}{comma}\"media_source\":"))];
@@ -454,8 +545,8 @@ fn alt(media: &[Media]) -> Option<String> {
 struct Pins<'a> {
     cx: &'a Session<'a>,
     board: Option<String>,
-    /// Title of the pin to find.
-    title: Option<String>,
+    /// Settings of the pin to find.
+    settings: Settings,
 }
 
 #[async_trait]
@@ -464,7 +555,8 @@ impl Listing for Pins<'_> {
     const MAX_PAGES: usize = 4;
 
     async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Pin>> {
-        pins(self.cx, cursor).await
+        // Without figures: a look-up depends on nothing that it does not compare.
+        pins(self.cx, cursor, false).await
     }
 
     fn id(pin: &Pin) -> &str {
@@ -476,14 +568,16 @@ impl Listing for Pins<'_> {
     }
 
     fn is(&self, pin: &Pin, post: &Publication) -> bool {
-        pin.is(post, self.board.as_deref(), self.title.as_deref())
+        pin.is(post, self.board.as_deref(), &self.settings)
     }
 }
 
 /// Returns one page of the account's pins, newest first.
-async fn pins(cx: &Session<'_>, bookmark: Option<&str>) -> Result<Page<Pin>> {
-    let query = [("page_size", "100"), ("pin_filter", "exclude_repins"), ("pin_metrics", "true")];
-    page(cx.get(format!("{API}/pins")).query(&query), bookmark).await
+async fn pins(cx: &Session<'_>, bookmark: Option<&str>, with_metrics: bool) -> Result<Page<Pin>> {
+    let call = cx.get(format!("{}/pins", api(cx)));
+    let call = call.query(&[("page_size", "100"), ("pin_filter", "exclude_repins")]);
+    let call = if with_metrics { call.query(&[("pin_metrics", "true")]) } else { call };
+    page(call, bookmark).await
 }
 
 /// Sends the call for a page of a list.
@@ -574,9 +668,13 @@ struct Pin {
     board_id: Option<String>,
     title: Option<String>,
     description: Option<String>,
+    link: Option<String>,
+    alt_text: Option<String>,
     #[serde(default)]
     media: Shown,
-    pin_metrics: Option<BTreeMap<String, BTreeMap<String, Option<u64>>>>,
+    /// Of no documented type.
+    #[serde(default)]
+    pin_metrics: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -616,7 +714,7 @@ impl Shown {
 
 impl Pin {
     /// Returns true if it has the content of `post`.
-    fn is(&self, post: &Publication, board: Option<&str>, title: Option<&str>) -> bool {
+    fn is(&self, post: &Publication, board: Option<&str>, settings: &Settings) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
@@ -628,14 +726,18 @@ impl Pin {
         board.is_none_or(|board| self.board_id.as_deref() == Some(board))
             && self.media.kind.as_deref().is_none_or(|own| own == kind)
             && same(&self.description, &post.text)
-            && title.is_none_or(|title| title.is_empty() || same(&self.title, title))
+            && settings.title.as_ref().is_none_or(|title| title.is_empty() || same(&self.title, title))
+            && self
+                .link
+                .as_deref()
+                .is_none_or(|link| bare_link(link) == bare_link(settings.link.as_deref().unwrap_or_default()))
+            && alt(&post.media).is_none_or(|alt| self.alt_text.is_none() || same(&self.alt_text, &alt))
     }
 
     fn metrics(&self) -> Metrics {
         let figure = |name: &str| {
-            let all = self.pin_metrics.as_ref();
-            let window = |key: &str| all.and_then(|all| all.get(key)?.get(name).copied().flatten());
-            window("lifetime_metrics").or_else(|| window("90d")).unwrap_or(0)
+            let window = |key: &str| self.pin_metrics.get(key)?.get(name)?.as_f64();
+            window("lifetime_metrics").or_else(|| window("90d")).unwrap_or(0.0).max(0.0) as u64
         };
         Metrics {
             impressions: figure("impression"),
@@ -646,6 +748,13 @@ impl Pin {
             ..Metrics::default()
         }
     }
+}
+
+/// Returns a link without the parts that Pinterest may write in another way.
+fn bare_link(link: &str) -> &str {
+    let link = link.trim();
+    let rest = link.strip_prefix("https://").or_else(|| link.strip_prefix("http://")).unwrap_or(link);
+    rest.trim_end_matches('/')
 }
 
 /// Parses a time with or without a time zone, which is UTC.
@@ -665,6 +774,20 @@ mod tests {
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
         Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
+    }
+
+    fn described(alt: &str) -> Media {
+        Media {
+            id: uuid::Uuid::nil(),
+            kind: MediaKind::Image,
+            mime: "image/png".into(),
+            filename: "a.png".into(),
+            size_bytes: 1,
+            width: None,
+            height: None,
+            duration: None,
+            alt_text: Some(alt.into()),
+        }
     }
 
     #[test]
@@ -687,6 +810,12 @@ mod tests {
             (401, r#"{"code":3,"message":"Authorization failed."}"#, "rejected_401", false),
             (401, r#"{"code":29,"message":"You are not permitted."}"#, "rejected_401", false),
             (403, r#"{"code":7,"message":"Not authorized."}"#, "rejected_403", false),
+            (
+                403,
+                r#"{"code":29,"message":"Apps with Trial access may not create Pins in production https://api.pinterest.com - use API Sandbox https://api-sandbox.pinterest.com instead."}"#,
+                "rejected_403",
+                false,
+            ),
             (403, r#"{"code":2625,"message":"Disapproved."}"#, "rejected_403", false),
             (404, r#"{"code":40,"message":"Board not found."}"#, "rejected_404", false),
             (404, r#"{"code":50,"message":"Pin not found."}"#, "rejected_404", false),
@@ -724,21 +853,51 @@ mod tests {
     }
 
     #[test]
-    fn the_alt_texts_of_all_images_are_joined_up_to_the_limit() {
-        let media = |alt: &str| Media {
-            id: uuid::Uuid::nil(),
-            kind: MediaKind::Image,
-            mime: "image/png".into(),
-            filename: "a.png".into(),
-            size_bytes: 1,
-            width: None,
-            height: None,
-            duration: None,
-            alt_text: Some(alt.into()),
+    fn figures_of_any_type_are_read() {
+        for (figures, expected) in [
+            (json!({ "90d": { "impression": 3 }, "lifetime_metrics": null }), 3),
+            (json!({ "90d": null, "lifetime_metrics": { "impression": 4.75, "watched": [1] } }), 4),
+            (json!({ "90d": 1, "lifetime_metrics": "none" }), 0),
+            (json!([1]), 0),
+            (Value::Null, 0),
+        ] {
+            let pin: Pin = serde_json::from_value(json!({ "id": "1", "pin_metrics": figures })).unwrap();
+            assert_eq!(pin.metrics().impressions, expected, "{figures}");
+        }
+    }
+
+    #[test]
+    fn a_pin_without_words_is_told_apart_by_its_link_and_alt_text() {
+        let settings = |link: Option<&str>| Settings {
+            link: link.map(str::to_owned),
+            ..serde_json::from_value(json!({})).expect("no settings")
         };
+        let mut post = Publication::of_test();
+        post.text = String::new();
+        let pin = |link: Value, alt: Value| -> Pin {
+            serde_json::from_value(json!({ "id": "1", "link": link, "alt_text": alt })).expect("a pin")
+        };
+        let same = |pin: Pin, link| pin.is(&post, None, &settings(link));
+        let link = "https://example.com/a";
+        assert!(same(pin(json!(link), Value::Null), Some(link)));
+        assert!(same(pin(json!("http://example.com/a/"), Value::Null), Some(link)));
+        // Pinterest may drop a link.
+        assert!(same(pin(Value::Null, Value::Null), Some(link)));
+        assert!(!same(pin(json!("https://example.com/b"), Value::Null), Some(link)));
+        assert!(!same(pin(json!(link), Value::Null), None));
+
+        let media = vec![described("a cat")];
+        let post = Publication { text: String::new(), media, ..Publication::of_test() };
+        for (alt, expected) in [(json!("a cat"), true), (Value::Null, true), (json!("a dog"), false)] {
+            assert_eq!(pin(Value::Null, alt).is(&post, None, &settings(None)), expected);
+        }
+    }
+
+    #[test]
+    fn the_alt_texts_of_all_images_are_joined_up_to_the_limit() {
         let long = "l".repeat(MAX_ALT_TEXT - 1);
-        assert_eq!(alt(&[media("a"), media("a"), media("b"), media("")]).unwrap(), "a\nb");
-        assert_eq!(alt(&[media("a"), media(&long), media("b")]).unwrap(), "a\nb");
+        assert_eq!(alt(&[described("a"), described("a"), described("b"), described("")]).unwrap(), "a\nb");
+        assert_eq!(alt(&[described("a"), described(&long), described("b")]).unwrap(), "a\nb");
         assert_eq!(alt(&[]), None);
     }
 }

@@ -193,7 +193,8 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
 async fn each_kind_of_media_is_published_with_its_alt_text(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
-    for limit in actor.limits().media {
+    let open = actor.publishable().await;
+    for limit in &open {
         let name = format!("{} with {}", actor.name(), limit.kind);
         let alt = format!("what this {} shows", limit.kind);
         let mut post = actor.post_with(
@@ -211,12 +212,13 @@ async fn each_kind_of_media_is_published_with_its_alt_text(platform: &'static Ad
             assert!(page.contains(&alt), "{name}: {page}");
         }
     }
-    assert_eq!(actor.accepted().await, actor.limits().media.len(), "{}", actor.name());
+    assert_eq!(actor.accepted().await, open.len(), "{}", actor.name());
 }
 
 async fn an_organizations_sandbox_path_serves_the_platform(platform: &'static Adapter) {
     let (_world, actor) = World::of_an_organization(platform).await;
-    for limit in actor.limits().media {
+    let open = actor.publishable().await;
+    for limit in &open {
         let name = format!("{} with {}", actor.name(), limit.kind);
         let post = actor.post_with(&name, limit.kind, (*limit.count.start()).max(1));
         let id = actor.publish(&post).await.on(&name);
@@ -224,14 +226,15 @@ async fn an_organizations_sandbox_path_serves_the_platform(platform: &'static Ad
     }
     let name = actor.name();
     let fresh = actor.refresh().await;
-    assert!(fresh.is_ok() || actor.platform.auth.refresh() != Refresh::Anytime, "{name}: {fresh:?}");
-    assert_eq!(actor.accepted().await, actor.limits().media.len(), "{name}");
+    let must_be = actor.platform.auth.refresh() == Refresh::Anytime && actor.can_refresh();
+    assert!(fresh.is_ok() || !must_be, "{name}: {fresh:?}");
+    assert_eq!(actor.accepted().await, open.len(), "{name}");
 }
 
 async fn the_maximum_number_of_media_is_accepted(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
-    for limit in actor.limits().media {
+    for limit in actor.publishable().await {
         let name = format!("{} with {} of {}", actor.name(), limit.count.end(), limit.kind);
         let post = actor.post_with("many", limit.kind, *limit.count.end());
         actor.publish(&post).await.on(&name);
@@ -297,7 +300,7 @@ async fn an_expired_token_fails_and_publishing_succeeds_after_a_refresh(platform
         (ErrorCode::TokenExpired, false, false),
         "{name}"
     );
-    if actor.platform.auth.refresh() != Refresh::Anytime {
+    if actor.platform.auth.refresh() != Refresh::Anytime || !actor.can_refresh() {
         let failure = actor.refresh().await.expect_err(name);
         assert_eq!(
             (failure.code, failure.is_revoked()),
@@ -327,7 +330,10 @@ async fn a_token_refused_at_the_publishing_call_publishes_nothing(platform: &'st
         (ErrorCode::TokenExpired, false, false),
         "{name}"
     );
-    actor.grant = actor.refresh().await.on(name);
+    actor.grant = match actor.can_refresh() {
+        true => actor.refresh().await.on(name),
+        false => world.connect(platform).grant,
+    };
     actor.publish(&post).await.on(name);
     assert_eq!(actor.accepted().await, 1, "{name}");
 }
@@ -335,6 +341,8 @@ async fn a_token_refused_at_the_publishing_call_publishes_nothing(platform: &'st
 async fn a_revoked_grant_is_distinguished_from_a_transient_failure(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
+    // An app without refresh tokens fails before the call.
+    actor.grant.refresh_token.get_or_insert_with(|| "made-up".into());
     let name = actor.name();
     for (status, code) in
         [(500, ErrorCode::Upstream(500)), (503, ErrorCode::Upstream(503)), (429, ErrorCode::RateLimited)]
@@ -357,7 +365,9 @@ async fn a_revoked_grant_is_distinguished_from_a_transient_failure(platform: &'s
 async fn an_endless_response_is_cut_off(platform: &'static Adapter) {
     let world = World::start().await;
     let transport = fixtures::wordy(24 << 20).await;
-    let actor = world.actor(platform);
+    let mut actor = world.actor(platform);
+    // An app without refresh tokens fails before the call.
+    actor.grant.refresh_token.get_or_insert_with(|| "made-up".into());
     let name = actor.name();
     let failure = actor.refresh_over(&transport).await.expect_err(name);
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::Upstream(502), false), "{name}: {failure}");
@@ -368,6 +378,15 @@ async fn a_refreshed_grant_can_be_refreshed_again(platform: &'static Adapter) {
     let world = World::start().await;
     let mut actor = world.actor(platform);
     let name = actor.name();
+    if !actor.can_refresh() {
+        let failure = actor.refresh().await.expect_err(name);
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::TokenExpired, false),
+            "{name}: {failure}"
+        );
+        return;
+    }
     let first = actor.grant.clone();
     for round in 0..3 {
         actor.grant = actor.refresh().await.on(name);
@@ -461,7 +480,7 @@ async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platf
             let settled = match actor.commit(&post, &at).await {
                 Err(failure) => {
                     assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
-                    actor.settle(&post, &at).await.on(&name)
+                    actor.find(&post, &at).await.on(&name)
                 }
                 // Some platforms confirm with the status alone, so an invalid body does no harm.
                 Ok(committed) if word == "garbage" => {
@@ -474,6 +493,8 @@ async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platf
                     assert!(actor.shown(&id).await.contains(word), "{name}");
                     ids.push(id);
                 }
+                // Neither a list nor a refusal names a lost comment, which is therefore not repeated.
+                Located::Unknown if actor.has_closed_reads() && position > 0 => {}
                 other => panic!("{name}: {other:?}"),
             }
         }
@@ -490,7 +511,7 @@ async fn a_lost_response_is_found_although_our_clock_is_ahead(platform: &'static
     let post = actor.post(&actor.fit("an hour ahead #sandbox-lost-reply"));
     let at = actor.prepare(&post).await.on(name);
     actor.commit(&post, &at).await.expect_err("the reply is lost");
-    let settled = actor.settle(&post, &at).await.on(name);
+    let settled = actor.find(&post, &at).await.on(name);
     assert!(matches!(settled, Located::Live(_)), "{name}: {settled:?}");
 }
 
@@ -520,6 +541,14 @@ async fn a_post_beyond_the_pages_read_is_not_reported_absent(platform: &'static 
         let others = if is_video { 1 } else { OTHERS };
         for number in 0..others {
             actor.publish(&actor.reply(&format!("other words {} {number}", ids.len()), &ids)).await.on(name);
+        }
+        if actor.has_closed_reads() {
+            // Absent means only that the call may be repeated: it is refused with the id of the first.
+            let found = actor.find(&post, &at).await.on(name);
+            let expected = if ids.is_empty() { Located::Live(id.clone()) } else { Located::Unknown };
+            assert_eq!(found, expected, "{name}: {} posts", ids.len());
+            ids.push(id);
+            continue;
         }
         let located = actor.look(&post, &at, begun).await.on(name);
         assert_ne!(located, Located::Absent, "{name}: {} posts", ids.len());
@@ -571,7 +600,7 @@ async fn a_repeated_commit_has_the_effect_in_the_table(platform: &'static Adapte
         // Rejected as a duplicate: the engine looks the first post up and finds it.
         (Err(failure), _) => {
             assert!(failure.is_ambiguous(), "{name}: {failure:?}");
-            assert_eq!(actor.settle(&post, &at).await.on(name), Located::Live(id), "{name}");
+            assert_eq!(actor.find(&post, &at).await.on(name), Located::Live(id), "{name}");
             assert_eq!(actor.accepted().await, 1, "{name}");
         }
     }
@@ -592,6 +621,7 @@ async fn posts_with_the_same_text_are_distinguished_by_their_parent(platform: &'
             Ok(committed) => actor.landed(&post, committed).await.on(name),
             Err(_) => match actor.settle(&post, &at).await.on(name) {
                 Located::Live(id) => id,
+                Located::Unknown if actor.has_closed_reads() => break,
                 other => panic!("{name}: {other:?}"),
             },
         };
@@ -622,7 +652,7 @@ async fn a_restored_publication_without_its_checkpoint_is_not_absent(platform: &
     if actor.limits().replies != Replies::None {
         restored(actor.reply("a restored reply", &[main])).await;
     }
-    for limit in actor.limits().media {
+    for limit in actor.publishable().await {
         let count = (*limit.count.start()).max(1);
         restored(actor.post_with(&format!("restored {}", limit.kind), limit.kind, count)).await;
     }
@@ -631,7 +661,7 @@ async fn a_restored_publication_without_its_checkpoint_is_not_absent(platform: &
 async fn an_interrupted_preparation_resumes(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
-    for limit in actor.limits().media {
+    for limit in actor.publishable().await {
         let name = format!("{} with {}", actor.name(), limit.kind);
         let mut published = 0;
         // Fails the save after each call in turn, like a worker that dies at that moment.
@@ -685,7 +715,8 @@ async fn an_asynchronous_platform_is_polled_until_processing_ends(platform: &'st
     let world = World::start().await;
     let actor = world.actor(platform);
     let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
-    for limit in actor.limits().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
+    let open = actor.publishable().await;
+    for limit in open.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
         let name = actor.name();
         let post = actor.post_with("a video", limit.kind, (*limit.count.start()).max(1));
         let prepared = actor.prepare_once(&post, Checkpoint::default()).await.on(name);
@@ -713,7 +744,8 @@ async fn media_that_fail_processing_fail_permanently(platform: &'static Adapter)
     let world = World::start().await;
     let actor = world.actor(platform);
     let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
-    for limit in actor.limits().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
+    let open = actor.publishable().await;
+    for limit in open.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
         let name = actor.name();
         let mut post = actor.post_with("a broken video", limit.kind, (*limit.count.start()).max(1));
         for medium in &mut post.media {
@@ -761,7 +793,10 @@ async fn a_grant_lists_its_identities(platform: &'static Adapter) {
     let identities = actor.identities().await.on(name);
     let own = identities.iter().find(|one| one.profile.network_unique_id == actor.account.network_unique_id);
     let own = own.unwrap_or_else(|| panic!("{name}: {identities:?}"));
-    assert_eq!(own.profile.username, actor.account.username, "{name}");
+    // LinkedIn tells a member's own name for their profile to approved apps only.
+    let username =
+        if actor.has_closed_reads() { &own.profile.network_unique_id } else { &actor.account.username };
+    assert_eq!(own.profile.username, *username, "{name}");
     assert!(!own.profile.display_name.is_empty(), "{name}");
 }
 
@@ -772,6 +807,15 @@ async fn metrics_are_read_and_a_missing_post_fails_permanently(platform: &'stati
     let Some(analytics) = actor.platform.analytics else { return };
     let id = actor.publish(&actor.post("measured")).await.on(name);
     let keep = fixtures::Kept::default();
+    if actor.has_closed_reads() {
+        let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err(name);
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::Rejected(403), false),
+            "{name}: {failure}"
+        );
+        return;
+    }
     analytics.metrics(&actor.session(&keep), &id).await.on(name);
     let failure = analytics.metrics(&actor.session(&keep), &actor.unknown(&id)).await.expect_err(name);
     assert!(failure.code.is_permanent(), "{name}: {failure}");
@@ -789,6 +833,15 @@ async fn history_lists_every_post_newest_first(platform: &'static Adapter) {
         ids.push(actor.publish(&actor.post(&text)).await.on(name));
     }
     let keep = fixtures::Kept::default();
+    if actor.has_closed_reads() {
+        let failure = history.page(&actor.session(&keep), None).await.expect_err(name);
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::Rejected(403), false),
+            "{name}: {failure}"
+        );
+        return;
+    }
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
         let page = history.page(&actor.session(&keep), cursor.as_deref()).await.on(name);

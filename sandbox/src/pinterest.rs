@@ -1,8 +1,13 @@
 //! Pinterest: API v5, as its OpenAPI description 5.23 says (<https://github.com/pinterest/api-description>).
 //!
-//! Responds as to an app with Standard access. Refresh tokens are replaced with each use; videos are uploaded
-//! to a separate storage by a signed form, and processed for a while. An account begins with one board.
+//! Refresh tokens are replaced with each use; videos are uploaded to a separate storage by a signed form, and
+//! processed for a while. An account begins with one board.
+//!
+//! A new app has trial access: it creates pins in the API sandbox only, another host with tokens, boards and pins
+//! of its own, which has no video pins (<https://developers.pinterest.com/docs/developer-tools/sandbox/>). There
+//! an account begins without a board.
 
+mod access;
 mod boards;
 mod media;
 mod pins;
@@ -11,15 +16,16 @@ use super::{
     Transaction,
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
-    login::{Login, TokenError},
+    login::TokenError,
     page,
     rate_limit::{Quota, RateLimit},
     routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
-    tokens::{self, Rotation, TokenPolicy},
+    tokens,
 };
 use crate::Identity;
+use access::Realm;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
 use serde_json::{Value, json};
@@ -34,23 +40,8 @@ const READ: RateLimit = RateLimit::new("pinterest.org_read", 1_000, 60);
 const WRITE: RateLimit = RateLimit::new("pinterest.org_write", 100, 60);
 const ANALYTICS: RateLimit = RateLimit::new("pinterest.org_analytics", 60, 60);
 
-const SCOPES: &[&str] = &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"];
-
-static LOGIN: Login = Login {
-    tokens: TokenPolicy {
-        simulator: &Pinterest,
-        client: "1480001",
-        granted: SCOPES,
-        code_seconds: 600,
-        access: ("pina_", 2_592_000),
-        refresh: ("pinr.", 5_184_000),
-        rotation: Rotation::Renewed,
-    },
-    scopes: SCOPES,
-    has_refresh_token: |_| true,
-    denied_error: "access_denied",
-    fragment: "",
-};
+/// Largest body that the API's edge lets through, in bytes.
+const EDGE_BYTES: usize = 32 << 20;
 
 pub(super) struct Pinterest;
 
@@ -77,8 +68,7 @@ impl Simulator for Pinterest {
             _ if request.host == STORAGE && request.mime() == Some("multipart/form-data") => {
                 BodyMode::Multipart("file")
             }
-            // Five images of 20 MB in base64.
-            ["v5", "pins"] if request.method == Method::POST => BodyMode::Buffered(140 << 20),
+            ["v5", "pins"] if request.method == Method::POST => BodyMode::Buffered(EDGE_BYTES),
             _ => BodyMode::Buffered(1 << 20),
         }
     }
@@ -151,7 +141,7 @@ impl Simulator for Pinterest {
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.tokens
+        &access::Granting
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
@@ -171,7 +161,11 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
         ("POST", ["oauth", "token"]) => return token(tx, request),
         ("POST", ["oauth", "token", "revoke"]) => return revoke(request),
-        _ if request.is_too_large => return Err(error(413, 1, "The request is too large.")),
+        // The answer of the edge, not of the API.
+        _ if request.is_too_large => {
+            let html = "<html><head><title>413 Request Entity Too Large</title></head></html>";
+            return Err(Response::bytes(413, "text/html", html.into()));
+        }
         _ => {}
     }
     routes! { tx, request, path, admit, not_routed(path);
@@ -206,7 +200,7 @@ fn not_routed(path: &[&str]) -> Outcome {
 /// Pages for browsers: the login, profiles and pins.
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response {
     let found = match segments {
-        ["oauth"] => return LOGIN.dialog(tx, request),
+        ["oauth"] => return Realm::Production.login().dialog(tx, request),
         ["pin", id] => pins::get(tx, id).and_then(|pin| {
             let owner = account::by_id(tx.store, ID, &pin.owner)?;
             Some(page::post(tx, &Pinterest, &owner, &post_view(tx, &pin)))
@@ -223,6 +217,8 @@ fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
         "On the board {}",
         boards::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
     )];
+    notes
+        .extend((pin.realm == Realm::Sandbox).then(|| "In the API sandbox, visible to its owner".to_owned()));
     notes.extend(pin.title.iter().map(|title| format!("Title: {title}")));
     notes.extend(pin.link.iter().map(|link| format!("Leads to {link}")));
     let alt = pin.alt.clone().unwrap_or_default();
@@ -251,13 +247,14 @@ fn avatar(account: &Account) -> String {
 
 /// `POST /v5/oauth/token`.
 fn token(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !LOGIN.has_client_credentials(request) {
+    let login = Realm::of(request).login();
+    if !login.has_client_credentials(request) {
         return Err(unauthorized());
     }
     let kind = request.field("grant_type").unwrap_or_default().to_owned();
-    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
+    let issued = login.token(tx, request).map_err(|refusal| match refusal {
         TokenError::InvalidCode => error(400, 283, "The authorization grant is invalid"),
-        TokenError::InvalidRefreshToken => unauthorized(),
+        TokenError::InvalidRefreshToken => error(401, 283, "The authorization grant is invalid"),
         TokenError::UnsupportedGrantType => {
             invalid("grant_type has to be authorization_code or refresh_token")
         }
@@ -279,14 +276,15 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// `POST /v5/oauth/token/revoke`, which exists for system users only.
 fn revoke(request: &Request) -> Outcome {
-    if !LOGIN.has_client_credentials(request) {
+    if !Realm::of(request).login().has_client_credentials(request) {
         return Err(unauthorized());
     }
     Err(error(403, 29, "You are not permitted to access that resource."))
 }
 
 /// `GET /v5/user_account`.
-fn me(tx: &mut Transaction, _: &Request, account: &Account) -> Outcome {
+fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
+    let realm = Realm::of(request);
     let body = json!({
         "id": account.id,
         "username": account.username,
@@ -297,8 +295,8 @@ fn me(tx: &mut Transaction, _: &Request, account: &Account) -> Outcome {
         "about": "",
         "follower_count": 12,
         "following_count": 3,
-        "board_count": boards::of(tx, &account.id).len(),
-        "pin_count": pins::by(tx, &account.id).count(),
+        "board_count": boards::of(tx, &account.id, realm).len(),
+        "pin_count": pins::by(tx, &account.id).filter(|pin| pin.realm == realm).count(),
         "monthly_views": 163,
     });
     Ok(Response::json(200, &body))
@@ -311,7 +309,9 @@ fn admit(
     scopes: &[&str],
     rule: RateLimit,
 ) -> Result<Account, Response> {
-    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
+    let realm = Realm::of(request);
+    let token = request.bearer().filter(|token| realm.has_issued(token));
+    let token = token.and_then(|token| tokens::find(tx, ID, token));
     let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
     if let Some(scope) = token.missing_scope(scopes) {
@@ -323,7 +323,9 @@ fn admit(
     }
     let now = tx.now;
     tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?);
-    boards::ensure_first(tx, &account);
+    if realm == Realm::Production {
+        boards::ensure_first(tx, &account);
+    }
     Ok(account)
 }
 

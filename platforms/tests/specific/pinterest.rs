@@ -5,7 +5,10 @@ use crate::fixtures::{Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, MediaKind, Prepared};
+use platforms::{
+    AppAccess, Checkpoint, Located, MediaKind, Prepared,
+    check::{Draft, check},
+};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -17,11 +20,17 @@ pub(super) fn trials() -> Vec<Trial> {
             a_missing_scope_is_rejected_without_a_token_refresh,
             a_refresh_token_can_be_used_once,
             a_video_is_uploaded_once_while_it_is_polled,
+            an_app_with_trial_access_creates_pins_in_the_api_sandbox,
+            a_wrong_client_secret_costs_no_account,
+            pictures_of_different_sizes_are_no_carousel,
+            pictures_that_are_too_large_together_are_fetched,
+            a_look_up_reads_no_figures,
         ],
     )
 }
 
 async fn a_pin_is_created_on_the_only_board_or_the_selected_one() {
+    trials::approve();
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
     let keep = Kept::default();
@@ -91,6 +100,7 @@ async fn a_refresh_token_can_be_used_once() {
 }
 
 async fn a_video_is_uploaded_once_while_it_is_polled() {
+    trials::approve();
     let world = World::tapped().await;
     let actor = actor(&world, "pinterest");
     let mut post = actor.post_with("a film", MediaKind::Video, 1);
@@ -108,4 +118,104 @@ async fn a_video_is_uploaded_once_while_it_is_polled() {
     assert_eq!(uploads.count(), 1);
     let pin = heard.iter().find(|call| call.path.ends_with("/pins") && call.method == "POST").expect("a pin");
     assert_eq!(pin.body["media_source"]["cover_image_key_frame_time"], 2);
+}
+
+async fn an_app_with_trial_access_creates_pins_in_the_api_sandbox() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "pinterest");
+    let brought = actor.consent("allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    actor.grant = actor.refresh().await.on("refresh");
+    actor.healthy().await.on("health");
+    // An account has no board in the API sandbox. The first pin gets one, and so do the others.
+    for text in ["a first pin", "a second pin"] {
+        let page = actor.shown(&actor.publish(&actor.post(text)).await.on("publish")).await;
+        assert!(page.contains("On the board Fanfare") && page.contains("In the API sandbox"), "{page}");
+    }
+    let heard = world.heard();
+    assert!(heard.iter().filter(|call| !call.path.starts_with("/_")).all(|call| {
+        call.path.starts_with("/api-sandbox.pinterest.com/v5/")
+            || call.path.starts_with("/www.pinterest.com/")
+    }));
+    let boards = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/boards"));
+    assert_eq!(boards.count(), 1);
+    // There are no video pins.
+    let failure = actor.publish(&actor.post_with("a film", MediaKind::Video, 1)).await.expect_err("a video");
+    assert_eq!(failure.code, rejected(403));
+    assert!(!world.heard().iter().any(|call| call.path.ends_with("/media")));
+
+    // Not set up for trial access, it learns the way.
+    actor.app.as_mut().expect("it has apps").access = AppAccess::Full;
+    assert_eq!(actor.healthy().await.expect_err("another realm's token").code, ErrorCode::TokenExpired);
+    let brought = actor.consent_to(actor.platform.auth.oauth().expect("it has").scopes, "allow").await;
+    actor.grant = actor.exchange(&brought.expect("it has codes")["code"]).await.on("exchange");
+    let failure = actor.publish(&actor.post("in production")).await.expect_err("trial access");
+    assert_eq!(failure.code, rejected(403));
+    assert!(failure.message.contains("extra_config.access"), "{failure}");
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn a_wrong_client_secret_costs_no_account() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "pinterest");
+    let secret = actor.app.as_mut().expect("it has apps").client_secret.replace("rotated".into());
+    let failure = actor.refresh().await.expect_err("another secret");
+    assert!(!failure.is_revoked(), "{failure:?}");
+    actor.app.as_mut().expect("it has apps").client_secret = secret;
+    actor.refresh().await.on("refresh");
+}
+
+async fn pictures_of_different_sizes_are_no_carousel() {
+    let world = World::start().await;
+    let actor = actor(&world, "pinterest");
+    let mut post = actor.post_with("two", MediaKind::Image, 2);
+    let codes = |media: &[platforms::Media]| -> Vec<String> {
+        let issues = check(actor.platform, &[Draft { text: "two", media }], &json!({}));
+        issues.into_iter().map(|issue| issue.code).collect()
+    };
+    assert_eq!(codes(&post.media), [""; 0]);
+    post.media[1].height = post.media[1].height.map(|height| height * 2);
+    assert_eq!(codes(&post.media), ["media_dimensions"]);
+    assert_eq!(codes(&post.media[1..]), [""; 0]);
+}
+
+async fn pictures_that_are_too_large_together_are_fetched() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    for count in [2, 1] {
+        let mut post = actor.post_with("large", MediaKind::Image, count);
+        for medium in &mut post.media {
+            *medium = actor.sized(medium, (26 << 20) / count);
+        }
+        // Alone it is too large for Pinterest, too; the answer shows that it was fetched.
+        match actor.publish(&post).await {
+            Ok(id) => drop(actor.shown(&id).await),
+            Err(failure) => assert!(count == 1 && failure.message.contains("bytes"), "{failure}"),
+        }
+        let heard = world.heard();
+        let pins: Vec<_> = heard.iter().filter(|call| call.path.ends_with("/pins")).collect();
+        let [.., refused, fetched] = pins.as_slice() else { panic!("there are two calls") };
+        assert_eq!(refused.status, 413);
+        let kind = if count == 1 { "image_url" } else { "multiple_image_urls" };
+        assert_eq!(fetched.body["media_source"]["source_type"], kind);
+    }
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_look_up_reads_no_figures() {
+    trials::approve();
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    let post = actor.post_with("a film", MediaKind::Video, 1);
+    let id = actor.publish(&post).await.on("publish");
+    let at = actor.prepare(&post).await.on("prepare");
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+    let heard = world.heard();
+    let list =
+        heard.iter().rfind(|call| call.method == "GET" && call.path.ends_with("/pins")).expect("a list");
+    assert!(!list.query.iter().any(|(name, _)| name == "pin_metrics"), "{:?}", list.query);
+    // The figures of a video are not all whole numbers.
+    let keep = Kept::default();
+    actor.platform.analytics.expect("it has figures").metrics(&actor.session(&keep), &id).await.on("metrics");
+    actor.platform.history.expect("it has one").page(&actor.session(&keep), None).await.on("history");
 }

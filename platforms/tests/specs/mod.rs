@@ -86,6 +86,7 @@ async fn requests_to_x_match_its_openapi_document() {
 
 async fn calls_to_pinterest_match_its_openapi_document() {
     let Some(folder) = folder() else { return };
+    trials::approve();
     let document = openapi::Document::open(&folder, "pinterest-v5-openapi", "/api.pinterest.com/v5");
     let settings =
         json!({ "title": "A title", "link": "https://example.com/a?b=c", "dominant_color": "#6E7874" });

@@ -38,6 +38,12 @@ pub(crate) fn app() -> AppStatus {
     APP.get()
 }
 
+/// Gives the current test approved apps, for what a newly registered one can't do. Called before the sandbox
+/// starts.
+pub(crate) fn approve() {
+    APP.set(AppStatus::Approved);
+}
+
 /// Returns each case for each platform and each standing of the app; `FANFARE_PLATFORM` restricts them to one
 /// platform.
 pub(crate) fn for_each_platform(cases: &[Case], apps: &'static [AppStatus]) -> Vec<Trial> {

@@ -1,8 +1,8 @@
 //! Boards and their sections: <https://developers.pinterest.com/docs/api/v5/boards-list>.
 
 use super::{
-    Account, Outcome, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins, text,
-    time,
+    Account, Outcome, Realm, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins,
+    text, time,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ pub(super) struct Board {
     privacy: String,
     is_ads_only: bool,
     sections: Vec<Section>,
+    #[serde(default)]
+    realm: Realm,
     created_at: DateTime<Utc>,
 }
 
@@ -66,13 +68,15 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Board> {
 }
 
 /// Returns the boards of a user, oldest first.
-pub(super) fn of(tx: &Transaction, user: &str) -> Vec<Board> {
-    tx.store.with_prefix("").filter(|board: &Board| board.owner == user).collect()
+pub(super) fn of(tx: &Transaction, user: &str, realm: Realm) -> Vec<Board> {
+    let is_theirs = |board: &Board| board.owner == user && board.realm == realm;
+    tx.store.with_prefix("").filter(is_theirs).collect()
 }
 
 /// Creates an account's first board.
 pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
-    if of(tx, &account.id).is_empty() {
+    let realm = Realm::Production;
+    if of(tx, &account.id, realm).is_empty() {
         let id = next(tx);
         tx.store.put(&Board {
             id,
@@ -82,6 +86,7 @@ pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
             privacy: "PUBLIC".into(),
             is_ads_only: false,
             sections: Vec::new(),
+            realm,
             created_at: tx.now,
         });
     }
@@ -93,7 +98,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
     if !["ALL", "PUBLIC", "PROTECTED", "SECRET", "PUBLIC_AND_SECRET"].contains(&privacy) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    let own = of(tx, &caller.id).into_iter().filter(|board| match privacy {
+    let own = of(tx, &caller.id, Realm::of(request)).into_iter().filter(|board| match privacy {
         "ALL" => true,
         "PUBLIC_AND_SECRET" => board.privacy != "PROTECTED",
         one => board.privacy == one,
@@ -111,7 +116,8 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     if !["PUBLIC", "PROTECTED", "SECRET"].contains(&privacy.as_str()) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    if of(tx, &caller.id).iter().any(|board| board.name == name) {
+    let realm = Realm::of(request);
+    if of(tx, &caller.id, realm).iter().any(|board| board.name == name) {
         return Err(error(400, 58, "You already have a board with that name."));
     }
     let board = Board {
@@ -122,6 +128,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
         privacy,
         is_ads_only: body["is_ads_only"] == true,
         sections: Vec::new(),
+        realm,
         created_at: tx.now,
     };
     tx.store.put(&board);
@@ -130,15 +137,15 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
 }
 
 /// `GET /v5/boards/{board_id}`.
-pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
-    let board = own(tx, caller, id)?;
+pub(super) fn show(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let board = own(tx, request, caller, id)?;
     let view = board.view(tx, &caller.username);
     Ok(Response::json(200, &view))
 }
 
 /// `GET /v5/boards/{board_id}/sections`.
 pub(super) fn sections(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
-    let board = own(tx, caller, id)?;
+    let board = own(tx, request, caller, id)?;
     let (sections, bookmark) = paged(request, board.sections, |section: &Section| &section.id)?;
     Ok(Response::json(200, &json!({ "items": sections, "bookmark": bookmark })))
 }
@@ -146,7 +153,7 @@ pub(super) fn sections(tx: &mut Transaction, request: &Request, caller: &Account
 /// `POST /v5/boards/{board_id}/sections`.
 pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let body = body(request)?;
-    let mut board = own(tx, caller, id)?;
+    let mut board = own(tx, request, caller, id)?;
     let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
     if board.sections.iter().any(|section| section.name == name) {
         return Err(error(409, 409, "There is a section of that name already."));
@@ -162,7 +169,13 @@ pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &A
 /// # Errors
 ///
 /// The refusal.
-pub(super) fn own(tx: &Transaction, account: &Account, id: &str) -> Result<Board, Response> {
-    let board = get(tx, id).ok_or_else(|| error(404, 40, "Board not found."))?;
+pub(super) fn own(
+    tx: &Transaction,
+    request: &Request,
+    account: &Account,
+    id: &str,
+) -> Result<Board, Response> {
+    let board = get(tx, id).filter(|board| board.realm == Realm::of(request));
+    let board = board.ok_or_else(|| error(404, 40, "Board not found."))?;
     if board.owner == account.id { Ok(board) } else { Err(super::forbidden()) }
 }

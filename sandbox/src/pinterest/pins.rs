@@ -1,7 +1,7 @@
 //! Pins: <https://developers.pinterest.com/docs/api/v5/pins-create> and the reads beside it.
 
 use super::{
-    Account, Outcome, Pinterest, Record, Request, Response, Transaction, boards, body, error, invalid,
+    Account, Outcome, Pinterest, Realm, Record, Request, Response, Transaction, boards, body, error, invalid,
     is_number, media, next, number, paged, text, time,
 };
 use crate::{fake_metrics::figure, files::Upload, simulator::Simulator};
@@ -9,6 +9,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// Maximum size of an image.
 const MAX_BYTES: u64 = 20 << 20;
@@ -31,6 +32,8 @@ pub(super) struct Pin {
     kind: String,
     /// Its images, or its video.
     pub(super) files: Vec<Upload>,
+    #[serde(default)]
+    pub(super) realm: Realm,
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -78,6 +81,8 @@ pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
 
 /// `POST /v5/pins`.
 pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let realm = Realm::of(request);
+    realm.check_pins(tx)?;
     let body = body(request)?;
     let board = number(&body, "board_id")?.ok_or_else(|| invalid("'board_id' is a required property"))?;
     let section = number(&body, "board_section_id")?;
@@ -91,7 +96,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     if link.as_deref().is_some_and(|link| !is_address(link)) {
         return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
     }
-    let board = boards::own(tx, caller, &board)?;
+    let board = boards::own(tx, request, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(404, 2031, "Board section not found."));
     }
@@ -111,6 +116,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
         color,
         kind,
         files,
+        realm,
         created_at: tx.now,
     };
     tx.store.put(&pin);
@@ -125,6 +131,10 @@ fn source(
     caller: &Account,
     source: &Value,
 ) -> Result<(String, Vec<Upload>), Response> {
+    let one_size = |files: Vec<Upload>| {
+        let sizes: HashSet<_> = files.iter().filter_map(|file| file.pixels).collect();
+        if sizes.len() < 2 { Ok(files) } else { Err(invalid("the images of a carousel must have one size")) }
+    };
     let items = || {
         let items = source["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         match items.len() {
@@ -138,12 +148,15 @@ fn source(
         Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?])),
         Some("multiple_image_base64") => {
             let files: Result<_, Response> = items()?.iter().map(|item| decode_image(tx, item)).collect();
-            Ok(("multiple_images".into(), files?))
+            Ok(("multiple_images".into(), one_size(files?)?))
         }
         Some("multiple_image_urls") => {
             let files: Result<_, Response> =
                 items()?.iter().map(|item| fetched(request, &item["url"])).collect();
-            Ok(("multiple_images".into(), files?))
+            Ok(("multiple_images".into(), one_size(files?)?))
+        }
+        Some("video_id") if Realm::of(request) == Realm::Sandbox => {
+            Err(invalid("video Pins can't be created in the API Sandbox"))
         }
         Some("video_id") => {
             let id =
@@ -260,7 +273,15 @@ impl Pin {
                 .into_iter()
                 .map(|(name, max)| (name.into(), json!(figure(&self.id, name, age, max))))
                 .collect();
-            view["pin_metrics"] = json!({ "90d": figures, "lifetime_metrics": figures });
+            // The description of the API says only that it is an object.
+            view["pin_metrics"] = match self.kind.as_str() {
+                "video" => {
+                    let mut lifetime = figures;
+                    lifetime.insert("video_avg_watch_time".into(), json!(2507.75));
+                    json!({ "90d": null, "lifetime_metrics": lifetime, "is_realtime": true })
+                }
+                _ => json!({ "90d": figures, "lifetime_metrics": figures }),
+            };
         }
         view
     }
@@ -274,7 +295,7 @@ pub(super) fn list(
     board: Option<&str>,
 ) -> Outcome {
     if let Some(board) = board {
-        boards::own(tx, caller, board)?;
+        boards::own(tx, request, caller, board)?;
     }
     let filter = request.query("pin_filter").unwrap_or("exclude_repins");
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
@@ -284,33 +305,34 @@ pub(super) fn list(
     let own = by(tx, &caller.id)
         .rev()
         .filter(|pin| filter == "exclude_repins" && board.is_none_or(|board| pin.board == board))
-        .filter(|pin| pin.created_at + lag <= tx.now);
+        .filter(|pin| pin.created_at + lag <= tx.now && pin.realm == Realm::of(request));
     let (pins, bookmark) = paged(request, own.collect(), |pin: &Pin| &pin.id)?;
     let with_metrics = request.query("pin_metrics") == Some("true");
     let items: Vec<_> = pins.iter().map(|pin| pin.view(tx, caller, with_metrics)).collect();
     Ok(Response::json(200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
-fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Pin, Response> {
+fn own(tx: &Transaction, request: &Request, caller: &Account, id: &str) -> Result<Pin, Response> {
     if !is_number(id) {
         return Err(invalid(&format!("'{id}' does not match '^\\d+$'")));
     }
-    let pin = get(tx, id).ok_or_else(|| error(404, 50, "Pin not found."))?;
+    let pin = get(tx, id).filter(|pin| pin.realm == Realm::of(request));
+    let pin = pin.ok_or_else(|| error(404, 50, "Pin not found."))?;
     if pin.owner == caller.id { Ok(pin) } else { Err(super::forbidden()) }
 }
 
 /// `GET /v5/pins/{pin_id}`.
 pub(super) fn show(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
-    let view = own(tx, caller, id)?.view(tx, caller, request.query("pin_metrics") == Some("true"));
+    let view = own(tx, request, caller, id)?.view(tx, caller, request.query("pin_metrics") == Some("true"));
     Ok(Response::json(200, &view))
 }
 
 /// `PATCH /v5/pins/{pin_id}`.
 pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
-    let mut pin = own(tx, caller, id)?;
+    let mut pin = own(tx, request, caller, id)?;
     let body = body(request)?;
     if let Some(board) = number(&body, "board_id")? {
-        pin.board = boards::own(tx, caller, &board)?.id;
+        pin.board = boards::own(tx, request, caller, &board)?.id;
     }
     for (name, max, slot) in [
         ("title", 100, &mut pin.title),
@@ -328,8 +350,8 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, 
 }
 
 /// `DELETE /v5/pins/{pin_id}`.
-pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
-    let pin = own(tx, caller, id)?;
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let pin = own(tx, request, caller, id)?;
     tx.store.remove::<Pin>(&pin.id);
     Ok(Response::empty(204))
 }
@@ -353,7 +375,7 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Accoun
         ("VIDEO_START", 5_000),
         ("VIDEO_AVG_WATCH_TIME", 2_000),
     ];
-    let pin = own(tx, caller, id)?;
+    let pin = own(tx, request, caller, id)?;
     let day = |name: &str| {
         let text = request.query(name).ok_or_else(|| invalid(&format!("'{name}' is a required property")))?;
         text.parse::<NaiveDate>().map_err(|_| invalid(&format!("'{text}' is not a 'date'")))
