@@ -15,7 +15,7 @@ use crate::{
     *,
 };
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Months, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -30,11 +30,18 @@ const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 
-/// API version. Each is supported for a year, then LinkedIn answers 426.
-const VERSION: &str = "202606";
+/// API version that this adapter was written for.
+const TESTED_VERSION: &str = "202606";
+/// Age at which a version is replaced by a later one. Each is served for twelve months, then LinkedIn answers
+/// 426. <https://learn.microsoft.com/en-us/linkedin/marketing/versioning>
+const VERSION_AGE: Months = Months::new(9);
 
 /// Time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Time within which a new post can be commented on. Until then its comments are answered with 404.
+const ACTIVITY_DELAY: TimeDelta = TimeDelta::minutes(10);
+/// Wait before the next call when LinkedIn refuses the version, which only a newer Fanfare can change.
+const VERSION_RETRY: Duration = Duration::from_secs(3600);
 /// Maximum number of pages in one call.
 const MAX_BATCH: usize = 50;
 /// Pixels that a picture must stay below.
@@ -232,11 +239,21 @@ impl Publisher for LinkedIn {
             // Also where LinkedIn calls the token revoked, which it does for tokens that are seconds old. The
             // refresh that follows shows which it is.
             401 => Some(Failure::token_expired(message)),
+            // A medium that is not distributed yet. Nothing was published.
+            403 if is_undistributed(&message) => {
+                Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
+            }
             // A missing scope or role: a new token does not help.
             403 => Some(Failure::rejected(403, message)),
+            // The post exists, and its activity, to which comments belong, does not yet.
+            404 if says("Unable to obtain activity") => {
+                Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL)))
+            }
             // The existing post may belong to an earlier call with a lost response.
-            422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
-                Some(Failure::rejected(422, message).ambiguous())
+            422 if duplicate(reply).is_some() => Some(Failure::rejected(422, message).ambiguous()),
+            426 => {
+                let message = format!("LinkedIn no longer serves this version of its API: {message}");
+                Some(Failure::network(message, false).after(Some(VERSION_RETRY)))
             }
             400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => {
                 Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
@@ -247,24 +264,7 @@ impl Publisher for LinkedIn {
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let me: Member = cx.get(format!("{V2}/userinfo")).send().await?;
-        let name = me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.sub.clone());
-        // Only some apps may read it, and nothing depends on it.
-        let vanity = match has(cx, &["r_basicprofile"]) {
-            true => cx.get(format!("{V2}/me")).send::<Vanity>().await.ok().and_then(|me| me.vanity_name),
-            false => None,
-        };
-        let mut all = vec![Identity {
-            profile: AccountProfile {
-                profile_url: vanity.as_ref().map(|vanity| format!("https://www.linkedin.com/in/{vanity}")),
-                username: vanity.unwrap_or_else(|| me.sub.clone()),
-                network_unique_id: me.sub,
-                display_name: name,
-                account_type: "profile".to_owned(),
-                profile_image_url: me.picture,
-            },
-            grant: None,
-        }];
+        let mut all = vec![member(cx).await?];
         if has(cx, &["rw_organization_admin", "r_organization_admin"]) {
             all.extend(organizations(cx).await?);
         }
@@ -274,7 +274,8 @@ impl Publisher for LinkedIn {
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         match is_page(cx) {
             true => page(cx, &cx.account.network_unique_id).await.map(drop),
-            false => cx.get(format!("{V2}/userinfo")).send_ok().await,
+            false if has_openid(cx) => cx.get(format!("{V2}/userinfo")).send_ok().await,
+            false => cx.get(format!("{V2}/me")).send_ok().await,
         }
     }
 
@@ -306,13 +307,10 @@ impl Publisher for LinkedIn {
         let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let author = author(cx, &settings);
         if let Some(reply) = &post.reply_to {
-            let made: Made = rest(cx.post(format!("{REST}/socialActions/{}/comments", encode(&reply.root))))
-                .json(&comment(&author, post, &reply.root, &step))
-                .send()
-                .await?;
-            return Ok(Committed::Live(made.comment_urn));
+            let body = comment(&author, post, &reply.root, &step);
+            return create_comment(cx, &reply.root, &body).await.map(Committed::Live);
         }
-        let reply = rest(cx.post(format!("{REST}/posts")))
+        let reply = rest(cx, cx.post(format!("{REST}/posts")))
             .json(&body(&author, post, &settings, &step))
             .send_raw()
             .await?;
@@ -324,7 +322,12 @@ impl Publisher for LinkedIn {
         {
             return Ok(Committed::Live(urn));
         }
-        let reply = reply.into_result(cx.platform)?;
+        // One that it names by another URN than the post's may be ours too.
+        let is_unnamed = reply.status == 422 && reply.text.contains("DUPLICATE_POST");
+        let reply = match reply.into_result(cx.platform) {
+            Err(failure) if is_unnamed && step.doubted.is_some() => return Err(failure.ambiguous()),
+            reply => reply?,
+        };
         let id = reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id"));
         match id.filter(|urn| required::is_id(urn)) {
             Some(urn) => Ok(Committed::Live(urn.to_owned())),
@@ -339,7 +342,8 @@ impl Publisher for LinkedIn {
         let found = match &post.reply_to {
             Some(reply) => listing::locate(&Comments { cx, author: &author, root: &reply.root }, post).await,
             None => {
-                let posts = Posts { cx, author: &author, has_link: settings.link.is_some() };
+                let step: Step = at.read()?;
+                let posts = Posts { cx, author: &author, settings: &settings, uploads: &step.uploads };
                 listing::locate(&posts, post).await
             }
         };
@@ -367,7 +371,7 @@ impl Analytics for LinkedIn {
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let mut metrics = Metrics::default();
         let actions: Result<Actions> =
-            rest(cx.get(format!("{REST}/socialActions/{}", encode(id)))).send().await;
+            rest(cx, cx.get(format!("{REST}/socialActions/{}", encode(id)))).send().await;
         let closed = match actions {
             Ok(actions) => {
                 metrics.likes = actions.likes.total;
@@ -400,7 +404,7 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         "{REST}/organizationalEntityShareStatistics?q=organizationalEntity&organizationalEntity={page}&{list}=List({})",
         encode(id)
     );
-    let answer: Elements<Statistics> = finder(cx.get(address)).send().await?;
+    let answer: Elements<Statistics> = finder(cx, cx.get(address)).send().await?;
     // The list omits a post without views.
     if let Some(Statistics { total }) = answer.elements.into_iter().next() {
         let count = |figure: i64| u64::try_from(figure).unwrap_or(0);
@@ -417,7 +421,7 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
     if id.contains(":ugcPost:") {
         let address =
             format!("{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL", encode(id));
-        let views: Elements<Count> = finder(cx.get(address)).send().await?;
+        let views: Elements<Count> = finder(cx, cx.get(address)).send().await?;
         metrics.video_views = views.elements.first().map_or(0, Count::number);
     }
     Ok(())
@@ -433,7 +437,7 @@ async fn member_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Re
         let address = format!(
             "{REST}/memberCreatorPostAnalytics?q=entity&entity={entity}&queryType={query}&aggregation=TOTAL"
         );
-        let answer: Elements<Count> = finder(cx.get(address)).send().await?;
+        let answer: Elements<Count> = finder(cx, cx.get(address)).send().await?;
         Ok(answer.elements.first().map_or(0, Count::number))
     };
     metrics.impressions = one("IMPRESSION").await?;
@@ -472,19 +476,27 @@ impl Deletion for LinkedIn {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let address = match comment_parts(id) {
             Some((post, comment)) => {
-                let address = format!("{REST}/socialActions/{}/comments/{comment}", encode(post));
+                let path = format!("socialActions/{}/comments/{comment}", encode(post));
                 // Required if the member commented for the page.
-                let actor = match rest(cx.get(&address)).send::<Made>().await {
+                let actor = match rest(cx, cx.get(format!("{REST}/{path}"))).send::<Made>().await {
                     Ok(comment) => comment.actor,
                     Err(failure) if failure.code == ErrorCode::Rejected(404) => return Ok(()),
                     Err(failure) if is_closed(&failure) => own(cx),
                     Err(failure) => return Err(failure),
                 };
-                format!("{address}?actor={}", encode(&actor))
+                let path = format!("{path}?actor={}", encode(&actor));
+                let delete = |api: &str| {
+                    let call = social(cx, api, cx.delete(format!("{api}/{path}")));
+                    call.header("X-RestLi-Method", "DELETE").delete_ok()
+                };
+                return match delete(REST).await {
+                    Err(failure) if failure.code == ErrorCode::Rejected(403) => delete(V2).await,
+                    deleted => deleted,
+                };
             }
             None => format!("{REST}/posts/{}", encode(id)),
         };
-        rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").delete_ok().await
+        rest(cx, cx.delete(address)).header("X-RestLi-Method", "DELETE").delete_ok().await
     }
 }
 
@@ -515,12 +527,24 @@ impl Options for LinkedIn {
 }
 
 /// Adds the headers of every versioned call.
-fn rest(call: Call) -> Call {
-    call.header("LinkedIn-Version", VERSION).header("X-Restli-Protocol-Version", "2.0.0")
+fn rest(cx: &Session<'_>, call: Call) -> Call {
+    call.header("LinkedIn-Version", version((cx.now)())).header("X-Restli-Protocol-Version", "2.0.0")
 }
 
-fn finder(call: Call) -> Call {
-    rest(call).header("X-RestLi-Method", "FINDER")
+/// Adds the headers of a call to the comments of one of the two APIs.
+fn social(cx: &Session<'_>, api: &str, call: Call) -> Call {
+    if api == REST { rest(cx, call) } else { call.header("X-Restli-Protocol-Version", "2.0.0") }
+}
+
+fn finder(cx: &Session<'_>, call: Call) -> Call {
+    rest(cx, call).header("X-RestLi-Method", "FINDER")
+}
+
+/// Returns the API version to name: the tested one until LinkedIn is about to end it, then the oldest that is
+/// still served for some months. An untested version is likelier to work than one that was ended.
+fn version(now: DateTime<Utc>) -> String {
+    let moving = now.checked_sub_months(VERSION_AGE).unwrap_or(now).format("%Y%m").to_string();
+    moving.max(TESTED_VERSION.to_owned())
 }
 
 /// Encodes a URN for a path or query, without the parentheses around it.
@@ -539,6 +563,72 @@ fn is_page(cx: &Session<'_>) -> bool {
 /// Returns true if the app, or any app, may not read a list.
 fn is_closed(failure: &Failure) -> bool {
     matches!(failure.code, ErrorCode::Rejected(400 | 403))
+}
+
+/// Returns true if the app has OpenID Connect, which the Community Management API excludes.
+fn has_openid(cx: &Session<'_>) -> bool {
+    has(cx, &["openid"]) || !has(cx, &["r_basicprofile"])
+}
+
+/// Returns true if a failure's message says that a medium can't be used yet, which LinkedIn reports with 403.
+fn is_undistributed(message: &str) -> bool {
+    message.contains("resource is forbidden")
+}
+
+/// Returns the identity of the member.
+async fn member(cx: &Session<'_>) -> Result<Identity> {
+    const PROJECTION: &str =
+        "(id,localizedFirstName,localizedLastName,vanityName,profilePicture(displayImage~:playableStreams))";
+    let identity = |id: String, name: Option<String>, vanity: Option<String>, picture: Option<String>| {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let vanity = given(vanity);
+        Identity {
+            profile: AccountProfile {
+                profile_url: vanity.as_ref().map(|vanity| format!("https://www.linkedin.com/in/{vanity}")),
+                username: vanity.unwrap_or_else(|| id.clone()),
+                display_name: given(name).unwrap_or_else(|| id.clone()),
+                account_type: "profile".to_owned(),
+                profile_image_url: picture,
+                network_unique_id: id,
+            },
+            grant: None,
+        }
+    };
+    if !has_openid(cx) {
+        let me: Profile = cx.get(format!("{V2}/me?projection={PROJECTION}")).send().await?;
+        let (name, picture) = (me.name(), me.picture());
+        return Ok(identity(me.id, Some(name), me.vanity_name, picture));
+    }
+    let me: Member = cx.get(format!("{V2}/userinfo")).send().await?;
+    // Only some apps may read it, and nothing depends on it.
+    let vanity = match has(cx, &["r_basicprofile"]) {
+        true => cx.get(format!("{V2}/me")).send::<Vanity>().await.ok().and_then(|me| me.vanity_name),
+        false => None,
+    };
+    Ok(identity(me.sub, me.name, vanity, me.picture))
+}
+
+/// Creates a comment and returns its URN.
+///
+/// The versioned API takes comments from apps with the Community Management API; those of self-service get 403
+/// there, and use the unversioned one.
+async fn create_comment(cx: &Session<'_>, root: &str, body: &Value) -> Result<String> {
+    let post = async |api: &str| {
+        let address = format!("{api}/socialActions/{}/comments", encode(root));
+        social(cx, api, cx.post(address)).json(body).send::<Made>().await
+    };
+    let made = match post(REST).await {
+        Err(failure) if failure.code == ErrorCode::Rejected(403) => post(V2).await,
+        made => made,
+    };
+    match made {
+        Ok(made) => made.urn(),
+        Err(failure) if failure.message.contains("Unable to obtain activity") => {
+            let is_old = made_at(root).is_some_and(|at| (cx.now)() - at > ACTIVITY_DELAY);
+            Err(if is_old { Failure::rejected(404, failure.message) } else { failure })
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Returns the account's own URN.
@@ -568,7 +658,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
         let start = offset(cursor.as_deref());
         let address =
             format!("{REST}/organizationAcls?q=roleAssignee&state=APPROVED&start={start}&count=100");
-        let found: Elements<Role> = finder(cx.get(address)).send().await?;
+        let found: Elements<Role> = finder(cx, cx.get(address)).send().await?;
         Ok(found.page(start))
     });
     let mut ids: Vec<String> = Vec::new();
@@ -583,7 +673,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
     let mut all = Vec::new();
     for ids in ids.chunks(MAX_BATCH) {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
-        let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
+        let call = rest(cx, cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
         // A page whose description this role can't read can still be posted for.
         all.extend(ids.iter().map(|id| pages.results.remove(id).unwrap_or_default().identity(id)));
@@ -592,7 +682,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
 }
 
 async fn page(cx: &Session<'_>, id: &str) -> Result<Organization> {
-    rest(cx.get(format!("{REST}/organizations/{id}"))).send().await
+    rest(cx, cx.get(format!("{REST}/organizations/{id}"))).send().await
 }
 
 fn is_picture(kind: MediaKind) -> bool {
@@ -730,7 +820,7 @@ impl Upload for Uploads {
             request["uploadCaptions"] = json!(false);
             request["uploadThumbnail"] = json!(false);
         }
-        let Initialized { value } = rest(cx.post(format!("{REST}/{plural}?action=initializeUpload")))
+        let Initialized { value } = rest(cx, cx.post(format!("{REST}/{plural}?action=initializeUpload")))
             .json(&json!({ "initializeUploadRequest": request }))
             .send()
             .await?;
@@ -781,7 +871,7 @@ impl Upload for Uploads {
         upload: &mut Uploaded<Ticket>,
     ) -> Result<Processing> {
         let Ticket { urn, token, tags, .. } = &upload.ticket;
-        rest(cx.post(format!("{REST}/videos?action=finalizeUpload")))
+        rest(cx, cx.post(format!("{REST}/videos?action=finalizeUpload")))
             .json(&json!({ "finalizeUploadRequest": {
                 "video": urn, "uploadToken": token, "uploadedPartIds": tags,
             } }))
@@ -800,7 +890,7 @@ impl Upload for Uploads {
     ) -> Result<Processing> {
         let (plural, name) = collection(media.kind)?;
         let address = format!("{REST}/{plural}/{}", encode(&upload.ticket.urn));
-        let asked: Result<Status> = rest(cx.get(address)).send().await;
+        let asked: Result<Status> = rest(cx, cx.get(address)).send().await;
         match asked {
             Ok(Status { status, reason }) => Ok(match status.as_str() {
                 "AVAILABLE" => Processing::Done,
@@ -811,9 +901,19 @@ impl Upload for Uploads {
                 }
                 _ => Processing::Busy(POLL_INTERVAL),
             }),
-            // An app with write access only can't read the state; a post that is too early is rejected and
-            // retried.
-            Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Processing::Done),
+            // An app with write access only can't read the state. It waits for a while; a post that is still too
+            // early is rejected and retried.
+            Err(failure)
+                if matches!(failure.code, ErrorCode::Rejected(403 | 404))
+                    || is_undistributed(&failure.message) =>
+            {
+                let most = if is_picture(media.kind) { 1 } else { 3 };
+                if upload.ticket.blind_waits >= most {
+                    return Ok(Processing::Done);
+                }
+                upload.ticket.blind_waits += 1;
+                Ok(Processing::Busy(POLL_INTERVAL))
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -823,15 +923,17 @@ impl Upload for Uploads {
 async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Result<Elements<Post>> {
     let author = encode(author);
     let address = format!("{REST}/posts?author={author}&q=author&count={count}&start={start}&sortBy=CREATED");
-    finder(cx.get(address)).send().await
+    finder(cx, cx.get(address)).send().await
 }
 
 /// An author's posts.
 struct Posts<'a> {
     cx: &'a Session<'a>,
     author: &'a str,
-    /// True when the post to find has a link card.
-    has_link: bool,
+    /// Settings of the post to find.
+    settings: &'a Settings,
+    /// Its uploads, as far as the checkpoint has them.
+    uploads: &'a [Uploaded<Ticket>],
 }
 
 #[async_trait]
@@ -854,7 +956,8 @@ impl Listing for Posts<'_> {
 
     fn is(&self, other: &Post, post: &Publication) -> bool {
         collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
-            && other.has_media() == (!post.media.is_empty() || self.has_link)
+            && other.has_media() == (!post.media.is_empty() || self.settings.link.is_some())
+            && other.has(self.settings, self.uploads)
     }
 }
 
@@ -874,12 +977,13 @@ impl Listing for Comments<'_> {
     async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Made>> {
         let (root, start) = (encode(self.root), offset(cursor));
         let address = format!("{REST}/socialActions/{root}/comments?start={start}&count=100");
-        let page: Elements<Made> = rest(self.cx.get(address)).send().await?;
+        let page: Elements<Made> = rest(self.cx, self.cx.get(address)).send().await?;
+        page.elements.iter().try_for_each(|comment| comment.urn().map(drop))?;
         Ok(page.page(start))
     }
 
     fn id(comment: &Made) -> &str {
-        &comment.comment_urn
+        comment.id()
     }
 
     fn at(comment: &Made) -> Option<DateTime<Utc>> {
@@ -913,8 +1017,9 @@ fn comment_parts(id: &str) -> Option<(&str, &str)> {
 
 /// Returns the URN of the original in a rejection as a duplicate.
 fn duplicate(reply: &Reply) -> Option<String> {
-    static NAMED: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"duplicate of (urn:li:(?:share|ugcPost):[0-9]+)").expect("a pattern"));
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"duplicate of (urn:li:(?:share|ugcPost|activity):[0-9]+)").expect("a pattern")
+    });
     (reply.status == 422).then(|| Some(NAMED.captures(&reply.text)?[1].to_owned())).flatten()
 }
 
@@ -1020,6 +1125,8 @@ struct Ticket {
     parts: Vec<Part>,
     tags: Vec<String>,
     token: String,
+    /// Number of pauses for a medium whose state can't be read.
+    blind_waits: u8,
 }
 
 /// A part of a video, and the URL to send it to.
@@ -1057,6 +1164,33 @@ struct Member {
 #[serde(rename_all = "camelCase")]
 struct Vanity {
     vanity_name: Option<String>,
+}
+
+/// A member's profile, for apps without OpenID Connect.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile {
+    #[serde(deserialize_with = "required::id")]
+    id: String,
+    localized_first_name: Option<String>,
+    localized_last_name: Option<String>,
+    vanity_name: Option<String>,
+    #[serde(default)]
+    profile_picture: Value,
+}
+
+impl Profile {
+    fn name(&self) -> String {
+        let names = [&self.localized_first_name, &self.localized_last_name];
+        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+        names.join(" ").trim().to_owned()
+    }
+
+    /// Returns the URL of the largest picture, which is the last.
+    fn picture(&self) -> Option<String> {
+        let sizes = self.profile_picture.pointer("/displayImage~/elements")?.as_array()?;
+        Some(sizes.last()?.pointer("/identifiers/0/identifier")?.as_str()?.to_owned())
+    }
 }
 
 #[derive(Deserialize)]
@@ -1138,6 +1272,8 @@ struct Post {
     commentary: String,
     #[serde(default)]
     content: Value,
+    #[serde(rename = "reshareContext")]
+    reshare: Option<Reshare>,
     created_at: Option<i64>,
     published_at: Option<i64>,
 }
@@ -1147,23 +1283,64 @@ impl Post {
         self.published_at.or(self.created_at).and_then(DateTime::from_timestamp_millis)
     }
 
+    /// Returns true unless a link, a poll, a shared post or an upload shows that it is another post. Details that
+    /// the list omits decide nothing.
+    fn has(&self, settings: &Settings, uploads: &[Uploaded<Ticket>]) -> bool {
+        let agrees = |pointer: &str, expected: Option<&str>| {
+            let found = self.content.pointer(pointer).and_then(Value::as_str);
+            found.zip(expected).is_none_or(|(found, expected)| found == expected)
+        };
+        let uploaded = |index: usize| uploads.get(index).map(|upload| upload.ticket.urn.as_str());
+        let parent = self.reshare.as_ref().and_then(|reshare| reshare.parent.as_deref());
+        agrees("/article/source", settings.link.as_ref().map(|link| link.url.as_str()))
+            && agrees("/poll/question", settings.poll.as_ref().map(|poll| poll.question.as_str()))
+            && agrees("/media/id", uploaded(0))
+            && agrees("/multiImage/images/0/id", uploaded(0))
+            && agrees("/multiImage/images/1/id", uploaded(1))
+            && parent.is_none_or(|parent| settings.reshare.as_deref() == Some(parent))
+    }
+
     fn has_media(&self) -> bool {
         ["media", "multiImage", "article"].iter().any(|kind| !self.content[*kind].is_null())
     }
+}
+
+#[derive(Deserialize)]
+struct Reshare {
+    parent: Option<String>,
 }
 
 /// A comment, as created or listed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Made {
-    #[serde(deserialize_with = "required::id")]
-    comment_urn: String,
+    comment_urn: Option<String>,
+    /// The URN where LinkedIn does not name it otherwise.
+    #[serde(rename = "$URN")]
+    own_urn: Option<String>,
     #[serde(default)]
     actor: String,
     #[serde(default)]
     message: Message,
     #[serde(default)]
     created: Stamp,
+}
+
+impl Made {
+    fn id(&self) -> &str {
+        self.comment_urn.as_deref().or(self.own_urn.as_deref()).unwrap_or_default()
+    }
+
+    /// Returns the URN.
+    ///
+    /// # Errors
+    ///
+    /// `upstream_502` when there is none: the comment may exist.
+    fn urn(&self) -> Result<String> {
+        let urn = Some(self.id()).filter(|urn| required::is_id(urn));
+        urn.map(str::to_owned)
+            .ok_or_else(|| Failure::upstream(502, "LinkedIn took the comment and named no id"))
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -1251,7 +1428,15 @@ mod tests {
             (422, DUPLICATE, "rejected_422", true),
             (422, r#"{"code":"FIELD_LENGTH_TOO_LONG"}"#, "rejected_422", false),
             (400, r#"{"message":"urn:li:video:1 is not ready"}"#, "upstream_503", false),
-            (426, r#"{"code":"NONEXISTENT_VERSION"}"#, "rejected_426", false),
+            (403, r#"{"message":"Accessing this video resource is forbidden."}"#, "upstream_503", false),
+            (
+                404,
+                r#"{"message":"Unable to obtain activity for urn: 'urn:li:share:1'","status":404}"#,
+                "upstream_503",
+                false,
+            ),
+            (404, r#"{"code":"NOT_FOUND","message":"Entity does not exist"}"#, "rejected_404", false),
+            (426, r#"{"code":"NONEXISTENT_VERSION"}"#, "network_error", false),
             (429, r#"{"serviceErrorCode":101,"code":"TOO_MANY_REQUESTS"}"#, "rate_limited", false),
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),
@@ -1280,6 +1465,19 @@ mod tests {
         assert_eq!(urn, "urn:li:share:7141138937766391808");
         assert_eq!(made_at(&urn).unwrap().date_naive().to_string(), "2023-12-14");
         assert_eq!(duplicate(&Reply::of(400, &[], DUPLICATE)), None);
+    }
+
+    #[test]
+    fn the_version_moves_before_linkedin_ends_it() {
+        for (day, expected) in [
+            ("2026-11-23", "202606"),
+            ("2027-03-31", "202606"),
+            ("2027-04-01", "202607"),
+            ("2031-01-15", "203004"),
+        ] {
+            let now = format!("{day}T12:00:00Z").parse().expect("a time");
+            assert_eq!(version(now), expected, "{day}");
+        }
     }
 
     #[test]

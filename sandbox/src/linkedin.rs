@@ -4,8 +4,13 @@
 //! Each member administers one page. Features for approved apps only (listing a member's posts, reading a
 //! member's metrics) need the restricted scopes. An unescaped reserved character truncates a text without an
 //! error, as on LinkedIn.
+//!
+//! The scopes that an app may ask for follow from its products ([`oauth::Products`]): a newly registered app has
+//! those of self-service, an approved one all. A second app ([`oauth::COMMUNITY_CLIENT`]) has the Community
+//! Management API, which LinkedIn allows as an app's only product.
 
 mod media;
+mod oauth;
 mod posts;
 mod text;
 
@@ -13,56 +18,29 @@ use super::{
     Transaction,
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
-    login::{Login, TokenError},
     page,
     rate_limit::RateLimit,
     routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
-    tokens::{self, CLIENT_SECRET, Rotation, TokenPolicy},
+    tokens,
 };
 use crate::Identity;
+use chrono::{DateTime, Datelike, Months, Utc};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
 const ID: &str = "linkedin";
 
-/// Oldest active version; older ones get 426.
-const OLDEST_VERSION: u32 = 202_511;
+/// The newest version that the documentation names; the clock may be behind it.
+const DOCUMENTED_VERSION: u32 = 202_608;
+
+/// Months for which a version is active; after them it gets 426.
+const VERSION_MONTHS: u32 = 12;
 
 /// Calls of a member. The real limits are shown in the developer portal only.
 const CALLS: RateLimit = RateLimit::new("linkedin.calls", 100_000, 86_400);
 const CREATES: RateLimit = RateLimit::new("linkedin.creates", 150, 86_400);
-
-const SCOPES: &[&str] = &[
-    "openid",
-    "profile",
-    "email",
-    "r_basicprofile",
-    "w_member_social",
-    "w_organization_social",
-    "r_organization_social",
-    "rw_organization_admin",
-    "r_organization_admin",
-    "r_member_social",
-    "r_member_postAnalytics",
-];
-
-static LOGIN: Login = Login {
-    tokens: TokenPolicy {
-        simulator: &LinkedIn,
-        client: "fanfaresandbox",
-        granted: SCOPES,
-        code_seconds: 1_800,
-        access: ("", 5_184_000),
-        refresh: ("", 31_536_000),
-        rotation: Rotation::Never,
-    },
-    scopes: SCOPES,
-    has_refresh_token: |_| true,
-    denied_error: "user_cancelled_authorize",
-    fragment: "",
-};
 
 pub(super) struct LinkedIn;
 
@@ -80,7 +58,7 @@ impl Simulator for LinkedIn {
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
             "api.linkedin.com" | "www.linkedin.com" | "linkedin.com" | "media.licdn.com" => true,
-            "" => ["/rest/", "/dms-uploads/", "/oauth/v2/", "/v2/userinfo", "/v2/me"]
+            "" => ["/rest/", "/dms-uploads/", "/oauth/v2/", "/v2/userinfo", "/v2/me", "/v2/socialActions/"]
                 .iter()
                 .any(|prefix| path.starts_with(prefix)),
             _ => false,
@@ -107,7 +85,7 @@ impl Simulator for LinkedIn {
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         let segments = request.segments();
         match (request.method.as_str(), segments.as_slice()) {
-            ("GET" | "POST", ["oauth", "v2", "authorization"]) => LOGIN.dialog(tx, request),
+            ("GET" | "POST", ["oauth", "v2", "authorization"]) => oauth::authorize(tx, request),
             ("GET", ["feed", "update", urn]) => post_page(tx, request, urn),
             ("GET", ["in" | "company", name]) => profile(tx, name),
             (_, path) => api(tx, request, path).unwrap_or_else(|refusal| refusal),
@@ -144,7 +122,7 @@ impl Simulator for LinkedIn {
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.tokens
+        &oauth::Granting
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
@@ -155,7 +133,7 @@ impl Simulator for LinkedIn {
     }
 }
 
-const PROFILE: &[&str] = &["profile"];
+const PROFILE: &[&str] = &["openid", "profile"];
 const BASIC_PROFILE: &[&str] = &["r_basicprofile"];
 const ADMIN: &[&str] = &["rw_organization_admin"];
 const READ_PAGE: &[&str] = &["r_organization_social"];
@@ -166,13 +144,13 @@ const ANY: &[&str] = &[];
 
 fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
-        ("POST", ["oauth", "v2", "accessToken"]) => return token(tx, request),
-        ("POST", ["oauth", "v2", "introspectToken"]) => return introspect(tx, request),
-        ("POST", ["oauth", "v2", "revoke"]) => return revoke(tx, request),
+        ("POST", ["oauth", "v2", "accessToken"]) => return oauth::token(tx, request),
+        ("POST", ["oauth", "v2", "introspectToken"]) => return oauth::introspect(tx, request),
+        ("POST", ["oauth", "v2", "revoke"]) => return oauth::revoke(tx, request),
         ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => {
             return media::receive(tx, request, id, part);
         }
-        (_, ["rest", ..]) => check_version(request)?,
+        (_, ["rest", ..]) => check_version(tx.now, request)?,
         _ => {}
     }
     routes! { tx, request, path, admit, not_routed(request, path);
@@ -191,6 +169,8 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         "POST"   ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comment(urn);
         "GET"    ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::show_comment(id);
         "DELETE" ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::delete_comment(id);
+        "POST"   ["v2", "socialActions", urn, "comments"]                  => (ANY)              posts::comment(urn);
+        "DELETE" ["v2", "socialActions", _, "comments", id]                => (ANY)              posts::delete_comment(id);
         "GET"    ["rest", "organizationalEntityShareStatistics"]           => (ADMIN)            posts::page_statistics();
         "GET"    ["rest", "memberCreatorPostAnalytics"]                    => (MEMBER_ANALYTICS) posts::member_statistics();
         "GET"    ["rest", "videoAnalytics"]                                => (READ_PAGE)        posts::video_views();
@@ -212,8 +192,8 @@ fn not_routed(request: &Request, path: &[&str]) -> Outcome {
     })
 }
 
-/// Checks the version, which every call has to name.
-fn check_version(request: &Request) -> Result<(), Response> {
+/// Checks the version, which every call has to name: one of the last twelve months.
+fn check_version(now: DateTime<Utc>, request: &Request) -> Result<(), Response> {
     let Some(version) = request.header("linkedin-version") else {
         return Err(error(
             400,
@@ -222,8 +202,12 @@ fn check_version(request: &Request) -> Result<(), Response> {
             "A version must be present. Please specify a version by adding the LinkedIn-Version header.",
         ));
     };
-    match version.parse::<u32>() {
-        Ok(number @ OLDEST_VERSION..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
+    let of = |at: DateTime<Utc>| at.year().unsigned_abs() * 100 + at.month();
+    let newest = of(now).max(DOCUMENTED_VERSION);
+    let oldest = of(now.checked_sub_months(Months::new(VERSION_MONTHS - 1)).unwrap_or(now));
+    let number = version.parse::<u32>().ok().filter(|_| version.len() == 6);
+    match number {
+        Some(number) if (oldest..=newest).contains(&number) && (1..=12).contains(&(number % 100)) => Ok(()),
         _ => {
             let message = format!("Requested version {version} is not active");
             Err(error(426, "NONEXISTENT_VERSION", 0, &message))
@@ -299,83 +283,6 @@ fn avatar(account: &Account) -> String {
     format!("https://media.licdn.com/dms/image/{}/profile-displayphoto", account.id)
 }
 
-fn is_app(request: &Request) -> bool {
-    request.field("client_id") == Some(LOGIN.tokens.client)
-        && request.field("client_secret") == Some(CLIENT_SECRET)
-}
-
-fn oauth_error(status: u16, word: &str, description: &str) -> Response {
-    Response::json(status, &json!({ "error": word, "error_description": description }))
-}
-
-/// `POST /oauth/v2/accessToken`.
-fn token(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !is_app(request) {
-        return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
-    }
-    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
-        TokenError::InvalidCode => oauth_error(
-            400,
-            "invalid_request",
-            "Unable to retrieve access token: appid/redirect uri/code verifier does not match authorization code. Or authorization code expired. Or external member binding exists",
-        ),
-        TokenError::InvalidRefreshToken => oauth_error(
-            400,
-            "invalid_grant",
-            "The provided authorization grant or refresh token is invalid, expired or revoked.",
-        ),
-        TokenError::UnsupportedGrantType => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
-    })?;
-    Ok(Response::json(
-        200,
-        &json!({
-            "access_token": issued.access,
-            "expires_in": issued.access_seconds,
-            "refresh_token": issued.refresh,
-            "refresh_token_expires_in": issued.refresh_seconds,
-            "scope": issued.scopes.join(","),
-        }),
-    ))
-}
-
-/// `POST /oauth/v2/introspectToken`.
-fn introspect(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !is_app(request) {
-        return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
-    }
-    let token = request.field("token").and_then(|token| tokens::find(tx, ID, token));
-    let token = token.ok_or_else(|| oauth_error(400, "invalid_request", "Invalid token"))?;
-    let status = match (token.is_revoked, token.is_valid(tx.now)) {
-        (true, _) => "revoked",
-        (_, true) => "active",
-        _ => "expired",
-    };
-    Ok(Response::json(
-        200,
-        &json!({
-            "active": status == "active",
-            "status": status,
-            "client_id": LOGIN.tokens.client,
-            "expires_at": token.expires_at.timestamp(),
-            "scope": token.scopes.join(","),
-            "auth_type": "3L",
-        }),
-    ))
-}
-
-/// `POST /oauth/v2/revoke`.
-fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !is_app(request) {
-        return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
-    }
-    let token = request.field("token").unwrap_or_default();
-    if tokens::find(tx, ID, token).is_none() {
-        return Err(oauth_error(400, "invalid_request", "Invalid access token"));
-    }
-    tokens::revoke(tx, ID, token);
-    Ok(Response::json(200, &json!({})))
-}
-
 /// `GET /v2/userinfo`.
 fn userinfo(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
@@ -392,9 +299,14 @@ fn userinfo(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     ))
 }
 
-/// `GET /v2/me`.
-fn me(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
+/// `GET /v2/me`. A picture has its addresses only if the projection resolves them.
+fn me(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
+    let mut picture = json!({ "displayImage": format!("urn:li:digitalmediaAsset:{}", account.id) });
+    if request.query("projection").is_some_and(|projection| projection.contains("displayImage~")) {
+        picture["displayImage~"] =
+            json!({ "elements": [{ "identifiers": [{ "identifier": avatar(account) }] }] });
+    }
     Ok(Response::json(
         200,
         &json!({
@@ -402,6 +314,7 @@ fn me(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
             "vanityName": account.username,
             "localizedFirstName": account.username,
             "localizedLastName": "",
+            "profilePicture": picture,
         }),
     ))
 }
@@ -498,6 +411,19 @@ impl Caller {
 
     fn check_may(&self, scopes: &[&str], what: &str) -> Result<(), Response> {
         if self.may(scopes) { Ok(()) } else { Err(forbidden(what)) }
+    }
+
+    /// Checks that the app may use the comments of the versioned API, which belong to the Community Management
+    /// API. The unversioned ones are open to apps of self-service.
+    fn check_comments(&self, request: &Request) -> Result<(), Response> {
+        const FEED: &[&str] = &[
+            "w_member_social_feed",
+            "w_organization_social_feed",
+            "w_organization_social",
+            "r_organization_social",
+        ];
+        let is_open = !request.path.trim_start_matches('/').starts_with("rest/") || self.may(FEED);
+        if is_open { Ok(()) } else { Err(forbidden("socialActions/comments.CREATE.20260601")) }
     }
 
     /// Checks that the caller may write as an author.

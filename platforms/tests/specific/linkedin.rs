@@ -8,6 +8,7 @@ use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
 use serde_json::json;
+use std::time::Duration;
 
 /// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
@@ -23,6 +24,12 @@ pub(super) fn trials() -> Vec<Trial> {
             a_comment_has_its_own_limits,
             each_part_of_a_video_is_sent_once,
             a_refresh_keeps_the_refresh_token,
+            a_login_with_a_scope_that_the_app_lacks_is_refused,
+            an_app_with_the_community_management_api_only_is_connected_and_publishes,
+            a_comment_waits_until_the_post_can_be_commented_on,
+            a_picture_of_unknown_state_gets_time_to_be_processed,
+            a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt,
+            a_lost_post_of_a_page_is_told_apart_by_its_picture,
         ],
     )
 }
@@ -39,6 +46,7 @@ async fn limited(world: &World, scopes: &[&str]) -> Actor {
 }
 
 async fn a_page_is_a_separate_account() {
+    trials::approve();
     let world = World::tapped().await;
     let mut actor = actor(&world, "linkedin");
     let identities = actor.identities().await.on("identities");
@@ -160,6 +168,7 @@ async fn an_app_with_few_scopes_publishes_and_other_calls_are_rejected() {
 }
 
 async fn metrics_are_read_without_access_to_the_post() {
+    trials::approve();
     let world = World::tapped().await;
     let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
     let id = actor.publish(&actor.post("measured")).await.on("publish");
@@ -172,6 +181,7 @@ async fn metrics_are_read_without_access_to_the_post() {
 }
 
 async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
+    trials::approve();
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
     let mut card = actor.post_with("read (this) #rust", MediaKind::Image, 1);
@@ -215,6 +225,7 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
 }
 
 async fn a_comment_has_its_own_limits() {
+    trials::approve();
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
     let long = "a".repeat(1251);
@@ -229,6 +240,7 @@ async fn a_comment_has_its_own_limits() {
 }
 
 async fn each_part_of_a_video_is_sent_once() {
+    trials::approve();
     let world = World::tapped().await;
     let actor = actor(&world, "linkedin");
     let post = actor.post_with("a film", MediaKind::Video, 1);
@@ -247,6 +259,7 @@ async fn each_part_of_a_video_is_sent_once() {
 }
 
 async fn a_refresh_keeps_the_refresh_token() {
+    trials::approve();
     let world = World::start().await;
     let mut actor = actor(&world, "linkedin");
     let fresh = actor.refresh().await.on("refresh");
@@ -254,4 +267,115 @@ async fn a_refresh_keeps_the_refresh_token() {
     actor.grant.refresh_token = None;
     let failure = actor.refresh().await.expect_err("none was given");
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false));
+}
+
+async fn a_login_with_a_scope_that_the_app_lacks_is_refused() {
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let brought =
+        actor.refused_consent(&["openid", "profile", "w_member_social", "w_organization_social"]).await;
+    assert_eq!(brought["error"], "unauthorized_scope_error");
+    assert!(brought["error_description"].contains("w_organization_social"), "{brought:?}");
+    let mut community = actor.clone();
+    community.app.as_mut().expect("it has apps").client_id = "fanfaresandbox-community".into();
+    let brought = community.refused_consent(&["openid", "w_member_social"]).await;
+    assert!(brought["error_description"].contains("openid"), "{brought:?}");
+    // A self-service app gets no refresh token.
+    let brought = actor.consent_to(&FEW, "allow").await.expect("it has codes");
+    assert_eq!(actor.exchange(&brought["code"]).await.on("exchange").refresh_token, None);
+}
+
+async fn an_app_with_the_community_management_api_only_is_connected_and_publishes() {
+    const SCOPES: [&str; 5] = [
+        "r_basicprofile",
+        "w_member_social",
+        "w_organization_social",
+        "r_organization_social",
+        "rw_organization_admin",
+    ];
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "linkedin");
+    actor.app.as_mut().expect("it has apps").client_id = "fanfaresandbox-community".into();
+    let brought = actor.consent_to(&SCOPES, "allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    let identities = actor.identities().await.on("identities");
+    let [member, page] = identities.as_slice() else { panic!("{identities:?}") };
+    assert_eq!(member.profile.network_unique_id, actor.account.network_unique_id);
+    assert_eq!((member.profile.username.as_str(), member.profile.display_name.as_str()), ("ada", "ada"));
+    assert!(member.profile.profile_image_url.is_some());
+    assert_eq!(page.profile.account_type, "organization");
+    actor.healthy().await.on("health");
+    let ids = vec![actor.publish(&actor.post("by the member")).await.on("publish")];
+    actor.publish(&actor.reply("a comment", &ids)).await.on("comment");
+    assert!(!world.heard().iter().any(|call| call.path.contains("/v2/userinfo")));
+    let fresh = actor.refresh().await.on("refresh");
+    assert_eq!(fresh.refresh_token, actor.grant.refresh_token);
+}
+
+async fn a_comment_waits_until_the_post_can_be_commented_on() {
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    actor.set(&json!({ "lag_ms": 60_000 })).await;
+    let ids = vec![actor.publish(&actor.post("a post")).await.on("publish")];
+    let comment = actor.reply("a comment", &ids);
+    let failure = actor.publish(&comment).await.expect_err("it is too early");
+    assert!(!failure.code.is_permanent() && !failure.is_ambiguous(), "{failure:?}");
+    assert!(failure.retry_after.is_some_and(|wait| wait >= Duration::from_secs(5)), "{failure:?}");
+    actor.set(&json!({ "lag_ms": 0 })).await;
+    actor.publish(&comment).await.on("comment");
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn a_picture_of_unknown_state_gets_time_to_be_processed() {
+    let world = World::tapped().await;
+    let actor = limited(&world, &FEW).await;
+    actor.set(&json!({ "processing_ms": 600_000 })).await;
+    let post = actor.post_with("a picture", MediaKind::Image, 2);
+    let Prepared::Processing { at, poll_after } =
+        actor.prepare_once(&post, Checkpoint::default()).await.on("prepare")
+    else {
+        panic!("it does not wait")
+    };
+    assert!(poll_after >= Duration::from_secs(5), "{poll_after:?}");
+    // A post that is too early all the same can be repeated.
+    let failure = actor.commit(&post, &at).await.expect_err("it is too early");
+    assert!(!failure.code.is_permanent() && !failure.is_ambiguous(), "{failure:?}");
+    let at = actor.prepare_from(&post, at).await.on("prepare");
+    actor.set(&json!({ "processing_ms": 0 })).await;
+    actor.commit(&post, &at).await.on("commit");
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "linkedin");
+    let refusal = json!({
+        "message": "Content is a duplicate of urn:li:person:abc", "status": 422,
+        "errorDetails": { "inputErrors": [{ "code": "DUPLICATE_POST", "description": "Duplicate post is detected" }] },
+    });
+    world.lie(&[("/api.linkedin.com/rest/posts", 422, refusal)]);
+    let post = actor.post("again");
+    let at = actor.prepare(&post).await.on("prepare");
+    let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
+    assert_eq!((failure.code, failure.is_ambiguous()), (rejected(422), false));
+    let again = Publication { commit_begun_at: Some(clock()), ..post };
+    assert!(actor.commit(&again, &at).await.expect_err("a duplicate").is_ambiguous());
+}
+
+async fn a_lost_post_of_a_page_is_told_apart_by_its_picture() {
+    trials::approve();
+    let world = World::start().await;
+    let mut actor = actor(&world, "linkedin");
+    let identities = actor.identities().await.on("identities");
+    let page = identities.into_iter().find(|one| one.profile.account_type == "organization").expect("a page");
+    actor.account.network_unique_id = page.profile.network_unique_id;
+    actor.account.account_type = page.profile.account_type;
+    for (kind, count) in [(MediaKind::Image, 1), (MediaKind::Image, 2)] {
+        let [lost, sibling] = [(); 2].map(|()| actor.post_with("the same words", kind, count));
+        let at = actor.prepare(&lost).await.on("prepare");
+        actor.publish(&sibling).await.on("publish");
+        assert_eq!(actor.settle(&lost, &at).await.on("settle"), Located::Absent);
+        actor.commit(&lost, &at).await.on("commit");
+        assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
+    }
 }

@@ -58,8 +58,13 @@ impl Media {
         let (Some(finished_at), Some(first)) = (self.finished_at, self.parts.values().next()) else {
             return "WAITING_UPLOAD";
         };
-        // Images are processed at once.
-        let needed = if self.kind == "image" { 0 } else { tx.settings.processing_ms };
+        // Videos take the longest.
+        let shorter = match self.kind.as_str() {
+            "image" => 10,
+            "document" => 4,
+            _ => 1,
+        };
+        let needed = tx.settings.processing_ms / shorter;
         let spent = u64::try_from((tx.now - finished_at).num_milliseconds()).unwrap_or(0);
         if spent < needed || first.is_stuck {
             return "PROCESSING";

@@ -385,11 +385,20 @@ fn likes(tx: &Transaction, post: &Post) -> u64 {
 pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     let body = body(request)?;
     let actor = body["actor"].as_str().unwrap_or_default();
+    caller.check_comments(request)?;
     caller.check_writes_as(actor)?;
     // A comment's URN lists its replies.
     let post = match comment_at(tx, urn) {
         Some(above) => above.post,
-        None => at(tx, urn).ok_or_else(|| missing(&format!("Entity {urn} does not exist")))?.urn,
+        None => {
+            let post = at(tx, urn).ok_or_else(|| missing(&format!("Entity {urn} does not exist")))?;
+            // The activity of a post, to which comments belong, is made some time after it.
+            if post.created_at + tx.settings.lag() > tx.now {
+                let message = format!("Unable to obtain activity for urn: '{urn}'");
+                return Err(Response::json(404, &json!({ "message": message, "status": 404 })));
+            }
+            post.urn
+        }
     };
     let text = body["message"]["text"].as_str().unwrap_or_default();
     let image = body.pointer("/content/0/entity/image").and_then(Value::as_str);
@@ -445,6 +454,7 @@ pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, i
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.
 pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
     let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
+    caller.check_comments(request)?;
     caller.check_writes_as(actor)?;
     let comment = remarked(tx, id)?;
     if comment.actor != actor {
