@@ -7,11 +7,21 @@
 //! repeated, and the existing post is ours if it is no older than the first call. Texts are "little text",
 //! in which unescaped reserved characters truncate a post.
 
+mod identities;
+mod media;
+mod metrics;
+mod text;
+
+use self::{
+    identities::{member, organizations, page},
+    media::{Ticket, Uploads},
+    text::{little, plain},
+};
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
     text::collapse_whitespace,
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    upload::{self, Uploaded},
     *,
 };
 use async_trait::async_trait;
@@ -21,7 +31,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::LazyLock, time::Duration};
+use std::{sync::LazyLock, time::Duration};
 
 /// LinkedIn. <https://learn.microsoft.com/en-us/linkedin/marketing/>
 struct LinkedIn;
@@ -42,13 +52,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const ACTIVITY_DELAY: TimeDelta = TimeDelta::minutes(10);
 /// Wait before the next call when LinkedIn refuses the version, which only a newer Fanfare can change.
 const VERSION_RETRY: Duration = Duration::from_secs(3600);
-/// Maximum number of pages in one call.
-const MAX_BATCH: usize = 50;
 /// Pixels that a picture must stay below.
 const MAX_PIXELS: u64 = 36_152_320;
-/// Reserved characters of little text.
-const RESERVED: &str = r"|{}@[]()<>#\*_~";
-
 const IMAGES: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=20,
@@ -367,95 +372,6 @@ impl Publisher for LinkedIn {
 }
 
 #[async_trait]
-impl Analytics for LinkedIn {
-    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
-        let mut metrics = Metrics::default();
-        let actions: Result<Actions> =
-            rest(cx, cx.get(format!("{REST}/socialActions/{}", encode(id)))).send().await;
-        let closed = match actions {
-            Ok(actions) => {
-                metrics.likes = actions.likes.total;
-                metrics.comments = actions.comments.all.max(actions.comments.first_level);
-                None
-            }
-            // This app may be able to read the metrics of a member's post but not the post.
-            Err(failure) if is_closed(&failure) => Some(failure),
-            Err(failure) => return Err(failure),
-        };
-        let more = if is_page(cx) {
-            page_metrics(cx, id, &mut metrics).await
-        } else {
-            member_metrics(cx, id, &mut metrics).await
-        };
-        match (more, closed) {
-            (Ok(()), _) => Ok(metrics),
-            // Metrics that this app may not read keep their value.
-            (Err(failure), None) if is_closed(&failure) => Ok(metrics),
-            (Err(failure), Some(closed)) if is_closed(&failure) => Err(closed),
-            (Err(failure), _) => Err(failure),
-        }
-    }
-}
-
-async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Result<()> {
-    let page = encode(&format!("urn:li:organization:{}", cx.account.network_unique_id));
-    let list = if id.contains(":ugcPost:") { "ugcPosts" } else { "shares" };
-    let address = format!(
-        "{REST}/organizationalEntityShareStatistics?q=organizationalEntity&organizationalEntity={page}&{list}=List({})",
-        encode(id)
-    );
-    let answer: Elements<Statistics> = finder(cx, cx.get(address)).send().await?;
-    // The list omits a post without views.
-    if let Some(Statistics { total }) = answer.elements.into_iter().next() {
-        let count = |figure: i64| u64::try_from(figure).unwrap_or(0);
-        *metrics = Metrics {
-            impressions: count(total.impression_count),
-            reach: count(total.unique_impressions_count),
-            likes: count(total.like_count).max(metrics.likes),
-            comments: count(total.comment_count).max(metrics.comments),
-            shares: count(total.share_count),
-            clicks: count(total.click_count),
-            ..*metrics
-        };
-    }
-    if id.contains(":ugcPost:") {
-        let address =
-            format!("{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL", encode(id));
-        let views: Elements<Count> = finder(cx, cx.get(address)).send().await?;
-        metrics.video_views = views.elements.first().map_or(0, Count::number);
-    }
-    Ok(())
-}
-
-async fn member_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Result<()> {
-    if !has(cx, &["r_member_postAnalytics"]) {
-        return Err(Failure::rejected(403, "the figures of a member's posts need r_member_postAnalytics"));
-    }
-    let kind = if id.contains(":ugcPost:") { "ugc" } else { "share" };
-    let entity = format!("({kind}:{})", encode(id));
-    let one = async |query: &str| -> Result<u64> {
-        let address = format!(
-            "{REST}/memberCreatorPostAnalytics?q=entity&entity={entity}&queryType={query}&aggregation=TOTAL"
-        );
-        let answer: Elements<Count> = finder(cx, cx.get(address)).send().await?;
-        Ok(answer.elements.first().map_or(0, Count::number))
-    };
-    metrics.impressions = one("IMPRESSION").await?;
-    metrics.reach = one("MEMBERS_REACHED").await?;
-    metrics.shares = one("RESHARE").await?;
-    metrics.likes = one("REACTION").await?.max(metrics.likes);
-    metrics.comments = one("COMMENT").await?.max(metrics.comments);
-    // In newer versions only.
-    for (query, figure) in [("POST_SAVE", &mut metrics.saves), ("LINK_CLICKS", &mut metrics.clicks)] {
-        *figure = match one(query).await {
-            Err(failure) if is_closed(&failure) => return Ok(()),
-            answer => answer?,
-        };
-    }
-    Ok(())
-}
-
-#[async_trait]
 impl History for LinkedIn {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         let start = offset(cursor);
@@ -575,39 +491,6 @@ fn is_undistributed(message: &str) -> bool {
     message.contains("resource is forbidden")
 }
 
-/// Returns the identity of the member.
-async fn member(cx: &Session<'_>) -> Result<Identity> {
-    const PROJECTION: &str =
-        "(id,localizedFirstName,localizedLastName,vanityName,profilePicture(displayImage~:playableStreams))";
-    let identity = |id: String, name: Option<String>, vanity: Option<String>, picture: Option<String>| {
-        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let vanity = given(vanity);
-        Identity {
-            profile: AccountProfile {
-                profile_url: vanity.as_ref().map(|vanity| format!("https://www.linkedin.com/in/{vanity}")),
-                username: vanity.unwrap_or_else(|| id.clone()),
-                display_name: given(name).unwrap_or_else(|| id.clone()),
-                account_type: "profile".to_owned(),
-                profile_image_url: picture,
-                network_unique_id: id,
-            },
-            grant: None,
-        }
-    };
-    if !has_openid(cx) {
-        let me: Profile = cx.get(format!("{V2}/me?projection={PROJECTION}")).send().await?;
-        let (name, picture) = (me.name(), me.picture());
-        return Ok(identity(me.id, Some(name), me.vanity_name, picture));
-    }
-    let me: Member = cx.get(format!("{V2}/userinfo")).send().await?;
-    // Only some apps may read it, and nothing depends on it.
-    let vanity = match has(cx, &["r_basicprofile"]) {
-        true => cx.get(format!("{V2}/me")).send::<Vanity>().await.ok().and_then(|me| me.vanity_name),
-        false => None,
-    };
-    Ok(identity(me.sub, me.name, vanity, me.picture))
-}
-
 /// Creates a comment and returns its URN.
 ///
 /// The versioned API takes comments from apps with the Community Management API; those of self-service get 403
@@ -643,46 +526,6 @@ fn author(cx: &Session<'_>, settings: &Settings) -> String {
         Some(page) => format!("urn:li:organization:{page}"),
         None => own(cx),
     }
-}
-
-/// Returns the pages that the member may post for.
-async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
-    const ROLES: [&str; 5] = [
-        "ADMINISTRATOR",
-        "CONTENT_ADMINISTRATOR",
-        "CONTENT_ADMIN",
-        "DIRECT_SPONSORED_CONTENT_POSTER",
-        "RECRUITING_POSTER",
-    ];
-    let roles = pages(|cursor: Option<String>| async move {
-        let start = offset(cursor.as_deref());
-        let address =
-            format!("{REST}/organizationAcls?q=roleAssignee&state=APPROVED&start={start}&count=100");
-        let found: Elements<Role> = finder(cx, cx.get(address)).send().await?;
-        Ok(found.page(start))
-    });
-    let mut ids: Vec<String> = Vec::new();
-    for role in roles.await?.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
-        if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
-            && required::is_id(&id)
-            && !ids.contains(&id)
-        {
-            ids.push(id);
-        }
-    }
-    let mut all = Vec::new();
-    for ids in ids.chunks(MAX_BATCH) {
-        let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
-        let call = rest(cx, cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
-        let mut pages: Batch<Organization> = call.send().await?;
-        // A page whose description this role can't read can still be posted for.
-        all.extend(ids.iter().map(|id| pages.results.remove(id).unwrap_or_default().identity(id)));
-    }
-    Ok(all)
-}
-
-async fn page(cx: &Session<'_>, id: &str) -> Result<Organization> {
-    rest(cx, cx.get(format!("{REST}/organizations/{id}"))).send().await
 }
 
 fn is_picture(kind: MediaKind) -> bool {
@@ -789,134 +632,6 @@ fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
         body["content"] = json!([{ "entity": { "image": upload.ticket.urn } }]);
     }
     body
-}
-
-/// Returns LinkedIn's collection for a kind of media, and its singular.
-fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
-    match kind {
-        MediaKind::Image | MediaKind::Gif => Ok(("images", "image")),
-        MediaKind::Video => Ok(("videos", "video")),
-        MediaKind::Document => Ok(("documents", "document")),
-        MediaKind::Audio => Err(Failure::rejected(415, "LinkedIn takes no media of kind audio")),
-    }
-}
-
-/// Uploads as the author.
-struct Uploads {
-    owner: String,
-}
-
-#[async_trait]
-impl Upload for Uploads {
-    type Ticket = Ticket;
-    const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
-
-    /// Begins the upload: of a video in parts, to URLs that LinkedIn returns; of other media in one call.
-    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
-        let (plural, name) = collection(media.kind)?;
-        let mut request = json!({ "owner": self.owner });
-        if media.kind == MediaKind::Video {
-            request["fileSizeBytes"] = json!(media.size_bytes);
-            request["uploadCaptions"] = json!(false);
-            request["uploadThumbnail"] = json!(false);
-        }
-        let Initialized { value } = rest(cx, cx.post(format!("{REST}/{plural}?action=initializeUpload")))
-            .json(&json!({ "initializeUploadRequest": request }))
-            .send()
-            .await?;
-        let nameless = || {
-            let message = format!("LinkedIn began the upload of a {name} without an id or an address");
-            Failure::upstream(502, message).certain()
-        };
-        let mut ticket =
-            Ticket { urn: value[name].as_str().ok_or_else(nameless)?.to_owned(), ..Ticket::default() };
-        if media.kind != MediaKind::Video {
-            let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
-            cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
-            return Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Unchecked) });
-        }
-        ticket.parts = serde_json::from_value(value["uploadInstructions"].clone())
-            .map_err(|error| Failure::upstream(502, error.to_string()).certain())?;
-        ticket.token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
-        let expires_at = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
-        let sent = if ticket.parts.is_empty() { Sent::All } else { Sent::Next(0) };
-        Ok(Begun { ticket, expires_at, sent })
-    }
-
-    /// Sends one part. The response contains a tag, which finishing the upload requires.
-    async fn send(
-        &self,
-        cx: &Session<'_>,
-        media: &Media,
-        upload: &mut Uploaded<Ticket>,
-        index: u64,
-    ) -> Result<Sent> {
-        let Ticket { parts, tags, .. } = &mut upload.ticket;
-        let Some(part) = parts.get(index as usize) else { return Ok(Sent::All) };
-        let end = part.last.saturating_add(1).min(media.size_bytes);
-        let length = end.saturating_sub(part.first);
-        let body = cx.slice(media, part.first..end);
-        let call = cx.put(&part.address).anonymous();
-        let reply = call.upload("application/octet-stream", length, body).reply().await?;
-        let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
-        let untagged = || Failure::upstream(502, "a part of the video got no ETag").certain();
-        tags.push(tag.filter(|tag| !tag.is_empty()).ok_or_else(untagged)?);
-        Ok(if tags.len() < parts.len() { Sent::Next(index + 1) } else { Sent::All })
-    }
-
-    async fn finish(
-        &self,
-        cx: &Session<'_>,
-        _media: &Media,
-        upload: &mut Uploaded<Ticket>,
-    ) -> Result<Processing> {
-        let Ticket { urn, token, tags, .. } = &upload.ticket;
-        rest(cx, cx.post(format!("{REST}/videos?action=finalizeUpload")))
-            .json(&json!({ "finalizeUploadRequest": {
-                "video": urn, "uploadToken": token, "uploadedPartIds": tags,
-            } }))
-            .send_ok()
-            .await?;
-        // Only the URLs of the parts expire.
-        upload.expires_at = None;
-        Ok(Processing::Unchecked)
-    }
-
-    async fn status(
-        &self,
-        cx: &Session<'_>,
-        media: &Media,
-        upload: &mut Uploaded<Ticket>,
-    ) -> Result<Processing> {
-        let (plural, name) = collection(media.kind)?;
-        let address = format!("{REST}/{plural}/{}", encode(&upload.ticket.urn));
-        let asked: Result<Status> = rest(cx, cx.get(address)).send().await;
-        match asked {
-            Ok(Status { status, reason }) => Ok(match status.as_str() {
-                "AVAILABLE" => Processing::Done,
-                "PROCESSING_FAILED" => {
-                    let reason = reason.as_deref().unwrap_or("it does not say why");
-                    let message = format!("LinkedIn could not process the {name}: {reason}");
-                    Processing::Failed(Failure::rejected(400, message))
-                }
-                _ => Processing::Busy(POLL_INTERVAL),
-            }),
-            // An app with write access only can't read the state. It waits for a while; a post that is still too
-            // early is rejected and retried.
-            Err(failure)
-                if matches!(failure.code, ErrorCode::Rejected(403 | 404))
-                    || is_undistributed(&failure.message) =>
-            {
-                let most = if is_picture(media.kind) { 1 } else { 3 };
-                if upload.ticket.blind_waits >= most {
-                    return Ok(Processing::Done);
-                }
-                upload.ticket.blind_waits += 1;
-                Ok(Processing::Busy(POLL_INTERVAL))
-            }
-            Err(failure) => Err(failure),
-        }
-    }
 }
 
 /// Returns one page of an author's posts, newest first.
@@ -1045,61 +760,6 @@ fn until_midnight(now: DateTime<Utc>) -> Duration {
     (midnight - now).to_std().unwrap_or_default()
 }
 
-/// Elements of little text: mentions in LinkedIn's own form, and hashtags.
-static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
-    let mention = r"@\[[^\]\[\n]+\]\(urn:li:(?:person|organization):[A-Za-z0-9_-]+\)";
-    Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
-});
-
-/// Converts a text to little text.
-/// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
-fn little(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut at = 0;
-    for found in ELEMENTS.captures_iter(text) {
-        let whole = found.get(0).expect("a match is whole");
-        // In the middle of a word it is not a hashtag.
-        let before = text[..whole.start()].chars().next_back();
-        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&')
-        {
-            continue;
-        }
-        escape(&text[at..whole.start()], &mut out);
-        match found.name("tag") {
-            Some(tag) => out.push_str(&format!(r"{{hashtag|\#|{}}}", tag.as_str())),
-            None => out.push_str(whole.as_str()),
-        }
-        at = whole.end();
-    }
-    escape(&text[at..], &mut out);
-    out
-}
-
-fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        if RESERVED.contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-}
-
-/// Converts little text to plain text.
-fn plain(text: &str) -> String {
-    static HASHTAG: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\{hashtag\|\\?#\|([^}]*)\}").expect("a pattern"));
-    let text = HASHTAG.replace_all(text, r"\#${1}");
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => out.extend(rest.next()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
@@ -1115,119 +775,6 @@ impl Step {
     fn doubt(&mut self, begun: Option<DateTime<Utc>>) {
         self.doubted = self.doubted.into_iter().chain(begun).min();
     }
-}
-
-/// A medium's URN and, for a video, its parts and the tags of those that were sent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct Ticket {
-    urn: String,
-    parts: Vec<Part>,
-    tags: Vec<String>,
-    token: String,
-    /// Number of pauses for a medium whose state can't be read.
-    blind_waits: u8,
-}
-
-/// A part of a video, and the URL to send it to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Part {
-    #[serde(rename = "uploadUrl")]
-    address: String,
-    #[serde(rename = "firstByte")]
-    first: u64,
-    #[serde(rename = "lastByte")]
-    last: u64,
-}
-
-#[derive(Deserialize)]
-struct Initialized {
-    value: Value,
-}
-
-#[derive(Deserialize)]
-struct Status {
-    status: String,
-    #[serde(rename = "processingFailureReason")]
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    #[serde(deserialize_with = "required::id")]
-    sub: String,
-    name: Option<String>,
-    picture: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Vanity {
-    vanity_name: Option<String>,
-}
-
-/// A member's profile, for apps without OpenID Connect.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Profile {
-    #[serde(deserialize_with = "required::id")]
-    id: String,
-    localized_first_name: Option<String>,
-    localized_last_name: Option<String>,
-    vanity_name: Option<String>,
-    #[serde(default)]
-    profile_picture: Value,
-}
-
-impl Profile {
-    fn name(&self) -> String {
-        let names = [&self.localized_first_name, &self.localized_last_name];
-        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
-        names.join(" ").trim().to_owned()
-    }
-
-    /// Returns the URL of the largest picture, which is the last.
-    fn picture(&self) -> Option<String> {
-        let sizes = self.profile_picture.pointer("/displayImage~/elements")?.as_array()?;
-        Some(sizes.last()?.pointer("/identifiers/0/identifier")?.as_str()?.to_owned())
-    }
-}
-
-#[derive(Deserialize)]
-struct Role {
-    organization: String,
-    role: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Organization {
-    localized_name: Option<String>,
-    vanity_name: Option<String>,
-}
-
-impl Organization {
-    /// Returns the identity with this id.
-    fn identity(self, id: &str) -> Identity {
-        let username = self.vanity_name.filter(|name| !name.is_empty()).unwrap_or_else(|| id.to_owned());
-        Identity {
-            profile: AccountProfile {
-                network_unique_id: id.to_owned(),
-                display_name: self.localized_name.unwrap_or_else(|| username.clone()),
-                profile_url: Some(format!("https://www.linkedin.com/company/{username}")),
-                username,
-                account_type: "organization".to_owned(),
-                profile_image_url: None,
-            },
-            grant: None,
-        }
-    }
-}
-
-/// The entities found, by id.
-#[derive(Deserialize)]
-struct Batch<T> {
-    results: HashMap<String, T>,
 }
 
 /// A list, with a link to the next page if there is one.
@@ -1360,58 +907,6 @@ impl Stamp {
     }
 }
 
-#[derive(Deserialize)]
-struct Actions {
-    #[serde(default, rename = "likesSummary")]
-    likes: Likes,
-    #[serde(default, rename = "commentsSummary")]
-    comments: CommentCounts,
-}
-
-#[derive(Default, Deserialize)]
-struct Likes {
-    #[serde(default, rename = "totalLikes")]
-    total: u64,
-}
-
-#[derive(Default, Deserialize)]
-struct CommentCounts {
-    #[serde(default, rename = "totalFirstLevelComments")]
-    first_level: u64,
-    #[serde(default, rename = "aggregatedTotalComments")]
-    all: u64,
-}
-
-#[derive(Deserialize)]
-struct Statistics {
-    #[serde(rename = "totalShareStatistics")]
-    total: Totals,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Totals {
-    impression_count: i64,
-    unique_impressions_count: i64,
-    click_count: i64,
-    like_count: i64,
-    comment_count: i64,
-    share_count: i64,
-}
-
-/// A metric, under either of its two names.
-#[derive(Deserialize)]
-struct Count {
-    count: Option<u64>,
-    value: Option<u64>,
-}
-
-impl Count {
-    fn number(&self) -> u64 {
-        self.count.or(self.value).unwrap_or(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1478,22 +973,6 @@ mod tests {
             let now = format!("{day}T12:00:00Z").parse().expect("a time");
             assert_eq!(version(now), expected, "{day}");
         }
-    }
-
-    #[test]
-    fn little_text_escapes_reserved_characters_and_keeps_hashtags_and_mentions() {
-        for (text, expected) in [
-            ("plain. text, & more!", "plain. text, & more!"),
-            (r"a (b) [c] {d} <e> |*_~\", r"a \(b\) \[c\] \{d\} \<e\> \|\*\_\~\\"),
-            ("#one and #zwei_drei", r"{hashtag|\#|one} and {hashtag|\#|zwei}\_drei"),
-            ("a#b https://a.example/#c # d", r"a\#b https://a.example/\#c \# d"),
-            ("me@example.com", r"me\@example.com"),
-            ("with @[Some One](urn:li:person:aB_1-x) here", "with @[Some One](urn:li:person:aB_1-x) here"),
-        ] {
-            assert_eq!(little(text), expected);
-            assert_eq!(plain(&little(text)), text);
-        }
-        assert_eq!(plain("{hashtag|#|one}"), "#one");
     }
 
     #[test]

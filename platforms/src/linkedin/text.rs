@@ -1,0 +1,84 @@
+//! "Little text", the format of a post's text, in which unescaped reserved characters truncate it.
+//! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
+
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Reserved characters of little text.
+const RESERVED: &str = r"|{}@[]()<>#\*_~";
+
+/// Elements of little text: mentions in LinkedIn's own form, and hashtags.
+static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
+    let mention = r"@\[[^\]\[\n]+\]\(urn:li:(?:person|organization):[A-Za-z0-9_-]+\)";
+    Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
+});
+
+/// Converts a text to little text.
+/// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
+pub(super) fn little(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut at = 0;
+    for found in ELEMENTS.captures_iter(text) {
+        let whole = found.get(0).expect("a match is whole");
+        // In the middle of a word it is not a hashtag.
+        let before = text[..whole.start()].chars().next_back();
+        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&')
+        {
+            continue;
+        }
+        escape(&text[at..whole.start()], &mut out);
+        match found.name("tag") {
+            Some(tag) => out.push_str(&format!(r"{{hashtag|\#|{}}}", tag.as_str())),
+            None => out.push_str(whole.as_str()),
+        }
+        at = whole.end();
+    }
+    escape(&text[at..], &mut out);
+    out
+}
+
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        if RESERVED.contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
+
+/// Converts little text to plain text.
+pub(super) fn plain(text: &str) -> String {
+    static HASHTAG: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\{hashtag\|\\?#\|([^}]*)\}").expect("a pattern"));
+    let text = HASHTAG.replace_all(text, r"\#${1}");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => out.extend(rest.next()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{little, plain};
+
+    #[test]
+    fn little_text_escapes_reserved_characters_and_keeps_hashtags_and_mentions() {
+        for (text, expected) in [
+            ("plain. text, & more!", "plain. text, & more!"),
+            (r"a (b) [c] {d} <e> |*_~\", r"a \(b\) \[c\] \{d\} \<e\> \|\*\_\~\\"),
+            ("#one and #zwei_drei", r"{hashtag|\#|one} and {hashtag|\#|zwei}\_drei"),
+            ("a#b https://a.example/#c # d", r"a\#b https://a.example/\#c \# d"),
+            ("me@example.com", r"me\@example.com"),
+            ("with @[Some One](urn:li:person:aB_1-x) here", "with @[Some One](urn:li:person:aB_1-x) here"),
+        ] {
+            assert_eq!(little(text), expected);
+            assert_eq!(plain(&little(text)), text);
+        }
+        assert_eq!(plain("{hashtag|#|one}"), "#one");
+    }
+}
