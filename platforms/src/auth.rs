@@ -108,6 +108,11 @@ pub enum ErrorNames {
 }
 
 impl ErrorNames {
+    /// Returns true if the set names the error.
+    pub(crate) fn names(self, name: &str) -> bool {
+        matches!(self, Self::OneOf(names) if names.contains(&name))
+    }
+
     /// Returns true if the error is one of the set.
     pub(crate) fn contains(self, name: &str) -> bool {
         match self {

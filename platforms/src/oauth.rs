@@ -9,6 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, AppAccess, Failure};
 use serde::Deserialize;
 use serde_json::Value;
+use tracing::error;
+
+/// Errors of a token endpoint that concern the app, not the account: a wrong or replaced client secret, or an app
+/// that may not use the grant type. <https://www.rfc-editor.org/rfc/rfc6749#section-5.2>
+const APP_ERRORS: [&str; 2] = ["invalid_client", "unauthorized_client"];
 
 /// Exchanges a code for a grant at the platform's token endpoint.
 ///
@@ -38,8 +43,8 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
 ///
 /// # Errors
 ///
-/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `token_expired` for another permanent
-/// rejection, such as an unknown app; otherwise the failure of the call.
+/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `network_error` when the app's own credentials are
+/// refused; `token_expired` for another permanent rejection; otherwise the failure of the call.
 pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let oauth = standard(cx)?;
     let Some(token) = cx.grant.refresh_token() else {
@@ -122,11 +127,23 @@ fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
         _ => None,
     });
     let word = word.unwrap_or_default();
-    match reply.status.as_u16() {
-        200..=299 | 400 | 401 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
+    let status = reply.status.as_u16();
+    let is_app = APP_ERRORS.contains(&word.as_str()) || status == 401;
+    match status {
         408 | 425 | 429 | 500.. => classify::by_status(reply),
+        200..=299 | 400 | 401 | 403 if revoked.names(&word) => Failure::revoked(classify::message(reply)),
+        _ if is_app => refused_app(reply),
+        200..=299 | 400 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
         _ => Failure::token_expired(classify::message(reply)),
     }
+}
+
+/// Returns the failure of an app whose credentials the platform refuses. The operator has to correct them: until
+/// then nothing is lost, and no account has to be connected again.
+fn refused_app(reply: &Reply) -> Failure {
+    let message = classify::message(reply);
+    error!("A token endpoint refuses the credentials of the OAuth app: {message}");
+    Failure::network(format!("the platform refuses the OAuth app's credentials: {message}"), false)
 }
 
 /// Returns the expiry of a token that is valid for `seconds`; `None` without a number, or for one that no date

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         an_expired_token_fails_and_publishing_succeeds_after_a_refresh,
         a_token_refused_at_the_publishing_call_publishes_nothing,
         a_revoked_grant_is_distinguished_from_a_transient_failure,
+        a_refused_app_is_no_revoked_grant,
         an_endless_response_is_cut_off,
         a_refreshed_grant_can_be_refreshed_again,
         an_app_password_creates_a_session_and_replaces_an_expired_one,
@@ -360,6 +361,25 @@ async fn a_revoked_grant_is_distinguished_from_a_transient_failure(platform: &'s
     actor.grant.refresh_token = Some("made-up".into());
     let failure = actor.refresh().await.expect_err(name);
     assert!(failure.is_revoked(), "{name}: {failure}");
+}
+
+/// An operator replaced the app's secret, and the platform refuses the old one.
+async fn a_refused_app_is_no_revoked_grant(platform: &'static Adapter) {
+    let world = World::start().await;
+    let mut actor = world.actor(platform);
+    let name = actor.name();
+    // Some refresh without the app, and LinkedIn gives a new app no refresh token.
+    let is_refreshed = platform.auth.refresh() == Refresh::Anytime && actor.grant.refresh_token().is_some();
+    let secret = actor.app.as_mut().and_then(|app| app.client_secret.as_mut());
+    let Some(secret) = secret.filter(|_| is_refreshed) else { return };
+    let right = std::mem::replace(secret, "replaced".to_owned());
+    actor.control("tokens/expire").await;
+    let failure = actor.refresh().await.expect_err(name);
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::NetworkError, false), "{name}: {failure}");
+    assert!(!failure.message.contains("replaced"), "{name}: {failure}");
+    actor.app.as_mut().expect("an app").client_secret = Some(right);
+    actor.grant = actor.refresh().await.on(name);
+    actor.publish(&actor.post("with the new secret")).await.on(name);
 }
 
 async fn an_endless_response_is_cut_off(platform: &'static Adapter) {

@@ -816,6 +816,8 @@ async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     assert_eq!(walk(&world, "x", "ada", json!({})).await["error"], "exchange_failed");
     expire(&world, "x/ada").await;
     assert!(!is_healthy(&world, &id).await);
+    // That is the operator's to correct, and no reason to connect the account again.
+    assert_eq!(account(&world, &id).await["status"], "active");
 
     // A deleted app is still used for the accounts that were connected through it.
     register(app.client_secret.as_deref().unwrap()).await;

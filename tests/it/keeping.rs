@@ -195,6 +195,28 @@ async fn fifty_posts_with_an_expired_token_refresh_it_once_and_are_published() {
     assert_eq!(world.accepted("x", "ada").await, 50);
 }
 
+/// The operator replaced the app's secret and is late with the new one.
+#[tokio::test]
+async fn a_refused_app_costs_no_account() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let account = world.connect("x", "ada").await;
+    set(&world, json!({ "refusals": { (X): 401 } })).await;
+    end(&world, "expire").await;
+    let post = world.post(json!({ "content": "Soon", "accounts": [account] })).await;
+    asked(&world, "x", X, 2).await;
+    assert_eq!(status(&world, &account).await, "active");
+    set(&world, json!({ "refusals": {} })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    receiver.events(&["post.published"]).await;
+    assert!(
+        receiver.all().iter().all(|one| !one.event().starts_with("account.")),
+        "{:?}",
+        receiver.all().len()
+    );
+}
+
 #[tokio::test]
 async fn a_grant_lost_while_idle_sends_one_event() {
     for (cause, event, status) in [
@@ -208,8 +230,8 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         let account = world.connect("x", "ada").await;
         match cause {
             "taken back" => end(&world, "revoke").await,
-            // For example an app that X does not know: the grant itself may be valid.
-            _ => set(&world, json!({ "refusals": { (X): 401 } })).await,
+            // For a reason that X does not name: the grant itself may be valid.
+            _ => set(&world, json!({ "refusals": { (X): 403 } })).await,
         }
         let reported = receiver.events(&[event]).await;
         assert_eq!(reported[0].json()["data"]["accountId"], json!(account));
