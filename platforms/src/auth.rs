@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Login of an account.
+#[expect(clippy::large_enum_variant, reason = "one for each platform, in a static")]
 #[derive(Debug)]
 pub enum Auth {
     /// OAuth 2.0 authorization code (RFC 6749).
