@@ -65,14 +65,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 512 << 20,
                 duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-                pixels: Some((32..=1280, 32..=1024)),
+                // Accounts with Premium get 1080p playback, others 720p.
+                pixels: Some((32..=1920, 32..=1200)),
                 aspect_ratio: Some(1.0 / 3.0..=3.0),
+                ..MediaLimit::ANY
             },
         ],
-        alt_text: Some(AltTextLimit {
-            max: 1000,
-            kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
-        }),
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
