@@ -27,10 +27,19 @@ struct X;
 
 const API: &str = "https://api.x.com/2";
 
-/// Size of one part of an upload; X accepts up to 1,000 parts of at most 5 MB.
+/// Size of one part of an upload, as in X's own client. X documents parts of up to 5 MB, but refuses requests of
+/// 5 MiB. An image of this size or less is uploaded in one request.
 const CHUNK_BYTES: u64 = 4 << 20;
 /// Default time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum age of a grant that is renewed although nothing needs it: a refresh token is valid for half a year and
+/// for one use, so that each renewal is a risk.
+const IDLE_RENEWAL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Maximum length of a text by an account with Premium.
+static PREMIUM_TEXT: TextLimit =
+    TextLimit { max: 25_000, unit: "weighted characters", count: text::weighted, max_bytes: None };
+/// Type of an account with Premium.
+const PREMIUM: &str = "premium";
 /// Wait after exhausted credits, which can be bought at any time, or a cap, which resets daily or monthly.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
 const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
@@ -310,7 +319,8 @@ impl Upload for X {
                 return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
             }
         };
-        let (created, sent): (Data<Created>, _) = if media.kind == MediaKind::Image {
+        let is_whole = media.kind == MediaKind::Image && media.size_bytes <= CHUNK_BYTES;
+        let (created, sent): (Data<Created>, _) = if is_whole {
             let body = Body::wrap_stream(cx.stream(media));
             let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
             let form = Form::new()
@@ -383,11 +393,21 @@ impl Upload for X {
     }
 
     async fn describe(&self, cx: &Session<'_>, media: &Media, id: &String) -> Result<()> {
-        let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
-        cx.post(format!("{API}/media/metadata"))
+        let alt = media.alt_text.as_deref().filter(|alt| !alt.is_empty());
+        let Some(alt) = alt.filter(|_| ADAPTER.limits.supports_alt_text(media.kind)) else { return Ok(()) };
+        let described = cx
+            .post(format!("{API}/media/metadata"))
             .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
             .send_ok()
-            .await
+            .await;
+        match described {
+            // A post without its description is better than none.
+            Err(failure) if failure.code.is_permanent() => {
+                tracing::warn!(media.id = %media.id, %failure, "X refused the alt text of a medium");
+                Ok(())
+            }
+            described => described,
+        }
     }
 }
 
