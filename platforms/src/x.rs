@@ -641,10 +641,13 @@ struct Tweet {
     conversation_id: Option<String>,
     #[serde(default)]
     entities: Entities,
-    #[serde(alias = "note_post")]
+    /// X is renaming these members, and may send both names at once.
     note_tweet: Option<Note>,
-    #[serde(default, alias = "referenced_posts")]
+    note_post: Option<Note>,
+    #[serde(default)]
     referenced_tweets: Vec<Referenced>,
+    #[serde(default)]
+    referenced_posts: Vec<Referenced>,
     #[serde(default)]
     attachments: Attachments,
     #[serde(default)]
@@ -692,8 +695,8 @@ struct Counts {
     impression_count: u64,
     like_count: u64,
     reply_count: u64,
-    #[serde(alias = "repost_count")]
     retweet_count: u64,
+    repost_count: u64,
     quote_count: u64,
     bookmark_count: u64,
     url_link_clicks: u64,
@@ -701,14 +704,18 @@ struct Counts {
 }
 
 impl Tweet {
+    fn referenced(&self) -> impl Iterator<Item = &Referenced> {
+        self.referenced_tweets.iter().chain(&self.referenced_posts)
+    }
+
     /// Returns the text as its author wrote it: with short links expanded and escapes decoded, without the
     /// links that X adds for media and quotes.
     fn original_text(&self) -> String {
-        let (text, entities) = match &self.note_tweet {
+        let (text, entities) = match self.note_tweet.as_ref().or(self.note_post.as_ref()) {
             Some(note) => (&note.text, &note.entities),
             None => (&self.text, &self.entities),
         };
-        let quoted = self.referenced_tweets.iter().find(|other| other.kind == "quoted");
+        let quoted = self.referenced().find(|other| other.kind == "quoted");
         let mut text = text.clone();
         // Short links don't contain each other, but those of media may be listed without a note's.
         for short in entities.urls.iter().chain(&self.entities.urls) {
@@ -729,7 +736,7 @@ impl Tweet {
 
     /// Returns true if it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
-        let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
+        let parent = self.referenced().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // The list omits the parent, so the conversation must be the same.
@@ -758,7 +765,7 @@ impl Tweet {
             reach: 0,
             likes: public.like_count,
             comments: public.reply_count,
-            shares: public.retweet_count + public.quote_count,
+            shares: public.retweet_count.max(public.repost_count) + public.quote_count,
             saves: public.bookmark_count,
             clicks: own.url_link_clicks,
             video_views: self.attached(includes).map(|medium| medium.public_metrics.view_count).sum(),
@@ -864,6 +871,30 @@ mod tests {
             canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
         assert_eq!(tweet.original_text(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
+    }
+
+    #[test]
+    fn renamed_members_are_read_under_either_name_and_under_both() {
+        let read = |document: Value| serde_json::from_value::<Tweet>(document).unwrap();
+        let quoted = json!([{ "type": "quoted", "id": "7" }]);
+        for (note, references, count) in [
+            (&["note_tweet"][..], &["referenced_tweets"][..], &["retweet_count"][..]),
+            (&["note_post"], &["referenced_posts"], &["repost_count"]),
+            (
+                &["note_tweet", "note_post"],
+                &["referenced_tweets", "referenced_posts"],
+                &["retweet_count", "repost_count"],
+            ),
+        ] {
+            let mut document = json!({ "id": "2", "text": "a…", "public_metrics": { "quote_count": 1 } });
+            note.iter().for_each(|name| document[*name] = json!({ "text": "all of it" }));
+            references.iter().for_each(|name| document[*name] = quoted.clone());
+            count.iter().for_each(|name| document["public_metrics"][*name] = json!(4));
+            let tweet = read(document);
+            assert_eq!(tweet.original_text(), "all of it");
+            assert!(tweet.referenced().any(|other| other.id == "7"));
+            assert_eq!(tweet.metrics(&Includes::default()).shares, 5);
+        }
     }
 
     #[test]

@@ -683,11 +683,12 @@ impl<'a> Listing<'a> {
             put("attachments", json!({ "media_keys": keys }));
         }
         let all = metrics(tx, post);
+        let reposts = if fields.word == "post" { "repost_count" } else { "retweet_count" };
         if fields.has("public_metrics") {
             put(
                 "public_metrics",
                 json!({
-                    "retweet_count": all.reposts,
+                    reposts: all.reposts,
                     "reply_count": all.replies,
                     "like_count": all.likes,
                     "quote_count": all.quotes,
@@ -724,7 +725,7 @@ impl<'a> Listing<'a> {
             if name == "organic_metrics" {
                 figures["like_count"] = json!(all.likes);
                 figures["reply_count"] = json!(all.replies);
-                figures["retweet_count"] = json!(all.reposts);
+                figures[reposts] = json!(all.reposts);
             }
             view.insert(name.to_owned(), figures);
         }
