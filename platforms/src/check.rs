@@ -59,6 +59,16 @@ domain::string_enum! {
 
 /// Validates a post for one platform; `settings` is the platform's `config` block.
 pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    check_for(platform, "", containers, settings)
+}
+
+/// Validates a post for an account of this type.
+pub fn check_for(
+    platform: &Adapter,
+    account_type: &str,
+    containers: &[Draft<'_>],
+    settings: &Value,
+) -> Vec<Issue> {
     let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers beyond the platform's maximum are not published there, so they are not checked further.
@@ -70,7 +80,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
-            text: &can.text,
+            text: platform.text_limit(account_type),
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,

@@ -144,6 +144,10 @@ struct Poll {
 
 #[async_trait]
 impl Publisher for X {
+    fn text_limit(&self, account_type: &str) -> Option<&'static TextLimit> {
+        (account_type == PREMIUM).then_some(&PREMIUM_TEXT)
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
@@ -191,7 +195,7 @@ impl Publisher for X {
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me: Data<User> = cx
             .get(format!("{API}/users/me"))
-            .query(&[("user.fields", "id,username,name,profile_image_url")])
+            .query(&[("user.fields", "id,username,name,profile_image_url,subscription_type")])
             .send()
             .await?;
         let me = me.data;
@@ -203,7 +207,10 @@ impl Publisher for X {
                 network_unique_id: me.id,
                 username: me.username,
                 display_name: me.name,
-                account_type: "profile".to_owned(),
+                account_type: match me.subscription_type.as_deref() {
+                    Some("Basic" | "Premium" | "PremiumPlus") => PREMIUM.to_owned(),
+                    _ => "profile".to_owned(),
+                },
             },
             grant: None,
         }])
@@ -534,6 +541,7 @@ struct User {
     username: String,
     name: String,
     profile_image_url: Option<String>,
+    subscription_type: Option<String>,
 }
 
 /// A created medium, or its state.
