@@ -125,8 +125,22 @@ pub trait Publisher: Send + Sync {
 /// Reads a post's engagement.
 #[async_trait]
 pub trait Analytics: Send + Sync {
+    /// Returns when figures are collected.
+    fn collection(&self) -> Collection {
+        Collection::Scheduled
+    }
+
     /// Returns the current figures of one post.
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
+}
+
+/// When figures are collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    /// Regularly.
+    Scheduled,
+    /// When a caller asks for them, because the platform charges for reading.
+    OnRequest,
 }
 
 /// Lists the posts that an account published, newest first.

@@ -91,6 +91,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         token: "https://api.x.com/2/oauth2/token",
         scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
         pkce: true,
+        idle_renewal: IDLE_RENEWAL,
         revoke: Some("https://api.x.com/2/oauth2/revoke"),
         // X rejects an invalid refresh token with `invalid_request` instead of the standard's code.
         revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
@@ -239,6 +240,11 @@ impl Publisher for X {
 
 #[async_trait]
 impl Analytics for X {
+    /// X charges for each post that is read.
+    fn collection(&self) -> Collection {
+        Collection::OnRequest
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let ask = |fields: &'static str| {
             cx.get(format!("{API}/tweets"))
