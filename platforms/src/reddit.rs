@@ -83,8 +83,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // Without it there is no refresh token.
         authorize_parameters: &[("duration", "permanent")],
         revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
-        // There is no error code for a revoked token, but an unknown app has a number.
-        revoked_errors: ErrorNames::AllBut(&["401"]),
+        // A revoked token has no error code of its own, only the number of the status.
+        revoked_errors: ErrorNames::OneOf(&["400", "invalid_grant"]),
+        user_agent: Some(agent),
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,
@@ -186,8 +187,21 @@ impl Publisher for Reddit {
                 let reason = reply.body["reason"].as_str().unwrap_or("BAD_REQUEST");
                 Some(Failure::rejected(400, format!("{message} ({reason})")))
             }
-            // A missing scope, or a subreddit that is closed to the account: a new token
-            // does not help.
+            // Requests for an unknown subreddit are sent to the search.
+            300..=399 if reply.header("location").is_some_and(|to| to.contains("/subreddits/search")) => {
+                Some(Failure::rejected(404, "there is no subreddit of this name"))
+            }
+            // Reddit's edge blocks networks and user agents, for minutes or for good, with a page.
+            403 if !reply.body.is_object() => Some(Failure::network(
+                "Reddit's network security blocked the request: the operator's network or user agent is not welcome",
+                false,
+            )),
+            403 if reply.header("www-authenticate").is_some_and(|why| why.contains("insufficient_scope")) => {
+                let message =
+                    "the account was connected without a permission that this needs; connect it again";
+                Some(Failure::rejected(403, message))
+            }
+            // A subreddit that is closed to the account: a new token does not help.
             403 => {
                 let message = match reply.body["reason"].as_str() {
                     Some(reason) => format!("{} ({reason})", classify::message(reply)),
@@ -321,8 +335,14 @@ impl Publisher for Reddit {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        let thing = thing(cx, id).await?;
-        Ok(thing.address(cx))
+        match thing(cx, id).await {
+            Ok(thing) => Ok(thing.address(cx)),
+            // Leads to the post as well.
+            Err(failure) if failure.code.is_permanent() && id.starts_with("t3_") => {
+                Ok(cx.transport.rewrite_url(&format!("{SITE}{}", short_path(id))))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -484,13 +504,23 @@ fn own(cx: &Session<'_>) -> String {
     format!("u_{}", cx.account.username)
 }
 
-/// Adds a user agent of our own: Reddit rejects the default ones of HTTP libraries.
+/// Adds a user agent in Reddit's form: Reddit rejects those of HTTP libraries.
 fn named(cx: &Session<'_>, call: Call) -> Call {
+    call.header("user-agent", agent(cx))
+}
+
+/// Returns the user agent: <https://github.com/reddit-archive/reddit/wiki/API>.
+fn agent(cx: &Session<'_>) -> String {
     let (version, user) = (env!("CARGO_PKG_VERSION"), &cx.account.username);
     match is_name(user) {
-        true => call.header("user-agent", format!("web:fanfare:v{version} (by /u/{user})")),
-        false => call.header("user-agent", format!("web:fanfare:v{version}")),
+        true => format!("web:fanfare:v{version} (by /u/{user})"),
+        false => format!("web:fanfare:v{version}"),
     }
+}
+
+/// Returns the path of a post that leads to it without its subreddit and title.
+fn short_path(id: &str) -> String {
+    format!("/comments/{}/", id.trim_start_matches("t3_"))
 }
 
 /// Creates a read request whose response contains unescaped texts.
@@ -941,8 +971,7 @@ impl Thing {
     }
 
     fn address(&self, cx: &Session<'_>) -> String {
-        let id = self.name.trim_start_matches("t3_");
-        let path = self.permalink.clone().unwrap_or_else(|| format!("/comments/{id}/"));
+        let path = self.permalink.clone().unwrap_or_else(|| short_path(&self.name));
         cx.transport.rewrite_url(&format!("{SITE}{path}"))
     }
 
@@ -1014,6 +1043,7 @@ mod tests {
             (401, r#"{"message":"Unauthorized","error":401}"#.into(), "token_expired", false),
             (403, r#"{"message":"Forbidden","error":403,"reason":"private"}"#.into(), "rejected_403", false),
             (404, r#"{"message":"Not Found","error":404}"#.into(), "rejected_404", false),
+            (403, "<html>blocked by network security".into(), "network_error", false),
             (413, "<html>".into(), "rejected_413", false),
             (429, "<html>".into(), "rate_limited", false),
             (500, "<html>".into(), "upstream_500", true),
@@ -1027,6 +1057,9 @@ mod tests {
             );
             assert!(!failure.is_revoked() && !failure.message.is_empty());
         }
+        let search = [("location", "https://www.reddit.com/subreddits/search?q=nothing")];
+        assert_eq!(failure(302, &search, "").code, ErrorCode::Rejected(404));
+        assert_eq!(failure(302, &[], "").code, ErrorCode::Upstream(502));
         let both = json!({ "json": { "errors": [["NO_TEXT", "we need something here", "title"], ["BAD_URL", null]] } });
         assert_eq!(failure(200, &[], &both.to_string()).message, "we need something here (NO_TEXT); BAD_URL");
     }

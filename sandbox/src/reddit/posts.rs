@@ -36,6 +36,9 @@ pub(super) struct Thing {
     created_at: DateTime<Utc>,
     /// Time when it becomes visible.
     visible_at: DateTime<Utc>,
+    /// True once its author deleted it.
+    #[serde(default)]
+    is_deleted: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,11 +75,18 @@ impl Record for Thing {
 /// Returns a user's visible posts and comments, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Thing> + use<'a> {
     let (user, now) = (user.to_owned(), tx.now);
-    tx.store.with_prefix("").filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now)
+    tx.store
+        .with_prefix("")
+        .filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now && !thing.is_deleted)
 }
 
 /// Returns the post or comment with this full name, if it is visible.
 pub(super) fn get(tx: &Transaction, name: &str) -> Option<Thing> {
+    find(tx, name).filter(|thing| !thing.is_deleted)
+}
+
+/// Returns the post or comment with this full name, deleted or not.
+fn find(tx: &Transaction, name: &str) -> Option<Thing> {
     let thing: Thing = tx.store.get(name.get(3..)?)?;
     (thing.name() == name && thing.visible_at <= tx.now).then_some(thing)
 }
@@ -153,14 +163,17 @@ impl Thing {
     }
 
     fn view(&self, tx: &Transaction, request: &Request) -> Value {
-        let author = account::by_id(tx.store, ID, &self.owner).map(|account| account.username);
+        let author = match self.is_deleted {
+            true => Some("[deleted]".to_owned()),
+            false => account::by_id(tx.store, ID, &self.owner).map(|account| account.username),
+        };
         let age = tx.now - self.created_at;
         let score = 1 + figure(&self.id, "score", age, 900);
         let mut view = json!({
             "id": self.id,
             "name": self.name(),
             "author": author,
-            "author_fullname": format!("t2_{}", self.owner),
+            "author_fullname": (!self.is_deleted).then(|| format!("t2_{}", self.owner)),
             "subreddit": self.place,
             "subreddit_name_prefixed": format!("r/{}", self.place),
             "permalink": self.permalink(tx),
@@ -437,6 +450,7 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     let address = format!("https://www.reddit.com{}", thing.permalink(tx));
     let Some(end) = end else {
@@ -499,6 +513,7 @@ pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &C
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     tx.store.put(&thing);
     let address = format!("https://www.reddit.com{}", thing.permalink(tx));
@@ -573,6 +588,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller) 
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     tx.store.put(&thing);
     Ok(things(tx, request, caller, &thing).with_post(thing.name()).with_fault(fault))
@@ -603,7 +619,8 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let own = get(tx, request.field("id").unwrap_or_default());
     if let Some(thing) = own.filter(|thing| thing.owner == caller.account.id) {
-        tx.store.remove::<Thing>(&thing.id);
+        // Its answers stay, and so does its place above them.
+        tx.store.put(&Thing { text: "[deleted]".into(), is_deleted: true, ..thing });
     }
     Ok(caller.reply(tx, &json!({})))
 }
@@ -611,8 +628,24 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -
 /// `GET /api/info`.
 pub(super) fn info(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let names = request.query("id").unwrap_or_default().split(',').take(100);
-    let found = names.filter_map(|name| get(tx, name)).map(|thing| thing.listed(tx, request)).collect();
+    let found = names.filter_map(|name| find(tx, name)).map(|thing| thing.listed(tx, request)).collect();
     Ok(caller.reply(tx, &listing(request, found)))
+}
+
+/// `GET /comments/{id}`: a listing of the post and one of its comments.
+pub(super) fn with_comments(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
+    let name = format!("t3_{id}");
+    let post = find(tx, &name).ok_or_else(|| error(404, "Not Found"))?;
+    let below = tx.store.with_prefix("").filter(
+        |thing: &Thing| matches!(&thing.made, Kind::Comment { link, parent } if *link == name && *parent == name),
+    );
+    let below: Vec<Thing> = below.collect();
+    let mut both = [vec![post], below]
+        .map(|things| listing(request, things.iter().map(|thing| thing.listed(tx, request)).collect()));
+    for child in both[1]["data"]["children"].as_array_mut().into_iter().flatten() {
+        child["data"]["replies"] = json!("");
+    }
+    Ok(caller.reply(tx, &json!(both)))
 }
 
 /// `GET /user/{name}/submitted`, `/comments` and `/overview`, newest first.

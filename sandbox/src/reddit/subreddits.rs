@@ -4,7 +4,7 @@
 //! and links only), `flaired` (needs a flair).
 
 use super::{
-    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, error, forbidden, listing,
+    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, forbidden, listing,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -132,7 +132,10 @@ impl Subreddit {
 }
 
 fn visible(tx: &Transaction, name: &str) -> Result<Subreddit, Response> {
-    let subreddit = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
+    let subreddit = find(tx, name).ok_or_else(|| {
+        // A subreddit that does not exist is searched for.
+        Response::empty(302).with("location", format!("https://www.reddit.com/subreddits/search?q={name}"))
+    })?;
     if subreddit.is("private") { Err(forbidden(Some("private"))) } else { Ok(subreddit) }
 }
 
