@@ -187,11 +187,11 @@ impl Publisher for Bluesky {
         is_account(cx, &me.did)
     }
 
-    /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if it
-    /// is not the default, `service`.
+    /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if the
+    /// user named it, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        let service = service(cx.grant)?;
         if let Some(token) = cx.grant.refresh_token() {
+            let service = service(cx.grant)?;
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
             let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
@@ -212,6 +212,10 @@ impl Publisher for Bluesky {
             return Err(Failure::revoked(
                 "the session has ended, and no app password is stored to begin another",
             ));
+        };
+        let service = match named_service(cx.grant) {
+            Some(service) => public(service)?,
+            None => service_of(cx, identifier).await?,
         };
         let reply = cx
             .post(format!("{service}/xrpc/com.atproto.server.createSession"))
@@ -374,9 +378,81 @@ impl Deletion for Bluesky {
     }
 }
 
-/// Returns the service that creates the account's sessions.
+/// Returns the service that the user named.
+fn named_service(grant: &Grant) -> Option<&str> {
+    grant.extra["service"].as_str().filter(|service| !service.is_empty())
+}
+
+/// Returns the service of the account's session: the one that the user named, else the account's server as it was
+/// resolved for the session.
 fn service(grant: &Grant) -> Result<String> {
-    public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
+    match (named_service(grant), grant.extra["pds"].as_str()) {
+        (Some(service), _) => public(service),
+        (None, Some(pds)) => Ok(entrance(public(pds)?)),
+        (None, None) => Ok(SERVICE.to_owned()),
+    }
+}
+
+/// Returns the service that creates sessions for a server: Bluesky's own servers have a common one.
+fn entrance(pds: String) -> String {
+    let host = pds.rsplit("//").next().unwrap_or_default();
+    if host.ends_with(".host.bsky.network") { SERVICE.to_owned() } else { pds }
+}
+
+/// Resolves the service that creates sessions for a login: a handle leads to an identity, and its document to the
+/// account's server. Bluesky's own service takes e-mail addresses, and logins that lead nowhere.
+/// <https://atproto.com/guides/identity>
+///
+/// # Errors
+///
+/// When the identity can't be resolved now: another service would refuse the login, as if the password were wrong.
+async fn service_of(cx: &Session<'_>, identifier: &str) -> Result<String> {
+    // A connected account may have another handle by now.
+    let known = Some(cx.account.network_unique_id.as_str()).filter(|did| !did.is_empty());
+    let did = match known.or(Some(identifier).filter(|text| text.starts_with("did:"))) {
+        Some(did) => Some(did.to_owned()),
+        None => identity_of(cx, &identifier.to_lowercase()).await?,
+    };
+    let Some(did) = did else { return Ok(SERVICE.to_owned()) };
+    match Document::of(cx, &did).await {
+        Ok(document) => Ok(entrance(document.pds)),
+        Err(failure) if failure.code.is_permanent() => Ok(SERVICE.to_owned()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns the identity that a handle leads to, as Bluesky's own view sees it (by DNS or HTTPS) or as the handle's
+/// host says.
+async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
+    if !is_name(handle) {
+        return Ok(None);
+    }
+    let seen = seen_identity(cx, handle).await;
+    match seen {
+        Ok(found) => Ok(Some(found.did)),
+        Err(failure) => match told_identity(cx, handle).await {
+            Some(did) => Ok(Some(did)),
+            None if failure.code.is_permanent() => Ok(None),
+            None => Err(failure),
+        },
+    }
+}
+
+/// Resolves a handle in Bluesky's own view.
+async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
+    cx.get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
+        .anonymous()
+        .query(&[("handle", handle)])
+        .send()
+        .await
+}
+
+/// Resolves a handle at its host.
+async fn told_identity(cx: &Session<'_>, handle: &str) -> Option<String> {
+    let reply =
+        cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await.ok()?;
+    let did = reply.text.trim();
+    (reply.status.is_success() && did.starts_with("did:")).then(|| did.to_owned())
 }
 
 /// Returns the server that holds the account's records, as its session named it; until then the service,
@@ -466,17 +542,11 @@ impl Document {
         let Some(handle) = self.handle.as_deref().filter(|handle| is_name(handle)) else {
             return Err(no("its document names no handle"));
         };
-        let seen: Result<Did> = cx
-            .get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
-            .anonymous()
-            .query(&[("handle", handle)])
-            .send()
-            .await;
+        let seen = seen_identity(cx, handle).await;
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let reply = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
-        if reply.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
+        if told_identity(cx, handle).await.is_some_and(|did| did == self.did) {
             return Ok(handle.to_owned());
         }
         match seen {
@@ -505,8 +575,17 @@ fn endpoint(document: &Value) -> Option<&str> {
 }
 
 /// Returns the account of a session, as its server claims.
+///
+/// # Errors
+///
+/// `rejected_403` when the account is deactivated, suspended or taken down: it has a session, but can't post.
 async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
-    cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
+    let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
+    if me.active == Some(false) {
+        let status = me.status.as_deref().unwrap_or("inactive");
+        return Err(Failure::rejected(403, format!("the account is not active at its server: {status}")));
+    }
+    Ok(me)
 }
 
 /// Checks that an identity is the session's account. Before an account is connected, any identity passes.
@@ -973,6 +1052,9 @@ struct Tokens {
 struct Me {
     #[serde(deserialize_with = "required::id")]
     did: String,
+    active: Option<bool>,
+    /// Why it is not active.
+    status: Option<String>,
     #[serde(default)]
     did_doc: Value,
 }
@@ -1263,6 +1345,37 @@ mod tests {
         ] {
             assert!(!is_name(text), "{text}");
         }
+    }
+
+    #[test]
+    fn bluesky_creates_the_sessions_of_its_own_servers() {
+        let extra = |service: &str, pds: Option<&str>| {
+            let extra = json!({ "service": service, "pds": pds });
+            let grant = Grant {
+                access_token: String::new(),
+                refresh_token: None,
+                expires_at: None,
+                scopes: vec![],
+                extra,
+            };
+            service_of_grant(&grant)
+        };
+        let own = "https://morel.us-east.host.bsky.network";
+        for (service, pds, expected) in [
+            ("", None, SERVICE),
+            ("", Some(SERVICE), SERVICE),
+            ("", Some(own), SERVICE),
+            ("", Some("https://pds.example.com"), "https://pds.example.com"),
+            ("", Some("https://evilhost.bsky.network.example"), "https://evilhost.bsky.network.example"),
+            (own, Some(own), own),
+            ("https://pds.example.com", None, "https://pds.example.com"),
+        ] {
+            assert_eq!(extra(service, pds), expected, "{service} {pds:?}");
+        }
+    }
+
+    fn service_of_grant(grant: &Grant) -> String {
+        service(grant).expect("a public name")
     }
 
     #[test]

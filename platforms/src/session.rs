@@ -47,6 +47,8 @@ const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 pub struct Transport {
     client: reqwest::Client,
     sandbox: Option<Url>,
+    /// Addresses that are allowed in addition to public ones.
+    allowed: AllowedRanges,
 }
 
 impl Transport {
@@ -56,10 +58,18 @@ impl Transport {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self {
-            client: egress::filtered(AllowedRanges::default()).https_only(true).build()?,
-            sandbox: None,
-        })
+        Self::real_within(AllowedRanges::default())
+    }
+
+    /// Creates a transport to the real platforms and to ranges that the operator added, where a user's own server
+    /// may be.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn real_within(allowed: AllowedRanges) -> reqwest::Result<Self> {
+        let client = egress::filtered(allowed.clone()).https_only(true).build()?;
+        Ok(Self { client, sandbox: None, allowed })
     }
 
     /// Creates a transport to the sandbox at this URL.
@@ -68,19 +78,20 @@ impl Transport {
     ///
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
-        Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
+        let client = egress::unfiltered().build()?;
+        Ok(Self { client, sandbox: Some(at), allowed: AllowedRanges::default() })
     }
 
     /// Returns the same transport to another address of the sandbox; a transport to the real platforms is
     /// unchanged.
     pub fn toward(&self, at: Url) -> Self {
-        Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
+        Self { sandbox: self.sandbox.as_ref().map(|_| at), ..self.clone() }
     }
 
     /// Returns a client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
-            None => egress::filtered(AllowedRanges::default()).https_only(true).http1_only().build(),
+            None => egress::filtered(self.allowed.clone()).https_only(true).http1_only().build(),
             Some(_) => egress::unfiltered().http1_only().build(),
         }
     }
