@@ -603,6 +603,26 @@ mod tests {
         )
     }
 
+    #[tokio::test]
+    async fn a_users_server_may_be_in_a_range_that_the_operator_added() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        for (scheme, allowed, is_reached) in [
+            ("https", AllowedRanges::default(), false),
+            ("https", AllowedRanges::loopback(), true),
+            ("http", AllowedRanges::loopback(), false),
+        ] {
+            let transport = Transport::real_within(allowed).expect("a transport");
+            let call = transport.client.get(format!("{scheme}://localhost:{port}/xrpc")).send();
+            let was_reached = tokio::select! {
+                accepted = listener.accept() => accepted.is_ok(),
+                ended = call => ended.is_ok(),
+            };
+            assert_eq!(was_reached, is_reached, "{scheme}");
+        }
+    }
+
     #[test]
     fn secrets_are_masked_wherever_a_reply_repeats_them() {
         let secret = "an access token of the request";
