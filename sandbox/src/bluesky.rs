@@ -199,6 +199,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
         ("GET", "com.atproto.repo.listRecords") => repo::list(tx, request),
         ("GET", "app.bsky.actor.getProfile") => view::profile(tx, request),
         ("GET", "app.bsky.feed.getPosts") => view::posts(tx, request),
+        ("GET", "app.bsky.feed.getPostThread") => view::thread(tx, request),
         ("GET", "app.bsky.feed.getAuthorFeed") => view::author_feed(tx, request),
         ("GET", "app.bsky.video.getUploadLimits") => video::limits(tx, request),
         ("POST", "app.bsky.video.uploadVideo") => video::upload(tx, request),
