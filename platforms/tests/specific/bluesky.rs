@@ -5,7 +5,7 @@ use crate::fixtures::{Actor, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Account, AppPassword, Grant, Identity, Result};
+use platforms::{Account, AppPassword, Grant, Identity, MediaKind, Publication, Result, check};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -20,6 +20,10 @@ pub(super) fn trials() -> Vec<Trial> {
             without_a_service_the_handle_leads_to_the_accounts_server,
             an_unresolvable_login_is_not_taken_for_a_wrong_password,
             a_deactivated_account_is_not_healthy,
+            a_link_card_has_the_posts_image,
+            replies_and_quotes_are_limited_before_the_post_exists,
+            a_gif_is_published_as_a_video,
+            the_sandbox_shows_a_post_in_its_thread,
         ],
     )
 }
@@ -289,4 +293,103 @@ async fn a_session_for_another_account_is_treated_as_revoked() {
     let failure = eve.refresh().await.map(drop).expect_err("not its account");
     assert!(failure.is_revoked(), "{failure}");
     ada.healthy().await.on("its own");
+}
+
+fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
+    let draft = check::Draft { text: &post.text, media: &post.media };
+    let issues = check::check(actor.platform, &[draft], &post.settings);
+    issues.into_iter().map(|issue| issue.code).collect()
+}
+
+async fn a_link_card_has_the_posts_image() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let link = json!({ "link": { "url": "https://example.com/a", "title": "A page" } });
+    for (count, pictures) in [(0, 0), (1, 1)] {
+        let mut post = ada.post_with(&format!("a card with {count}"), MediaKind::Image, count);
+        post.settings = link.clone();
+        assert_eq!(codes(&ada, &post), Vec::<String>::new());
+        let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+        assert!(page.contains("Link: https://example.com/a"), "{page}");
+        assert_eq!(page.matches("<img").count(), pictures, "{page}");
+    }
+    for (kind, count, size, code) in [
+        (MediaKind::Image, 2, None, "settings_conflict"),
+        (MediaKind::Video, 1, None, "settings_conflict"),
+        (MediaKind::Image, 1, Some(1_000_001), "media_too_large"),
+    ] {
+        let mut post = ada.post_with("too much", kind, count);
+        post.settings = link.clone();
+        post.media[0].size_bytes = size.unwrap_or(post.media[0].size_bytes);
+        assert_eq!(codes(&ada, &post), [code], "{count} {kind}");
+    }
+}
+
+async fn replies_and_quotes_are_limited_before_the_post_exists() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    for (settings, words) in [
+        (json!({ "allow_replies_from": [] }), vec!["Replies: nobody"]),
+        (
+            json!({ "allow_replies_from": ["mentioned", "followers"], "disable_quotes": true }),
+            vec!["Replies: mentionRule, followerRule", "No quotes"],
+        ),
+        (json!({ "disable_quotes": false }), vec![]),
+    ] {
+        let before = world.heard().len();
+        let mut post = ada.post(&settings.to_string());
+        post.settings = settings.clone();
+        let id = ada.publish(&post).await.on("publish");
+        let page = ada.shown(&id).await;
+        for word in ["Replies:", "No quotes"] {
+            assert_eq!(page.contains(word), words.iter().any(|all| all.contains(word)), "{settings}: {page}");
+        }
+        assert!(words.iter().all(|word| page.contains(word)), "{settings}: {page}");
+        let written = world.heard().split_off(before);
+        let written: Vec<_> = written.iter().filter_map(|call| call.body["collection"].as_str()).collect();
+        assert_eq!(written.iter().position(|name| *name == "app.bsky.feed.post"), Some(words.len()));
+        // A reply has the settings of its thread's first post only.
+        let mut reply = ada.reply("a reply", &[id]);
+        reply.settings = settings;
+        let id = ada.publish(&reply).await.on("reply");
+        assert!(!ada.shown(&id).await.contains("No quotes"));
+    }
+}
+
+async fn a_gif_is_published_as_a_video() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut post = ada.post_with("it moves", MediaKind::Gif, 1);
+    post.media[0].alt_text = Some("a circle".into());
+    let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+    assert!(page.contains("Shown as a GIF") && page.contains("a circle"), "{page}");
+}
+
+async fn the_sandbox_shows_a_post_in_its_thread() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        ids.push(ada.publish(&ada.reply(&format!("part {number}"), &ids)).await.on("publish"));
+    }
+    let ask = async |uri: &str, more: &str| {
+        let method = ada.sandbox("public.api.bsky.app") + "/xrpc/app.bsky.feed.getPostThread";
+        ada.ask("GET", &format!("{method}?uri={uri}{more}")).await["thread"].clone()
+    };
+    let thread = ask(&ids[2], "").await;
+    for (pointer, id) in [
+        ("/post/uri", &ids[2]),
+        ("/parent/post/uri", &ids[1]),
+        ("/parent/parent/post/uri", &ids[0]),
+        ("/replies/0/post/uri", &ids[3]),
+    ] {
+        assert_eq!(thread.pointer(pointer), Some(&json!(id)), "{pointer}: {thread}");
+    }
+    let thread = ask(&ids[1], "&depth=1&parentHeight=0").await;
+    assert_eq!(
+        (&thread["parent"], &thread["replies"][0]["replies"]),
+        (&Value::Null, &Value::Null),
+        "{thread}"
+    );
+    assert_eq!(ask(&ada.unknown(&ids[0]), "").await, Value::Null);
 }
