@@ -190,6 +190,8 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) ->
         "POST"   ["api", "media", "asset" | "asset.json"]                       => ("submit")       media::lease();
         "POST"   ["api", "submit"]                                              => ("submit")       posts::submit();
         "POST"   ["api", "submit_gallery_post" | "submit_gallery_post.json"]    => ("submit")       posts::submit_gallery();
+        "POST"   ["api", "submit_poll_post" | "submit_poll_post.json"]          => ("submit")       posts::submit_poll();
+        "POST"   ["r", name, "api", "flairselector"]                            => ("flair")        subreddits::flair_selector(name);
         "POST"   ["api", "comment"]                                             => ("submit")       posts::comment();
         "POST"   ["api", "editusertext"]                                        => ("edit")         posts::edit();
         "POST"   ["api", "del"]                                                 => ("edit")         posts::delete();

@@ -29,6 +29,8 @@ pub(super) fn trials() -> Vec<Trial> {
             an_unknown_subreddit_is_rejected_before_the_upload,
             a_post_has_an_address_even_if_it_cannot_be_read,
             a_deleted_post_keeps_its_place_without_its_author,
+            a_poll_is_published_and_found_after_a_lost_response,
+            the_sandbox_lists_flairs_for_older_clients,
         ],
     )
 }
@@ -366,4 +368,38 @@ async fn a_deleted_post_keeps_its_place_without_its_author() {
         assert_eq!(both[1]["data"]["children"][0]["data"]["name"], json!(answer));
         deletion.delete(&actor.session(&Kept::default()), &id).await.on("delete");
     }
+}
+
+async fn a_poll_is_published_and_found_after_a_lost_response() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    for (settings, words) in [
+        (json!({ "subreddit": "test", "poll": { "options": ["yes", "no"] } }), "Poll for 3 days: yes / no"),
+        (
+            json!({ "subreddit": "flaired", "flair": "News", "poll": { "options": ["a", "b", "c"], "duration_days": 7 } }),
+            "Poll for 7 days: a / b / c",
+        ),
+    ] {
+        let mut post = actor.post("is it so?\n\nTell us. #sandbox-lost-reply");
+        post.settings = settings;
+        let at = actor.prepare(&post).await.on("prepare");
+        assert!(actor.commit(&post, &at).await.expect_err("lost").is_ambiguous());
+        let located = actor.settle(&post, &at).await.on("settle");
+        let Located::Live(id) = located else { panic!("{located:?}") };
+        let page = actor.shown(&id).await;
+        assert!(page.contains(words) && page.contains("Tell us."), "{page}");
+    }
+    let mut post = actor.post("not here");
+    post.settings = json!({ "subreddit": "linksonly", "poll": { "options": ["yes", "no"] } });
+    assert_eq!(actor.publish(&post).await.expect_err("not here").code, rejected(400));
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn the_sandbox_lists_flairs_for_older_clients() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let listed = send(&actor, "/r/flaired/api/flairselector", &[]).await;
+    let texts: Vec<_> =
+        listed["choices"].as_array().expect("a list").iter().map(|choice| &choice["flair_text"]).collect();
+    assert_eq!(texts, ["Discussion", "News", "In other words"]);
 }

@@ -59,6 +59,9 @@ struct Post {
     url: Option<String>,
     assets: Vec<String>,
     captions: Vec<String>,
+    /// Options of a poll, and its duration in days.
+    #[serde(default)]
+    poll: Option<(Vec<String>, u64)>,
     flair: Option<String>,
     is_nsfw: bool,
     is_spoiler: bool,
@@ -140,6 +143,11 @@ impl Thing {
                 notes.extend(
                     post.url.iter().filter(|_| post.kind == "link").map(|url| format!("Leads to {url}")),
                 );
+                notes.extend(
+                    post.poll
+                        .iter()
+                        .map(|(options, days)| format!("Poll for {days} days: {}", options.join(" / "))),
+                );
                 notes.extend(post.flair.iter().map(|flair| format!("Flair: {flair}")));
                 notes.extend(post.is_nsfw.then(|| "NSFW".to_owned()));
                 notes.extend(post.is_spoiler.then(|| "Spoiler".to_owned()));
@@ -208,7 +216,7 @@ impl Thing {
                     "title": escape(&post.title),
                     "selftext": escape(&self.text),
                     "url": escape(&url),
-                    "is_self": post.kind == "self",
+                    "is_self": post.kind == "self" || post.kind == "poll",
                     "is_video": post.kind.starts_with("video"),
                     "over_18": post.is_nsfw,
                     "spoiler": post.is_spoiler,
@@ -222,6 +230,17 @@ impl Thing {
                 });
                 let Value::Object(more) = more else { return view };
                 view.as_object_mut().expect("it is one").extend(more);
+                if let Some((options, days)) = &post.poll {
+                    let end =
+                        self.created_at.timestamp_millis() + i64::try_from(days * 86_400_000).unwrap_or(0);
+                    let option =
+                        |(index, text): (usize, &String)| json!({ "id": index.to_string(), "text": text });
+                    view["poll_data"] = json!({
+                        "options": options.iter().enumerate().map(option).collect::<Vec<_>>(),
+                        "voting_end_timestamp": end,
+                        "total_vote_count": 0,
+                    });
+                }
                 let assets: Vec<Asset> = post.assets.iter().filter_map(|id| media::get(tx, id)).collect();
                 if post.kind == "gallery" {
                     view["is_gallery"] = json!(true);
@@ -493,14 +512,32 @@ fn is_json(tx: &Transaction, caller: &Caller, request: &Request) -> Result<(), R
     }
 }
 
+/// Checks and adds the content of a submission.
+type AddContent = fn(&Transaction, &Caller, &Submission<'_>, &Subreddit, &mut Post) -> Result<(), FieldError>;
+
 /// `POST /api/submit_gallery_post.json`.
 pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    submit_document(tx, request, caller, "gallery", add_gallery)
+}
+
+/// `POST /api/submit_poll_post.json`.
+pub(super) fn submit_poll(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    submit_document(tx, request, caller, "poll", add_poll)
+}
+
+/// Publishes a submission whose body is JSON.
+fn submit_document(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Caller,
+    kind: &str,
+    add: AddContent,
+) -> Outcome {
     let body = request.json().ok().filter(Value::is_object).ok_or_else(|| error(400, "Bad Request"))?;
     let form = Submission { request, body };
-    let begun = parse_submission(tx, caller, &form, "gallery");
+    let begun = parse_submission(tx, caller, &form, kind);
     let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, caller, field_error))?;
-    add_gallery(tx, caller, &form, &place, &mut post)
-        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    add(tx, caller, &form, &place, &mut post).map_err(|field_error| refuse_field(tx, caller, field_error))?;
     caller.write(tx)?;
     let text = form.text("text").trim().to_owned();
     let fault =
@@ -520,6 +557,28 @@ pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &C
     // Here the id is a full name.
     let body = json!({ "json": { "errors": [], "data": { "url": address, "id": thing.name() } } });
     Ok(caller.reply(tx, &body).with_post(thing.name()).with_fault(fault))
+}
+
+/// Checks and adds the options of a poll.
+fn add_poll(
+    _: &Transaction,
+    _: &Caller,
+    form: &Submission<'_>,
+    place: &Subreddit,
+    post: &mut Post,
+) -> Result<(), FieldError> {
+    if !place.takes_texts() {
+        return field_error("INVALID_OPTION", "that subreddit doesn't allow polls", "sr");
+    }
+    let options: Vec<String> = serde_json::from_value(form.body["options"].clone()).unwrap_or_default();
+    if !(2..=6).contains(&options.len()) || options.iter().any(|option| option.trim().is_empty()) {
+        return field_error("INVALID_OPTION", "a poll has 2 to 6 options", "options");
+    }
+    let Some(days @ 1..=7) = form.body["duration"].as_u64() else {
+        return field_error("INVALID_OPTION", "a poll lasts 1 to 7 days", "duration");
+    };
+    post.poll = Some((options, days));
+    Ok(())
 }
 
 /// Checks and adds the images of a gallery.
