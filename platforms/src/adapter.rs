@@ -8,7 +8,7 @@
 use crate::{
     auth::{Auth, Code},
     check::{Draft, Issue},
-    limits::Limits,
+    limits::{Limits, TextLimit},
     oauth, schema,
     session::{Reply, Session},
 };
@@ -47,6 +47,13 @@ pub struct Adapter {
     pub options: Option<&'static dyn Options>,
 }
 
+impl Adapter {
+    /// Returns the length of a text on accounts of this type.
+    pub fn text_limit(&self, account_type: &str) -> &TextLimit {
+        self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
+    }
+}
+
 /// Talks to a platform. Implementations are stateless unit structs.
 #[async_trait]
 pub trait Publisher: Send + Sync {
@@ -54,6 +61,11 @@ pub trait Publisher: Send + Sync {
     /// media are within the tables' limits.
     fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
+    }
+
+    /// Returns the length of a text on accounts of this type, if it differs from the platform's limit.
+    fn text_limit(&self, _account_type: &str) -> Option<&'static TextLimit> {
+        None
     }
 
     /// Reads a failure from a reply; `None` if the status alone decides
@@ -113,8 +125,22 @@ pub trait Publisher: Send + Sync {
 /// Reads a post's engagement.
 #[async_trait]
 pub trait Analytics: Send + Sync {
+    /// Returns when figures are collected.
+    fn collection(&self) -> Collection {
+        Collection::Scheduled
+    }
+
     /// Returns the current figures of one post.
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
+}
+
+/// When figures are collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    /// Regularly.
+    Scheduled,
+    /// When a caller asks for them, because the platform charges for reading.
+    OnRequest,
 }
 
 /// Lists the posts that an account published, newest first.

@@ -1,6 +1,7 @@
 //! Login of accounts, as data: OAuth 2.0 with each platform's deviations, or an app password.
 
 use crate::{Feature, Preset, ScopeSet};
+use crate::session::Session;
 use domain::Grant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -72,6 +73,11 @@ pub struct OAuth2 {
     pub pkce: bool,
     /// When a grant can be refreshed.
     pub refresh: Refresh,
+    /// Minimum age at which a grant is renewed ahead of need; zero to keep the access token valid at all times. Needed
+    /// where each renewal is a risk: an access token that has expired is then renewed when it is needed.
+    pub idle_renewal: Duration,
+    /// User agent of token requests, on platforms that refuse ours.
+    pub user_agent: Option<fn(&Session<'_>) -> String>,
     /// Errors of the token endpoint that mean that the grant was revoked.
     pub revoked_errors: ErrorNames,
 }
@@ -95,6 +101,8 @@ impl OAuth2 {
         exchange_parameters: &[],
         pkce: false,
         refresh: Refresh::Anytime,
+        idle_renewal: Duration::ZERO,
+        user_agent: None,
         revoked_errors: ErrorNames::OneOf(&["invalid_grant"]),
     };
 }

@@ -5,6 +5,7 @@
 //! overwritten.
 
 use crate::{
+    check::{Draft, Issue, Severity},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
@@ -33,6 +34,12 @@ const VIDEO: &str = "https://video.bsky.app";
 /// The video service's name in service tokens.
 const VIDEO_DID: &str = "did:web:video.bsky.app";
 const POST: &str = "app.bsky.feed.post";
+/// Record that limits the replies to a post.
+const THREADGATE: &str = "app.bsky.feed.threadgate";
+/// Record that limits the quotes of a post.
+const POSTGATE: &str = "app.bsky.feed.postgate";
+/// Maximum size of the picture of a link card, in bytes.
+const MAX_THUMB_BYTES: u64 = 1_000_000;
 
 /// Age from which an unused blob is uploaded again, because the server may have deleted it.
 const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
@@ -56,6 +63,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 max_bytes: 2_000_000,
                 ..MediaLimit::ANY
             },
+            // The video service makes a video of it.
+            MediaLimit {
+                kind: MediaKind::Gif,
+                count: 0..=1,
+                mimes: &["image/gif"],
+                max_bytes: 300_000_000,
+                ..MediaLimit::ANY
+            },
             MediaLimit {
                 kind: MediaKind::Video,
                 count: 0..=1,
@@ -66,7 +81,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             },
         ],
         // Bluesky's own client allows this much; the protocol has no limit.
-        alt_text: Some(AltTextLimit { max: 2000, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        alt_text: Some(AltTextLimit {
+            max: 2000,
+            kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
+        }),
         replies: Replies::Thread,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::Idempotent,
@@ -91,9 +109,13 @@ struct Settings {
     /// Additional tags, without #.
     #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]
     tags: Option<Vec<String>>,
-    /// A link card below the text of the first post.
-    #[schemars(extend("excludes" = ["media"]))]
+    /// A link card below the text of the first post. The post's only image, if there is one, is the card's picture.
     link: Option<Card>,
+    /// Who may reply, in addition to the author; nobody if the list is empty, everybody without it.
+    #[schemars(length(max = 3))]
+    allow_replies_from: Option<Vec<ReplyRule>>,
+    /// Prevents quotes of the post.
+    disable_quotes: Option<bool>,
     /// The post to quote: its at:// URI or its bsky.app URL.
     #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
     quote: Option<String>,
@@ -108,6 +130,17 @@ enum Label {
     GraphicMedia,
 }
 
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReplyRule {
+    /// Accounts that the post mentions.
+    Mentioned,
+    /// Accounts that follow the author.
+    Followers,
+    /// Accounts that the author follows.
+    Following,
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Card {
     #[schemars(regex(pattern = "^https?://"))]
@@ -118,6 +151,26 @@ struct Card {
 
 #[async_trait]
 impl Publisher for Bluesky {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        let issue = |code: &str, message: String| {
+            vec![Issue::of_main(Severity::Error, code, "media", format!("bluesky {message}"))]
+        };
+        match (settings.link, main.media) {
+            (None, _) | (_, []) => Vec::new(),
+            (_, [only]) if only.kind == MediaKind::Image && only.size_bytes <= MAX_THUMB_BYTES => Vec::new(),
+            (_, [only]) if only.kind == MediaKind::Image => {
+                let size = only.size_bytes;
+                let message =
+                    format!("takes a picture of a link card of {MAX_THUMB_BYTES} bytes, and this has {size}");
+                issue("media_too_large", message)
+            }
+            _ => issue("settings_conflict", "takes one image with a link card, its picture".to_owned()),
+        }
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -187,11 +240,11 @@ impl Publisher for Bluesky {
         is_account(cx, &me.did)
     }
 
-    /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if it
-    /// is not the default, `service`.
+    /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if the
+    /// user named it, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        let service = service(cx.grant)?;
         if let Some(token) = cx.grant.refresh_token() {
+            let service = service(cx.grant)?;
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
             let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
@@ -212,6 +265,10 @@ impl Publisher for Bluesky {
             return Err(Failure::revoked(
                 "the session has ended, and no app password is stored to begin another",
             ));
+        };
+        let service = match named_service(cx.grant) {
+            Some(service) => public(service)?,
+            None => service_of(cx, identifier).await?,
         };
         let reply = cx
             .post(format!("{service}/xrpc/com.atproto.server.createSession"))
@@ -257,8 +314,8 @@ impl Publisher for Bluesky {
             cx.save(&step).await?;
         }
         let settings: Settings = post.settings()?;
-        if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, settings.quote) {
-            step.quote = Some(quoted(cx, &home, &quote).await?);
+        if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, &settings.quote) {
+            step.quote = Some(quoted(cx, &home, quote).await?);
             cx.save(&step).await?;
         }
         for span in facets::spans(&post.text) {
@@ -267,6 +324,25 @@ impl Publisher for Bluesky {
             {
                 let did = resolve(cx, &home, &handle).await?;
                 step.mentions.insert(handle, did);
+                cx.save(&step).await?;
+            }
+        }
+        if post.reply_to.is_none() && !step.is_gated {
+            // Before the post, so that nobody replies to it or quotes it meanwhile.
+            let gates = gates(cx, post, &settings, &step);
+            step.is_gated = !gates.is_empty();
+            for (collection, record) in gates {
+                cx.post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
+                    .json(&json!({
+                        "repo": cx.account.network_unique_id,
+                        "collection": collection,
+                        "rkey": key(post),
+                        "record": record,
+                    }))
+                    .send_ok()
+                    .await?;
+            }
+            if step.is_gated {
                 cx.save(&step).await?;
             }
         }
@@ -374,9 +450,81 @@ impl Deletion for Bluesky {
     }
 }
 
-/// Returns the service that creates the account's sessions.
+/// Returns the service that the user named.
+fn named_service(grant: &Grant) -> Option<&str> {
+    grant.extra["service"].as_str().filter(|service| !service.is_empty())
+}
+
+/// Returns the service of the account's session: the one that the user named, else the account's server as it was
+/// resolved for the session.
 fn service(grant: &Grant) -> Result<String> {
-    public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
+    match (named_service(grant), grant.extra["pds"].as_str()) {
+        (Some(service), _) => public(service),
+        (None, Some(pds)) => Ok(entrance(public(pds)?)),
+        (None, None) => Ok(SERVICE.to_owned()),
+    }
+}
+
+/// Returns the service that creates sessions for a server: Bluesky's own servers have a common one.
+fn entrance(pds: String) -> String {
+    let host = pds.rsplit("//").next().unwrap_or_default();
+    if host.ends_with(".host.bsky.network") { SERVICE.to_owned() } else { pds }
+}
+
+/// Resolves the service that creates sessions for a login: a handle leads to an identity, and its document to the
+/// account's server. Bluesky's own service takes e-mail addresses, and logins that lead nowhere.
+/// <https://atproto.com/guides/identity>
+///
+/// # Errors
+///
+/// When the identity can't be resolved now: another service would refuse the login, as if the password were wrong.
+async fn service_of(cx: &Session<'_>, identifier: &str) -> Result<String> {
+    // A connected account may have another handle by now.
+    let known = Some(cx.account.network_unique_id.as_str()).filter(|did| !did.is_empty());
+    let did = match known.or(Some(identifier).filter(|text| text.starts_with("did:"))) {
+        Some(did) => Some(did.to_owned()),
+        None => identity_of(cx, &identifier.to_lowercase()).await?,
+    };
+    let Some(did) = did else { return Ok(SERVICE.to_owned()) };
+    match Document::of(cx, &did).await {
+        Ok(document) => Ok(entrance(document.pds)),
+        Err(failure) if failure.code.is_permanent() => Ok(SERVICE.to_owned()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns the identity that a handle leads to, as Bluesky's own view sees it (by DNS or HTTPS) or as the handle's
+/// host says.
+async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
+    if !is_name(handle) {
+        return Ok(None);
+    }
+    let seen = seen_identity(cx, handle).await;
+    match seen {
+        Ok(found) => Ok(Some(found.did)),
+        Err(failure) => match told_identity(cx, handle).await {
+            Some(did) => Ok(Some(did)),
+            None if failure.code.is_permanent() => Ok(None),
+            None => Err(failure),
+        },
+    }
+}
+
+/// Resolves a handle in Bluesky's own view.
+async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
+    cx.get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
+        .anonymous()
+        .query(&[("handle", handle)])
+        .send()
+        .await
+}
+
+/// Resolves a handle at its host.
+async fn told_identity(cx: &Session<'_>, handle: &str) -> Option<String> {
+    let reply =
+        cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await.ok()?;
+    let did = reply.text.trim();
+    (reply.status.is_success() && did.starts_with("did:")).then(|| did.to_owned())
 }
 
 /// Returns the server that holds the account's records, as its session named it; until then the service,
@@ -466,17 +614,11 @@ impl Document {
         let Some(handle) = self.handle.as_deref().filter(|handle| is_name(handle)) else {
             return Err(no("its document names no handle"));
         };
-        let seen: Result<Did> = cx
-            .get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
-            .anonymous()
-            .query(&[("handle", handle)])
-            .send()
-            .await;
+        let seen = seen_identity(cx, handle).await;
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let reply = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
-        if reply.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
+        if told_identity(cx, handle).await.is_some_and(|did| did == self.did) {
             return Ok(handle.to_owned());
         }
         match seen {
@@ -505,8 +647,17 @@ fn endpoint(document: &Value) -> Option<&str> {
 }
 
 /// Returns the account of a session, as its server claims.
+///
+/// # Errors
+///
+/// `rejected_403` when the account is deactivated, suspended or taken down: it has a session, but can't post.
 async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
-    cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
+    let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
+    if me.active == Some(false) {
+        let status = me.status.as_deref().unwrap_or("inactive");
+        return Err(Failure::rejected(403, format!("the account is not active at its server: {status}")));
+    }
+    Ok(me)
 }
 
 /// Checks that an identity is the session's account. Before an account is connected, any identity passes.
@@ -588,20 +739,45 @@ fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     record
 }
 
+/// Returns the records that limit replies and quotes, by their collections. Deterministic for a post and a step.
+fn gates(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    step: &Step,
+) -> Vec<(&'static str, Value)> {
+    let uri = format!("at://{}/{POST}/{}", cx.account.network_unique_id, key(post));
+    let at = step.created_at.unwrap_or(post.created_at).to_rfc3339_opts(SecondsFormat::Millis, true);
+    let gate = |collection: &'static str, name: &str, rules: Value| {
+        let mut record = json!({ "$type": collection, "post": uri, "createdAt": at });
+        record[name] = rules;
+        (collection, record)
+    };
+    let replies = settings.allow_replies_from.as_ref().map(|rules| {
+        let rule = |rule: &ReplyRule| {
+            let name = match rule {
+                ReplyRule::Mentioned => "mentionRule",
+                ReplyRule::Followers => "followerRule",
+                ReplyRule::Following => "followingRule",
+            };
+            json!({ "$type": format!("{THREADGATE}#{name}") })
+        };
+        gate(THREADGATE, "allow", rules.iter().map(rule).collect())
+    });
+    let quotes = settings
+        .disable_quotes
+        .filter(|is_disabled| *is_disabled)
+        .map(|_| gate(POSTGATE, "embeddingRules", json!([{ "$type": format!("{POSTGATE}#disableRule") }])));
+    replies.into_iter().chain(quotes).collect()
+}
+
 /// Returns the embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
 fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
     let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
-        (Some(first), _) if first.kind == MediaKind::Video => Some(video(first, step)),
-        (Some(_), _) => Some(images(&post.media, step)),
-        (None, Some(link)) => Some(json!({
-            "$type": "app.bsky.embed.external",
-            "external": {
-                "uri": link.url,
-                "title": link.title.as_deref().unwrap_or_default(),
-                "description": link.description.as_deref().unwrap_or_default(),
-            },
-        })),
+        (Some(first), _) if first.kind != MediaKind::Image => Some(video(first, step)),
+        (_, Some(link)) => Some(card(link, step)),
+        (Some(_), None) => Some(images(&post.media, step)),
         (None, None) => None,
     };
     match (&step.quote, media) {
@@ -613,6 +789,19 @@ fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> 
             "media": media,
         })),
     }
+}
+
+/// Returns the embed of a link, with the post's image as its picture.
+fn card(link: &Card, step: &Step) -> Value {
+    let mut external = json!({
+        "uri": link.url,
+        "title": link.title.as_deref().unwrap_or_default(),
+        "description": link.description.as_deref().unwrap_or_default(),
+    });
+    if let Some(thumb) = step.blobs.first() {
+        external["thumb"] = thumb.ticket.value().clone();
+    }
+    json!({ "$type": "app.bsky.embed.external", "external": external })
 }
 
 /// Returns the embed of the images: up to four side by side, more as a gallery.
@@ -642,6 +831,9 @@ fn images(media: &[Media], step: &Step) -> Value {
 fn video(media: &Media, step: &Step) -> Value {
     let blob = step.blobs.first().map_or(&Value::Null, |blob| blob.ticket.value());
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
+    if media.kind == MediaKind::Gif {
+        embed["presentation"] = json!("gif");
+    }
     if let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
         embed["alt"] = json!(alt);
     }
@@ -771,7 +963,7 @@ impl Upload for Bluesky {
                 let call = call.upload(&media.mime, media.size_bytes, cx.stream(media));
                 Blob::Ready(call.send::<UploadedBlob>().await?.blob)
             }
-            MediaKind::Video => upload_video(cx, &home, media).await?,
+            MediaKind::Video | MediaKind::Gif => upload_video(cx, &home, media).await?,
             kind => return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}"))),
         };
         let state = match &blob {
@@ -910,6 +1102,8 @@ struct Step {
     created_at: Option<DateTime<Utc>>,
     reply: Option<Reference>,
     quote: Option<StrongRef>,
+    /// True once replies and quotes are limited.
+    is_gated: bool,
     /// Identities by handle; `None` for an unknown handle.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
@@ -973,6 +1167,9 @@ struct Tokens {
 struct Me {
     #[serde(deserialize_with = "required::id")]
     did: String,
+    active: Option<bool>,
+    /// Why it is not active.
+    status: Option<String>,
     #[serde(default)]
     did_doc: Value,
 }
@@ -1263,6 +1460,37 @@ mod tests {
         ] {
             assert!(!is_name(text), "{text}");
         }
+    }
+
+    #[test]
+    fn bluesky_creates_the_sessions_of_its_own_servers() {
+        let extra = |service: &str, pds: Option<&str>| {
+            let extra = json!({ "service": service, "pds": pds });
+            let grant = Grant {
+                access_token: String::new(),
+                refresh_token: None,
+                expires_at: None,
+                scopes: vec![],
+                extra,
+            };
+            service_of_grant(&grant)
+        };
+        let own = "https://morel.us-east.host.bsky.network";
+        for (service, pds, expected) in [
+            ("", None, SERVICE),
+            ("", Some(SERVICE), SERVICE),
+            ("", Some(own), SERVICE),
+            ("", Some("https://pds.example.com"), "https://pds.example.com"),
+            ("", Some("https://evilhost.bsky.network.example"), "https://evilhost.bsky.network.example"),
+            (own, Some(own), own),
+            ("https://pds.example.com", None, "https://pds.example.com"),
+        ] {
+            assert_eq!(extra(service, pds), expected, "{service} {pds:?}");
+        }
+    }
+
+    fn service_of_grant(grant: &Grant) -> String {
+        service(grant).expect("a public name")
     }
 
     #[test]

@@ -59,6 +59,16 @@ domain::string_enum! {
 
 /// Validates a post for one platform; `settings` is the platform's `config` block.
 pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    check_for(platform, "", containers, settings)
+}
+
+/// Validates a post for an account of this type.
+pub fn check_for(
+    platform: &Adapter,
+    account_type: &str,
+    containers: &[Draft<'_>],
+    settings: &Value,
+) -> Vec<Issue> {
     let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers beyond the platform's maximum are not published there, so they are not checked further.
@@ -70,7 +80,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
-            text: &can.text,
+            text: platform.text_limit(account_type),
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,
@@ -279,16 +289,20 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
         found.error("media_duration", path.to_vec(), message);
     }
     let (Some(width), Some(height)) = (medium.width, medium.height) else { return };
-    if let Some((widths, heights)) = &limit.pixels
-        && !(widths.contains(&width) && heights.contains(&height))
+    if let Some((long, short)) = &limit.pixels
+        && !(long.contains(&width.max(height)) && short.contains(&width.min(height)))
     {
         let message = format!(
-            "takes {kind} of {}x{} to {}x{} pixels, and this has {width}x{height}",
-            widths.start(),
-            heights.start(),
-            widths.end(),
-            heights.end()
+            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}",
+            long.start(),
+            short.start(),
+            long.end(),
+            short.end()
         );
+        found.error("media_dimensions", path.to_vec(), message);
+    }
+    if let Some(max) = limit.max_width.filter(|max| width > *max) {
+        let message = format!("takes {kind} up to {max} pixels wide, and this has {width}x{height}");
         found.error("media_dimensions", path.to_vec(), message);
     }
     if let Some(range) = &limit.aspect_ratio
@@ -402,6 +416,36 @@ mod tests {
         );
         let unknown = Media { width: None, height: None, duration: None, ..video() };
         assert_eq!(x("", &[unknown], json!({})), []);
+    }
+
+    #[test]
+    fn a_medium_may_be_upright_or_across() {
+        let of = |platform: &str, medium: Media| {
+            let issues =
+                check(crate::get(platform).unwrap(), &[Draft { text: "a", media: &[medium] }], &json!({}));
+            issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
+        };
+        let video = |width, height| Media { width: Some(width), height: Some(height), ..video() };
+        for (width, height, is_fine) in [
+            (720, 1280, true),
+            (1080, 1920, true),
+            (1920, 1080, true),
+            (1920, 1200, true),
+            (1920, 1201, false),
+            (1201, 1920, false),
+            (1921, 1080, false),
+            (1080, 1921, false),
+            (31, 60, false),
+        ] {
+            let expected: &[&str] = if is_fine { &[] } else { &["media_dimensions"] };
+            assert_eq!(of("x", video(width, height)), expected, "{width}x{height}");
+        }
+        let gif = Media { kind: MediaKind::Gif, mime: "image/gif".into(), ..video(1080, 1280) };
+        assert_eq!(of("x", gif), Vec::<String>::new());
+        // Instagram limits the width, whichever side it is.
+        assert_eq!(of("instagram", video(1440, 2560)), Vec::<String>::new());
+        assert_eq!(of("instagram", video(2560, 1440)), ["media_dimensions"]);
+        assert_eq!(of("instagram", video(2160, 3840)), ["media_dimensions"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use domain::{
     failure::{MAX_MESSAGE_CHARS, MAX_RETRY_AFTER},
 };
 use serde_json::Value;
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// Returns the failure for a reply's status.
 pub fn by_status(reply: &Reply) -> Failure {
@@ -52,8 +52,7 @@ pub fn retry_after(reply: &Reply) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
     }
-    let at = DateTime::parse_from_rfc2822(value).ok()?;
-    until(at.to_utc(), reply)
+    until(http_date(value)?, reply)
 }
 
 /// Returns the wait until a header's Unix time in seconds, at most [`MAX_RETRY_AFTER`]. Measured by the
@@ -65,12 +64,21 @@ pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
 
 /// Returns the time of a reply by the platform's clock, if it has a date.
 pub(crate) fn date(reply: &Reply) -> Option<DateTime<Utc>> {
-    Some(DateTime::parse_from_rfc2822(reply.header("date")?).ok()?.to_utc())
+    http_date(reply.header("date")?)
 }
 
 fn until(at: DateTime<Utc>, reply: &Reply) -> Option<Duration> {
     let now = date(reply).unwrap_or(reply.at);
     Some((at - now).to_std().unwrap_or(Duration::ZERO).min(MAX_RETRY_AFTER))
+}
+
+/// Returns the time of a header. X writes `UTC` where HTTP demands `GMT` (RFC 9110, section 5.6.7).
+fn http_date(value: &str) -> Option<DateTime<Utc>> {
+    let value = match value.strip_suffix("UTC") {
+        Some(time) => Cow::Owned(format!("{time}GMT")),
+        None => Cow::Borrowed(value),
+    };
+    Some(DateTime::parse_from_rfc2822(&value).ok()?.to_utc())
 }
 
 fn clip(text: &str) -> String {
@@ -102,6 +110,22 @@ mod tests {
         {
             let reply = Reply::of(429, &[("ratelimit-reset", value)], "");
             assert_eq!(until_epoch(&reply, "ratelimit-reset"), expected.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_measured_by_the_platforms_clock() {
+        let reset = ("x-rate-limit-reset", "1651930251");
+        for (date, expected) in [
+            ("Sat, 07 May 2022 13:20:51 GMT", 600),
+            ("Sat, 07 May 2022 13:20:51 UTC", 600),
+            ("Sat, 07 May 2022 15:20:51 +0200", 600),
+            // By the local clock the reset has passed.
+            ("yesterday", 0),
+        ] {
+            let reply = Reply::of(429, &[("date", date), reset], "");
+            let wait = until_epoch(&reply, "x-rate-limit-reset");
+            assert_eq!(wait, Some(Duration::from_secs(expected)), "{date}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Meaning {
     Link(String),
     /// A mention of this handle, not yet resolved.
     Mention(String),
-    /// A tag, without its `#`.
+    /// A tag, without its `#`; a cashtag is a tag with its `$`.
     Tag(String),
 }
 
@@ -44,6 +44,9 @@ static HASHTAG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?:^|\s)[#＃]([^\s\u{AD}\u{2060}\u{200A}-\u{200D}\u{20E2}]+)")
         .expect("the pattern is well-formed")
 });
+static CASHTAG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:^|[\s(])\$([A-Za-z][A-Za-z0-9]{0,4})").expect("the pattern is well-formed")
+});
 static PUNCTUATION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\p{P}+$").expect("the pattern is well-formed"));
 
@@ -58,7 +61,10 @@ pub(crate) fn spans(text: &str) -> Vec<Span> {
             add(&mut found, range, Meaning::Link(address.to_owned()));
         }
     }
-    for link in text::links(text).into_iter().filter(|link| !link.scheme) {
+    let is_host = |address: &str| !address.starts_with('-');
+    for link in
+        text::links(text).into_iter().filter(|link| !link.scheme && is_host(&text[link.range.clone()]))
+    {
         let address = format!("https://{}", &text[link.range.clone()]);
         add(&mut found, link.range, Meaning::Link(address));
     }
@@ -74,6 +80,14 @@ pub(crate) fn spans(text: &str) -> Vec<Span> {
         if says_something && !tag.starts_with('\u{FE0F}') && tag.graphemes(true).count() <= TAG {
             let sign = text[..body.start()].chars().next_back().map_or(1, char::len_utf8);
             add(&mut found, body.start() - sign..body.start() + tag.len(), Meaning::Tag(tag.into_owned()));
+        }
+    }
+    for hit in CASHTAG.captures_iter(text) {
+        let symbol = hit.get(1).expect("the pattern has one group");
+        let is_end = |c: char| c.is_whitespace() || ".,;:!?)\"'’".contains(c);
+        if text[symbol.end()..].chars().next().is_none_or(is_end) {
+            let tag = format!("${}", symbol.as_str().to_uppercase());
+            add(&mut found, symbol.start() - 1..symbol.end(), Meaning::Tag(tag));
         }
     }
     found.into_values().collect()
@@ -147,6 +161,29 @@ mod tests {
             ]
         );
         assert_eq!(read("@nodots #️⃣"), []);
+    }
+
+    #[test]
+    fn quotation_marks_are_not_part_of_a_domain() {
+        assert_eq!(
+            read("Visit \"www.example.com/path\" and `example.org` 。-a.com"),
+            [
+                ("www.example.com/path", link("https://www.example.com/path")),
+                ("example.org", link("https://example.org")),
+            ]
+        );
+    }
+
+    #[test]
+    fn cashtags_are_tags_with_their_sign() {
+        assert_eq!(
+            read("$CASH up, ($aapl) $5 US$ $TOOLONG a$b $A1-x $BRK."),
+            [
+                ("$CASH", Meaning::Tag("$CASH".into())),
+                ("$aapl", Meaning::Tag("$AAPL".into())),
+                ("$BRK", Meaning::Tag("$BRK".into())),
+            ]
+        );
     }
 
     #[test]

@@ -59,8 +59,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 300_000_000,
                 duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
-                pixels: Some((1..=1920, 1..=192_000)),
+                max_width: Some(1920),
                 aspect_ratio: Some(0.01..=10.0),
+                ..MediaLimit::ANY
             },
         ],
         mixed_media: true,

@@ -116,8 +116,10 @@ pub struct MediaLimit {
     pub max_bytes: u64,
     /// Play time.
     pub duration: Option<RangeInclusive<Duration>>,
-    /// Width and height in pixels.
+    /// Longer and shorter side in pixels, in either orientation.
     pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
+    /// Maximum width in pixels, if the platform limits the width in both orientations.
+    pub max_width: Option<u32>,
     /// Width divided by height.
     pub aspect_ratio: Option<RangeInclusive<f64>>,
 }
@@ -131,8 +133,21 @@ impl MediaLimit {
         max_bytes: u64::MAX,
         duration: None,
         pixels: None,
+        max_width: None,
         aspect_ratio: None,
     };
+
+    /// Returns the accepted widths and heights, in either orientation: with these ranges only, a medium may still
+    /// have sides that are not accepted together.
+    pub fn width_and_height(&self) -> (Option<RangeInclusive<u32>>, Option<RangeInclusive<u32>>) {
+        let any = self.pixels.as_ref().map(|(long, short)| *short.start()..=*long.end());
+        let width = match (&any, self.max_width) {
+            (Some(any), Some(max)) => Some(*any.start()..=max.min(*any.end())),
+            (None, Some(max)) => Some(1..=max),
+            (any, None) => any.clone(),
+        };
+        (width, any)
+    }
 }
 
 /// Limits of a reply.

@@ -99,7 +99,7 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
     let app = app(cx)?;
     let oauth = standard(cx)?;
     let secret = app.client_secret.as_deref().filter(|secret| !secret.is_empty());
-    Ok(match (secret, oauth.client_auth) {
+    let call = match (secret, oauth.client_auth) {
         (Some(secret), ClientAuth::Header) => cx.post(address).basic(&app.client_id, secret).form(form),
         (secret, _) => {
             let secret = secret.map(|secret| ("client_secret", secret));
@@ -111,6 +111,10 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
                 .collect();
             cx.post(address).anonymous().form(&form)
         }
+    };
+    Ok(match oauth.user_agent {
+        Some(agent) => call.header("user-agent", agent(cx)),
+        None => call,
     })
 }
 
@@ -131,6 +135,8 @@ fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
     let is_app = APP_ERRORS.contains(&word.as_str()) || status == 401;
     match status {
         408 | 425 | 429 | 500.. => classify::by_status(reply),
+        // A page of something in between, such as a block of our network, says nothing about the grant.
+        300.. if !reply.body.is_object() => Failure::network(classify::message(reply), false),
         200..=299 | 400 | 401 | 403 if revoked.names(&word) => Failure::revoked(classify::message(reply)),
         _ if is_app => refused_app(reply),
         200..=299 | 400 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
@@ -182,6 +188,26 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::ErrorCode;
+
+    #[test]
+    fn only_a_document_can_say_that_a_grant_is_revoked() {
+        let page = "<html><body>You've been blocked by network security.</body></html>";
+        for (status, body, code, is_revoked) in [
+            (400, r#"{"error":"invalid_grant"}"#, ErrorCode::TokenExpired, true),
+            (200, r#"{"error":"invalid_grant"}"#, ErrorCode::TokenExpired, true),
+            (403, r#"{"error":"access_denied"}"#, ErrorCode::TokenExpired, true),
+            (401, r#"{"error":401}"#, ErrorCode::TokenExpired, false),
+            (403, page, ErrorCode::NetworkError, false),
+            (403, "", ErrorCode::NetworkError, false),
+            (302, "", ErrorCode::NetworkError, false),
+            (429, page, ErrorCode::RateLimited, false),
+            (503, page, ErrorCode::Upstream(503), false),
+        ] {
+            let failure = refused(&Reply::of(status, &[], body), ErrorNames::AllBut(&["401"]));
+            assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{status} {body}");
+        }
+    }
 
     #[test]
     fn an_unrepresentable_token_lifetime_has_no_expiry() {

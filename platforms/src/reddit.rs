@@ -41,6 +41,8 @@ const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 const MAX_TITLE: usize = 300;
 /// Maximum number of images in a gallery.
 const MAX_GALLERY: usize = 20;
+/// Duration of a poll, in days.
+const POLL_DAYS: u8 = 3;
 /// Wait after a quota without a reset time.
 const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
 /// Poster of a video without an image.
@@ -89,8 +91,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // Without it there is no refresh token.
         authorize_parameters: &[("duration", "permanent")],
         revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
-        // There is no error code for a revoked token, but an unknown app has a number.
-        revoked_errors: ErrorNames::AllBut(&["401"]),
+        // A revoked token has no error code of its own, only the number of the status.
+        revoked_errors: ErrorNames::OneOf(&["400", "invalid_grant"]),
+        user_agent: Some(agent),
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,
@@ -120,6 +123,9 @@ struct Settings {
     /// Text of a flair that the author may edit.
     #[schemars(length(max = 64))]
     flair_text: Option<String>,
+    /// A poll, for a post without media.
+    #[schemars(extend("excludes" = ["media", "url"]))]
+    poll: Option<Poll>,
     /// Captions of a gallery's images, in order.
     #[schemars(length(max = MAX_GALLERY), inner(length(max = 180)))]
     captions: Option<Vec<String>>,
@@ -135,14 +141,24 @@ struct Settings {
     resubmit: Option<bool>,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+struct Poll {
+    #[schemars(length(min = 2, max = 6), inner(length(min = 1, max = 120)))]
+    options: Vec<String>,
+    /// Time to vote, in days; 3 without it.
+    #[schemars(range(min = 1, max = 7))]
+    duration_days: Option<u8>,
+}
+
 domain::string_enum! {
-    /// Kind of post, by Reddit's names; `gallery` is our own.
+    /// Kind of post, by Reddit's names; `gallery` and `poll` are our own.
     #[derive(JsonSchema)]
     Kind, "kind of post" {
         Text = "self",
         Link = "link",
         Image = "image",
         Gallery = "gallery",
+        Poll = "poll",
         Video = "video",
         Videogif = "videogif",
     }
@@ -192,8 +208,21 @@ impl Publisher for Reddit {
                 let reason = reply.body["reason"].as_str().unwrap_or("BAD_REQUEST");
                 Some(Failure::rejected(400, format!("{message} ({reason})")))
             }
-            // A missing scope, or a subreddit that is closed to the account: a new token
-            // does not help.
+            // Requests for an unknown subreddit are sent to the search.
+            300..=399 if reply.header("location").is_some_and(|to| to.contains("/subreddits/search")) => {
+                Some(Failure::rejected(404, "there is no subreddit of this name"))
+            }
+            // Reddit's edge blocks networks and user agents, for minutes or for good, with a page.
+            403 if !reply.body.is_object() => Some(Failure::network(
+                "Reddit's network security blocked the request: the operator's network or user agent is not welcome",
+                false,
+            )),
+            403 if reply.header("www-authenticate").is_some_and(|why| why.contains("insufficient_scope")) => {
+                let message =
+                    "the account was connected without a permission that this needs; connect it again";
+                Some(Failure::rejected(403, message))
+            }
+            // A subreddit that is closed to the account: a new token does not help.
             403 => {
                 let message = match reply.body["reason"].as_str() {
                     Some(reason) => format!("{} ({reason})", classify::message(reply)),
@@ -265,6 +294,7 @@ impl Publisher for Reddit {
         let kind = post_kind(post, &settings)?;
         let answer = match &kind {
             PostKind::Gallery => gallery(cx, post, &settings, &step)?,
+            PostKind::Poll(question) => poll(cx, post, &settings, question, &step),
             _ => single(cx, post, &settings, &kind, &step)?,
         }
         .reply()
@@ -298,7 +328,7 @@ impl Publisher for Reddit {
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
                 && same(&thing.title, &title)
-                && thing.is_self == matches!(kind, PostKind::Text)
+                && thing.is_self == matches!(kind, PostKind::Text | PostKind::Poll(_))
                 && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
@@ -327,8 +357,14 @@ impl Publisher for Reddit {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        let thing = thing(cx, id).await?;
-        Ok(thing.address(cx))
+        match thing(cx, id).await {
+            Ok(thing) => Ok(thing.address(cx)),
+            // Leads to the post as well.
+            Err(failure) if failure.code.is_permanent() && id.starts_with("t3_") => {
+                Ok(cx.transport.rewrite_url(&format!("{SITE}{}", short_path(id))))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -395,6 +431,7 @@ enum PostKind {
     Link(String),
     Picture,
     Gallery,
+    Poll(Poll),
     Video,
     /// A video without sound that repeats.
     Videogif,
@@ -406,16 +443,22 @@ impl PostKind {
         let (wanted, url) = (settings.kind, settings.url.as_deref());
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
         let gifs = media.iter().any(|medium| medium.kind == MediaKind::Gif);
+        if settings.poll.is_some() && !(media.is_empty() && url.is_none()) {
+            return Err("a poll takes neither media nor a `url`".into());
+        }
         if url.is_some() && !(media.is_empty() && wanted.is_none_or(|kind| kind == Kind::Link)) {
             return Err("only a link without media takes a `url`".into());
         }
         let kind = match (media.len(), videos) {
-            (0, _) if url.is_some() || wanted == Some(Kind::Link) => {
+            (0, _) if settings.poll.is_none() && (url.is_some() || wanted == Some(Kind::Link)) => {
                 let first = || text::links(text).into_iter().find(|link| link.scheme);
                 let url = url.or_else(|| first().map(|link| &text[link.range]));
                 Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
             }
-            (0, _) => Self::Text,
+            (0, _) if wanted == Some(Kind::Poll) && settings.poll.is_none() => {
+                return Err("a poll needs options".into());
+            }
+            (0, _) => settings.poll.clone().map_or(Self::Text, Self::Poll),
             (1 | 2, 1) if !gifs && wanted == Some(Kind::Videogif) => Self::Videogif,
             (1 | 2, 1) if !gifs => Self::Video,
             (_, 1..) => return Err("a video takes one image beside it, its poster, and nothing else".into()),
@@ -439,6 +482,7 @@ impl PostKind {
             Self::Link(_) => Kind::Link,
             Self::Picture => Kind::Image,
             Self::Gallery => Kind::Gallery,
+            Self::Poll(_) => Kind::Poll,
             Self::Video => Kind::Video,
             Self::Videogif => Kind::Videogif,
         }
@@ -490,13 +534,23 @@ fn own(cx: &Session<'_>) -> String {
     format!("u_{}", cx.account.username)
 }
 
-/// Adds a user agent of our own: Reddit rejects the default ones of HTTP libraries.
+/// Adds a user agent in Reddit's form: Reddit rejects those of HTTP libraries.
 fn named(cx: &Session<'_>, call: Call) -> Call {
+    call.header("user-agent", agent(cx))
+}
+
+/// Returns the user agent: <https://github.com/reddit-archive/reddit/wiki/API>.
+fn agent(cx: &Session<'_>) -> String {
     let (version, user) = (env!("CARGO_PKG_VERSION"), &cx.account.username);
     match is_name(user) {
-        true => call.header("user-agent", format!("web:fanfare:v{version} (by /u/{user})")),
-        false => call.header("user-agent", format!("web:fanfare:v{version}")),
+        true => format!("web:fanfare:v{version} (by /u/{user})"),
+        false => format!("web:fanfare:v{version}"),
     }
+}
+
+/// Returns the path of a post that leads to it without its subreddit and title.
+fn short_path(id: &str) -> String {
+    format!("/comments/{}/", id.trim_start_matches("t3_"))
 }
 
 /// Creates a read request whose response contains unescaped texts.
@@ -568,7 +622,7 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
         PostKind::Picture => ("allow_images", "images"),
         PostKind::Gallery => ("allow_galleries", "galleries"),
         PostKind::Video | PostKind::Videogif => ("allow_videos", "videos"),
-        PostKind::Text | PostKind::Link(_) => return Ok(()),
+        PostKind::Text | PostKind::Link(_) | PostKind::Poll(_) => return Ok(()),
     };
     match about["data"][flag].as_bool() {
         Some(false) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
@@ -674,7 +728,7 @@ fn single(
             form.push(("url", of(&[MediaKind::Video]).ok_or_else(unprepared)?));
             form.push(("video_poster_url", poster.ok_or_else(unprepared)?));
         }
-        PostKind::Text | PostKind::Gallery => {}
+        PostKind::Text | PostKind::Gallery | PostKind::Poll(_) => {}
     }
     if !text.is_empty() || *kind == PostKind::Text {
         form.push(("text", text.into_owned()));
@@ -687,7 +741,6 @@ fn single(
 
 /// Returns the call that publishes several images.
 fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Call> {
-    let (title, text) = title_and_text(post, settings);
     let items: Result<Vec<Value>> = post
         .media
         .iter()
@@ -698,14 +751,25 @@ fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Ste
             Ok(json!({ "media_id": asset.id, "caption": caption.map_or("", String::as_str), "outbound_url": "" }))
         })
         .collect();
-    let mut body = json!({
-        "api_type": "json",
-        "sr": settings.subreddit(cx),
-        "title": title,
-        "items": items?,
-        "show_error_list": true,
-        "validate_on_submit": true,
-    });
+    let body = document(cx, post, settings, step, json!({ "items": items?, "show_error_list": true }));
+    Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
+}
+
+/// Returns the call that publishes a poll.
+fn poll(cx: &Session<'_>, post: &Publication, settings: &Settings, poll: &Poll, step: &Step) -> Call {
+    let question = json!({ "options": poll.options, "duration": poll.duration_days.unwrap_or(POLL_DAYS) });
+    let body = document(cx, post, settings, step, question);
+    named(cx, cx.post(format!("{API}/api/submit_poll_post.json"))).json(&body)
+}
+
+/// Returns the body of a submission in JSON, with its content.
+fn document(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step, content: Value) -> Value {
+    let (title, text) = title_and_text(post, settings);
+    let mut body = content;
+    body["api_type"] = json!("json");
+    body["sr"] = json!(settings.subreddit(cx));
+    body["title"] = json!(title);
+    body["validate_on_submit"] = json!(true);
     if !text.is_empty() {
         body["text"] = json!(text);
     }
@@ -718,7 +782,7 @@ fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Ste
     for (name, value) in settings.flags() {
         body[name] = json!(value);
     }
-    Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
+    body
 }
 
 /// Publishes a comment below a post or another comment.
@@ -947,8 +1011,7 @@ impl Thing {
     }
 
     fn address(&self, cx: &Session<'_>) -> String {
-        let id = self.name.trim_start_matches("t3_");
-        let path = self.permalink.clone().unwrap_or_else(|| format!("/comments/{id}/"));
+        let path = self.permalink.clone().unwrap_or_else(|| short_path(&self.name));
         cx.transport.rewrite_url(&format!("{SITE}{path}"))
     }
 
@@ -1020,6 +1083,7 @@ mod tests {
             (401, r#"{"message":"Unauthorized","error":401}"#.into(), "token_expired", false),
             (403, r#"{"message":"Forbidden","error":403,"reason":"private"}"#.into(), "rejected_403", false),
             (404, r#"{"message":"Not Found","error":404}"#.into(), "rejected_404", false),
+            (403, "<html>blocked by network security".into(), "network_error", false),
             (413, "<html>".into(), "rejected_413", false),
             (429, "<html>".into(), "rate_limited", false),
             (500, "<html>".into(), "upstream_500", true),
@@ -1033,6 +1097,9 @@ mod tests {
             );
             assert!(!failure.is_revoked() && !failure.message.is_empty());
         }
+        let search = [("location", "https://www.reddit.com/subreddits/search?q=nothing")];
+        assert_eq!(failure(302, &search, "").code, ErrorCode::Rejected(404));
+        assert_eq!(failure(302, &[], "").code, ErrorCode::Upstream(502));
         let both = json!({ "json": { "errors": [["NO_TEXT", "we need something here", "title"], ["BAD_URL", null]] } });
         assert_eq!(failure(200, &[], &both.to_string()).message, "we need something here (NO_TEXT); BAD_URL");
     }
@@ -1115,6 +1182,11 @@ mod tests {
             (&[], json!({ "url": "https://example.com" }), Some("link")),
             (&[], json!({ "kind": "link" }), Some("link")),
             (&[], json!({ "kind": "self", "url": "https://example.com" }), None),
+            (&[], json!({ "poll": { "options": ["a", "b"] } }), Some("poll")),
+            (&[], json!({ "kind": "poll" }), None),
+            (&[], json!({ "kind": "self", "poll": { "options": ["a", "b"] } }), None),
+            (&[], json!({ "url": "https://example.com", "poll": { "options": ["a", "b"] } }), None),
+            (&[Image], json!({ "poll": { "options": ["a", "b"] } }), None),
             (&[], json!({ "kind": "image" }), None),
             (&[Image], json!({}), Some("image")),
             (&[Gif], json!({ "kind": "image" }), Some("image")),

@@ -59,6 +59,8 @@ const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 pub struct Transport {
     client: reqwest::Client,
     sandbox: Option<Url>,
+    /// Addresses that are allowed in addition to public ones.
+    allowed: AllowedRanges,
 }
 
 impl Transport {
@@ -68,10 +70,18 @@ impl Transport {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self {
-            client: egress::filtered(AllowedRanges::default()).https_only(true).build()?,
-            sandbox: None,
-        })
+        Self::real_within(AllowedRanges::default())
+    }
+
+    /// Creates a transport to the real platforms and to ranges that the operator added, where a user's own server
+    /// may be.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn real_within(allowed: AllowedRanges) -> reqwest::Result<Self> {
+        let client = egress::filtered(allowed.clone()).https_only(true).build()?;
+        Ok(Self { client, sandbox: None, allowed })
     }
 
     /// Creates a transport to the sandbox at this URL.
@@ -80,19 +90,20 @@ impl Transport {
     ///
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
-        Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
+        let client = egress::unfiltered().build()?;
+        Ok(Self { client, sandbox: Some(at), allowed: AllowedRanges::default() })
     }
 
     /// Returns the same transport to another address of the sandbox; a transport to the real platforms is
     /// unchanged.
     pub fn toward(&self, at: Url) -> Self {
-        Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
+        Self { sandbox: self.sandbox.as_ref().map(|_| at), ..self.clone() }
     }
 
     /// Returns a client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
-            None => egress::filtered(AllowedRanges::default()).https_only(true).http1_only().build(),
+            None => egress::filtered(self.allowed.clone()).https_only(true).http1_only().build(),
             Some(_) => egress::unfiltered().http1_only().build(),
         }
     }
@@ -642,6 +653,26 @@ mod tests {
             at,
             secrets,
         )
+    }
+
+    #[tokio::test]
+    async fn a_users_server_may_be_in_a_range_that_the_operator_added() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        for (scheme, allowed, is_reached) in [
+            ("https", AllowedRanges::default(), false),
+            ("https", AllowedRanges::loopback(), true),
+            ("http", AllowedRanges::loopback(), false),
+        ] {
+            let transport = Transport::real_within(allowed).expect("a transport");
+            let call = transport.client.get(format!("{scheme}://localhost:{port}/xrpc")).send();
+            let was_reached = tokio::select! {
+                accepted = listener.accept() => accepted.is_ok(),
+                ended = call => ended.is_ok(),
+            };
+            assert_eq!(was_reached, is_reached, "{scheme}");
+        }
     }
 
     #[test]

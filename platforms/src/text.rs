@@ -19,7 +19,7 @@ static LONGEST_TLD: LazyLock<usize> =
 
 static TLDS: LazyLock<HashSet<&str>> = LazyLock::new(|| include_str!("tlds.txt").lines().collect());
 
-/// The part of a link after its domain: port, path and query. A path does not end with punctuation, and
+/// The part of a link after its domain: port, path (captured) and query. A path does not end with punctuation, and
 /// its parentheses are balanced.
 static REST: LazyLock<Regex> = LazyLock::new(|| {
     let latin = r"\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{253}\u{254}\u{256}\u{257}\u{259}\u{25B}\u{263}\u{268}\u{26F}\u{272}\u{289}\u{28B}\u{2BB}\u{300}-\u{36F}\u{1E00}-\u{1EFF}";
@@ -28,7 +28,7 @@ static REST: LazyLock<Regex> = LazyLock::new(|| {
     let end = format!(r"[+\-a-z\u{{400}}-\u{{4FF}}0-9=_#/{latin}]|(?:{parens})");
     let path = format!(r"(?:(?:{c}*(?:{parens}{c}*)*(?:{end}))|(?:@{c}+/))");
     let query = r"\?[a-z0-9!?*'@();:\&=+$/%#\[\]\-_.,~|]*[a-z0-9\-_\&=#/]";
-    Regex::new(&format!(r"(?i)^(?::[0-9]+)?(?:/{path}*)?(?:{query})?")).expect("the pattern is well-formed")
+    Regex::new(&format!(r"(?i)^(?::[0-9]+)?(/{path}*)?(?:{query})?")).expect("the pattern is well-formed")
 });
 
 /// A link in a text.
@@ -73,61 +73,107 @@ pub fn graphemes(text: &str) -> usize {
 /// Returns the links of a text, in order. Runs in linear time for any text.
 pub fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
-    let mut at = 0;
-    let mut before = None;
     let mut hosts = Hosts::default();
+    let mut at = 0;
     while let Some(next) = text[at..].chars().next() {
-        // A scheme and a host begin with a letter.
-        let here = if letter(next) { link(text, at, before, &mut hosts) } else { None };
-        match here {
-            Some((range, scheme)) => {
-                // A bare domain directly after these characters is part of something else.
-                if scheme.is_some() || !before.is_some_and(|c| "-_./".contains(c)) {
-                    found.push(Link { range: range.clone(), scheme: scheme.is_some() });
-                }
-                before = text[..range.end].chars().next_back();
-                at = range.end;
-            }
-            None => {
-                before = Some(next);
-                at += next.len_utf8();
-            }
+        let after = at + next.len_utf8();
+        // The pattern of twitter-text includes the character before the link. At the beginning of the text it can
+        // do without, but prefers one, so that `éa.fr` has a link to `a.fr`.
+        let here = if may_precede(next) { candidate(text, after, &mut hosts) } else { None };
+        let (here, before) = match here {
+            None if at == 0 => (candidate(text, 0, &mut hosts), None),
+            here => (here, Some(next)),
+        };
+        at = after;
+        if let Some(candidate) = here {
+            at = candidate.end;
+            candidate.add_links(text, before, &mut found);
         }
     }
     found
 }
 
-/// Returns the link that begins at `at`, and the length of its scheme, if any. `hosts` caches earlier reads.
-fn link(
-    text: &str,
-    at: usize,
-    before: Option<char>,
-    hosts: &mut Hosts,
-) -> Option<(Range<usize>, Option<usize>)> {
-    if before.is_some_and(|c| c.is_ascii_alphanumeric() || "@＠$#＃\u{FFFE}\u{FEFF}\u{FFFF}".contains(c)) {
+/// Returns true for a character that may precede a link.
+fn may_precede(c: char) -> bool {
+    !(c.is_ascii_alphanumeric() || "@＠$#＃\u{FFFE}\u{FEFF}\u{FFFF}".contains(c))
+}
+
+/// A part of a text that has the form of a link, with a host in any script.
+struct Candidate {
+    /// Position of the scheme, or of the host without one.
+    start: usize,
+    /// Position of the host.
+    host: Range<usize>,
+    /// True when there is a path after the host.
+    has_path: bool,
+    /// Position after port, path and query.
+    end: usize,
+}
+
+/// Returns the candidate that begins at `at`. `hosts` caches earlier reads.
+fn candidate(text: &str, at: usize, hosts: &mut Hosts) -> Option<Candidate> {
+    let rest = &text[at..];
+    // A scheme and a host begin with a letter.
+    if !rest.starts_with(letter) {
         return None;
     }
-    let rest = &text[at..];
     let scheme = ["https://", "http://"]
         .into_iter()
         .find(|scheme| rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
-        .map(str::len);
-    let start = at + scheme.unwrap_or(0);
-    let host = match scheme {
-        None => hosts.domain(text, start)?,
-        // A host contains no other scheme, so nothing is read twice here.
-        Some(_) => Hosts::read(text, start, false).domain_from(text, start)?,
-    };
-    let tail = REST.find(&text[host..]).map_or(0, |tail| tail.len());
-    let mut end = host + tail;
-    if scheme.is_some() && text[start..host].eq_ignore_ascii_case("t.co") {
-        // A short link is letters and digits only; what follows belongs to the text.
-        let key = text[host..]
-            .strip_prefix('/')
-            .map_or(0, |key| 1 + key.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(key.len()));
-        end = end.min(host + key);
+        .map_or(0, str::len);
+    let host = at + scheme..hosts.domain(text, at + scheme)?;
+    let tail = REST.captures(&text[host.end..]).expect("the pattern matches any text");
+    Some(Candidate { start: at, has_path: tail.get(1).is_some(), end: host.end + tail[0].len(), host })
+}
+
+impl Candidate {
+    /// Adds the links: the whole if it has a scheme, else the Latin domains of its host.
+    fn add_links(&self, text: &str, before: Option<char>, found: &mut Vec<Link>) {
+        let Self { start, host, has_path, end } = self;
+        if *start < host.start {
+            let end = match text[host.clone()].eq_ignore_ascii_case("t.co") {
+                true => *end.min(&short_link(text, host.end)),
+                false => *end,
+            };
+            found.push(Link { range: *start..end, scheme: true });
+            return;
+        }
+        // A bare domain directly after these characters is part of something else.
+        if before.is_some_and(|c| "-_./".contains(c)) {
+            return;
+        }
+        let count = found.len();
+        found.extend(latin_domains(text, host.clone()).map(|range| Link { range, scheme: false }));
+        if let Some(last) = found[count..].last_mut().filter(|_| *has_path) {
+            last.range.end = *end;
+        }
     }
-    Some((at..end, scheme))
+}
+
+/// Returns the end of a `t.co` link, whose path is letters and digits only; what follows belongs to the text.
+fn short_link(text: &str, host: usize) -> usize {
+    let key = text[host..].strip_prefix('/');
+    host + key.map_or(0, |key| 1 + key.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(key.len()))
+}
+
+/// Returns the domains of Latin letters in a host of any script: without a scheme only these are links.
+fn latin_domains(text: &str, host: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let is_latin = |c: char| c.is_ascii_alphanumeric() || accented(c) || c == '-' || c == '.';
+    let mut at = host.start;
+    std::iter::from_fn(move || {
+        loop {
+            at += text[at..host.end].find(|c: char| is_latin(c) && c != '.')?;
+            let run = &text[at..host.end];
+            let run = &run[..run.find(|c: char| !is_latin(c)).unwrap_or(run.len())];
+            let start = at;
+            at += run.len();
+            let mut dots = run.rmatch_indices('.').map(|(dot, _)| start + dot + 1);
+            if let Some(end) = dots.find_map(|tld_at| Some(tld_at + tld(&text[tld_at..host.end])?)) {
+                at = at.max(end);
+                return Some(start..end);
+            }
+        }
+    })
 }
 
 /// A run of host characters, split at its dots. It is read once for all positions at which a domain may begin:
@@ -155,8 +201,8 @@ struct Label {
 }
 
 impl Hosts {
-    /// Reads the run that begins at `start`. Without a scheme only Latin hosts are recognized.
-    fn read(text: &str, start: usize, latin_only: bool) -> Self {
+    /// Reads the run that begins at `start`.
+    fn read(text: &str, start: usize) -> Self {
         let mut labels: Vec<Label> = Vec::new();
         let (mut last, mut underscore, mut end) = (None, None, text.len());
         for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {
@@ -166,10 +212,7 @@ impl Hosts {
                 let tld = if is_ended { tld(&text[at + 1..]).map(|length| at + 1 + length) } else { None };
                 labels.push(Label { dot: at, is_ended, underscore, tld, longer: None });
                 (last, underscore) = (None, None);
-            } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
-                || c == '-'
-                || (c == '_' && !latin_only)
-            {
+            } else if letter(c) || c == '-' || c == '_' {
                 underscore = if c == '_' { Some(at) } else { underscore };
                 last = Some(c);
             } else {
@@ -185,16 +228,11 @@ impl Hosts {
         hosts
     }
 
-    /// Returns the end of the domain that begins at `at`; only Latin ones are recognized.
+    /// Returns the end of the domain that begins at `at`.
     fn domain(&mut self, text: &str, at: usize) -> Option<usize> {
         if !self.range.contains(&at) {
-            *self = Self::read(text, at, true);
+            *self = Self::read(text, at);
         }
-        self.domain_from(text, at)
-    }
-
-    /// Returns the end of the domain that begins at `at`, a position in the run.
-    fn domain_from(&self, text: &str, at: usize) -> Option<usize> {
         let next = self.labels.partition_point(|label| label.dot < at);
         self.labels.get(next)?.domain(text, at)
     }
@@ -290,7 +328,7 @@ mod tests {
 
     /// Reference implementation: returns the domain at the beginning of a text. Quadratic when called for each
     /// position.
-    fn domain(text: &str, latin_only: bool) -> Option<usize> {
+    fn domain(text: &str) -> Option<usize> {
         let mut best = None;
         let mut label = String::new();
         for (at, c) in text.char_indices() {
@@ -305,10 +343,7 @@ mod tests {
                     best = Some(at + 1 + length);
                 }
                 label.clear();
-            } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
-                || c == '-'
-                || (c == '_' && !latin_only)
-            {
+            } else if letter(c) || c == '-' || c == '_' {
                 label.push(c);
             } else {
                 break;
@@ -330,12 +365,9 @@ mod tests {
             let text: String = digits.map(|digit| PIECES[digit]).collect();
             let mut hosts = Hosts::default();
             for (at, _) in text.char_indices() {
-                let length = |end: Option<usize>| end.map(|end| end - at);
-                let latin = length(hosts.domain(&text, at));
-                assert_eq!(latin, domain(&text[at..], true), "{text:?} from {at}");
+                let length = hosts.domain(&text, at).map(|end| end - at);
+                assert_eq!(length, domain(&text[at..]), "{text:?} from {at}");
             }
-            let any = Hosts::read(&text, 0, false).domain_from(&text, 0);
-            assert_eq!(any, domain(&text, false), "{text:?}");
         }
     }
 
@@ -448,5 +480,16 @@ mod tests {
         ("ﬁ ½ Å", 6),
         ("ᄀᄁ각", 6),
         ("ሀ", 2),
+        ("\"example.com\"", 25),
+        ("see \"www.example.com/path\" and `example.org`", 59),
+        ("österreich.at", 24),
+        ("éa.fr", 24),
+        ("überexample.com", 24),
+        ("a österreich.at", 25),
+        ("。-foo.com", 25),
+        ("日本.foo.com", 28),
+        ("foo.comとbar.orgで", 50),
+        ("example.com?x=1", 27),
+        ("example.com:80 a", 28),
     ];
 }

@@ -60,8 +60,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 1_000_000_000,
                 duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
-                pixels: Some((1..=1920, 1..=192_000)),
+                max_width: Some(1920),
                 aspect_ratio: Some(0.01..=10.0),
+                ..MediaLimit::ANY
             },
         ],
         mixed_media: true,

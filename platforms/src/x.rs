@@ -27,10 +27,19 @@ struct X;
 
 const API: &str = "https://api.x.com/2";
 
-/// Size of one part of an upload; X accepts up to 1,000 parts of at most 5 MB.
+/// Size of one part of an upload, as in X's own client. X documents parts of up to 5 MB, but refuses requests of
+/// 5 MiB. An image of this size or less is uploaded in one request.
 const CHUNK_BYTES: u64 = 4 << 20;
 /// Default time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum age of a grant that is renewed although nothing needs it: a refresh token is valid for half a year and
+/// for one use, so that each renewal is a risk.
+const IDLE_RENEWAL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Maximum length of a text by an account with Premium.
+static PREMIUM_TEXT: TextLimit =
+    TextLimit { max: 25_000, unit: "weighted characters", count: text::weighted, max_bytes: None };
+/// Type of an account with Premium.
+const PREMIUM: &str = "premium";
 /// Wait after exhausted credits, which can be bought at any time, or a cap, which resets daily or monthly.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
 const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
@@ -65,14 +74,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 512 << 20,
                 duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-                pixels: Some((32..=1280, 32..=1024)),
+                // Accounts with Premium get 1080p playback, others 720p.
+                pixels: Some((32..=1920, 32..=1200)),
                 aspect_ratio: Some(1.0 / 3.0..=3.0),
+                ..MediaLimit::ANY
             },
         ],
-        alt_text: Some(AltTextLimit {
-            max: 1000,
-            kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
-        }),
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
@@ -88,6 +96,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             &[&["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"]],
         )],
         pkce: true,
+        idle_renewal: IDLE_RENEWAL,
         revoke: Some("https://api.x.com/2/oauth2/revoke"),
         // X rejects an invalid refresh token with `invalid_request` instead of the standard's code.
         revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
@@ -141,6 +150,10 @@ struct Poll {
 
 #[async_trait]
 impl Publisher for X {
+    fn text_limit(&self, account_type: &str) -> Option<&'static TextLimit> {
+        (account_type == PREMIUM).then_some(&PREMIUM_TEXT)
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
@@ -188,7 +201,7 @@ impl Publisher for X {
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me: Data<User> = cx
             .get(format!("{API}/users/me"))
-            .query(&[("user.fields", "id,username,name,profile_image_url")])
+            .query(&[("user.fields", "id,username,name,profile_image_url,subscription_type")])
             .send()
             .await?;
         let me = me.data;
@@ -200,7 +213,10 @@ impl Publisher for X {
                 network_unique_id: me.id,
                 username: me.username,
                 display_name: me.name,
-                account_type: "profile".to_owned(),
+                account_type: match me.subscription_type.as_deref() {
+                    Some("Basic" | "Premium" | "PremiumPlus") => PREMIUM.to_owned(),
+                    _ => "profile".to_owned(),
+                },
             },
             grant: None,
         }])
@@ -229,6 +245,11 @@ impl Publisher for X {
 
 #[async_trait]
 impl Analytics for X {
+    /// X charges for each post that is read.
+    fn collection(&self) -> Collection {
+        Collection::OnRequest
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let ask = |fields: &'static str| {
             cx.get(format!("{API}/tweets"))
@@ -316,7 +337,8 @@ impl Upload for X {
                 return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
             }
         };
-        let (created, sent): (Data<Created>, _) = if media.kind == MediaKind::Image {
+        let is_whole = media.kind == MediaKind::Image && media.size_bytes <= CHUNK_BYTES;
+        let (created, sent): (Data<Created>, _) = if is_whole {
             let body = Body::wrap_stream(cx.stream(media));
             let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
             let form = Form::new()
@@ -389,11 +411,21 @@ impl Upload for X {
     }
 
     async fn describe(&self, cx: &Session<'_>, media: &Media, id: &String) -> Result<()> {
-        let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
-        cx.post(format!("{API}/media/metadata"))
+        let alt = media.alt_text.as_deref().filter(|alt| !alt.is_empty());
+        let Some(alt) = alt.filter(|_| ADAPTER.limits.supports_alt_text(media.kind)) else { return Ok(()) };
+        let described = cx
+            .post(format!("{API}/media/metadata"))
             .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
             .send_ok()
-            .await
+            .await;
+        match described {
+            // A post without its description is better than none.
+            Err(failure) if failure.code.is_permanent() => {
+                tracing::warn!(media.id = %media.id, %failure, "X refused the alt text of a medium");
+                Ok(())
+            }
+            described => described,
+        }
     }
 }
 
@@ -520,6 +552,7 @@ struct User {
     username: String,
     name: String,
     profile_image_url: Option<String>,
+    subscription_type: Option<String>,
 }
 
 /// A created medium, or its state.
@@ -627,10 +660,13 @@ struct Tweet {
     conversation_id: Option<String>,
     #[serde(default)]
     entities: Entities,
-    #[serde(alias = "note_post")]
+    /// X is renaming these members, and may send both names at once.
     note_tweet: Option<Note>,
-    #[serde(default, alias = "referenced_posts")]
+    note_post: Option<Note>,
+    #[serde(default)]
     referenced_tweets: Vec<Referenced>,
+    #[serde(default)]
+    referenced_posts: Vec<Referenced>,
     #[serde(default)]
     attachments: Attachments,
     #[serde(default)]
@@ -678,8 +714,8 @@ struct Counts {
     impression_count: u64,
     like_count: u64,
     reply_count: u64,
-    #[serde(alias = "repost_count")]
     retweet_count: u64,
+    repost_count: u64,
     quote_count: u64,
     bookmark_count: u64,
     url_link_clicks: u64,
@@ -687,14 +723,18 @@ struct Counts {
 }
 
 impl Tweet {
+    fn referenced(&self) -> impl Iterator<Item = &Referenced> {
+        self.referenced_tweets.iter().chain(&self.referenced_posts)
+    }
+
     /// Returns the text as its author wrote it: with short links expanded and escapes decoded, without the
     /// links that X adds for media and quotes.
     fn original_text(&self) -> String {
-        let (text, entities) = match &self.note_tweet {
+        let (text, entities) = match self.note_tweet.as_ref().or(self.note_post.as_ref()) {
             Some(note) => (&note.text, &note.entities),
             None => (&self.text, &self.entities),
         };
-        let quoted = self.referenced_tweets.iter().find(|other| other.kind == "quoted");
+        let quoted = self.referenced().find(|other| other.kind == "quoted");
         let mut text = text.clone();
         // Short links don't contain each other, but those of media may be listed without a note's.
         for short in entities.urls.iter().chain(&self.entities.urls) {
@@ -715,7 +755,7 @@ impl Tweet {
 
     /// Returns true if it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
-        let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
+        let parent = self.referenced().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // The list omits the parent, so the conversation must be the same.
@@ -744,7 +784,7 @@ impl Tweet {
             reach: 0,
             likes: public.like_count,
             comments: public.reply_count,
-            shares: public.retweet_count + public.quote_count,
+            shares: public.retweet_count.max(public.repost_count) + public.quote_count,
             saves: public.bookmark_count,
             clicks: own.url_link_clicks,
             video_views: self.attached(includes).map(|medium| medium.public_metrics.view_count).sum(),
@@ -850,6 +890,30 @@ mod tests {
             canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
         assert_eq!(tweet.original_text(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
+    }
+
+    #[test]
+    fn renamed_members_are_read_under_either_name_and_under_both() {
+        let read = |document: Value| serde_json::from_value::<Tweet>(document).unwrap();
+        let quoted = json!([{ "type": "quoted", "id": "7" }]);
+        for (note, references, count) in [
+            (&["note_tweet"][..], &["referenced_tweets"][..], &["retweet_count"][..]),
+            (&["note_post"], &["referenced_posts"], &["repost_count"]),
+            (
+                &["note_tweet", "note_post"],
+                &["referenced_tweets", "referenced_posts"],
+                &["retweet_count", "repost_count"],
+            ),
+        ] {
+            let mut document = json!({ "id": "2", "text": "a…", "public_metrics": { "quote_count": 1 } });
+            note.iter().for_each(|name| document[*name] = json!({ "text": "all of it" }));
+            references.iter().for_each(|name| document[*name] = quoted.clone());
+            count.iter().for_each(|name| document["public_metrics"][*name] = json!(4));
+            let tweet = read(document);
+            assert_eq!(tweet.original_text(), "all of it");
+            assert!(tweet.referenced().any(|other| other.id == "7"));
+            assert_eq!(tweet.metrics(&Includes::default()).shares, 5);
+        }
     }
 
     #[test]

@@ -138,15 +138,24 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
             let long = of(&|medium| medium.duration = Some(*range.end() + Duration::from_secs(1)), least);
             assert!(long.contains(&"media_duration".to_owned()), "{name}: {kind}");
         }
-        if let Some((widths, _)) = &limit.pixels {
+        let widest = limit.pixels.as_ref().map(|(long, _)| *long.end()).or(limit.max_width);
+        if let Some(widest) = widest {
             let wide = of(
                 &|medium| {
-                    medium.width = Some(widths.end().saturating_add(1));
-                    medium.height = Some(widths.end().saturating_add(1));
+                    medium.width = Some(widest.saturating_add(1));
+                    medium.height = Some(widest.saturating_add(1));
                 },
                 least,
             );
             assert!(wide.contains(&"media_dimensions".to_owned()), "{name}: {kind}");
+        }
+        if let Some((long, short)) = &limit.pixels {
+            let turned = |width: u32, height: u32| {
+                let found = of(&|medium| (medium.width, medium.height) = (Some(width), Some(height)), least);
+                found.contains(&"media_dimensions".to_owned())
+            };
+            assert!(!turned(*long.end(), *short.end()), "{name}: {kind} across");
+            assert!(!turned(*short.end(), *long.end()), "{name}: {kind} upright");
         }
         if let Some(max) = can.alt_text.as_ref().map(|alt_text| alt_text.max) {
             let wordy = of(&|medium| medium.alt_text = Some("a".repeat(max + 1)), least);

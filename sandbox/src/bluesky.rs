@@ -199,6 +199,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
         ("GET", "com.atproto.repo.listRecords") => repo::list(tx, request),
         ("GET", "app.bsky.actor.getProfile") => view::profile(tx, request),
         ("GET", "app.bsky.feed.getPosts") => view::posts(tx, request),
+        ("GET", "app.bsky.feed.getPostThread") => view::thread(tx, request),
         ("GET", "app.bsky.feed.getAuthorFeed") => view::author_feed(tx, request),
         ("GET", "app.bsky.video.getUploadLimits") => video::limits(tx, request),
         ("POST", "app.bsky.video.uploadVideo") => video::upload(tx, request),
@@ -282,6 +283,21 @@ fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     let quoted = embed["record"]["record"]["uri"].as_str().or_else(|| embed["record"]["uri"].as_str());
     if let Some(uri) = quoted {
         notes.push(format!("Quotes {uri}"));
+    }
+    if media["presentation"] == "gif" {
+        notes.push("Shown as a GIF".to_owned());
+    }
+    let gate = |kind: &str| repo::at(tx, &format!("at://{}/app.bsky.feed.{kind}/{}", post.did, post.rkey));
+    if let Some(gate) = gate("threadgate") {
+        let rules = gate.value["allow"].as_array().into_iter().flatten();
+        let rules: Vec<_> = rules.filter_map(|rule| rule["$type"].as_str()?.split('#').next_back()).collect();
+        notes.push(format!(
+            "Replies: {}",
+            if rules.is_empty() { "nobody".to_owned() } else { rules.join(", ") }
+        ));
+    }
+    if gate("postgate").is_some() {
+        notes.push("No quotes".to_owned());
     }
     let parent = post.value["reply"]["parent"]["uri"].as_str();
     PostView {

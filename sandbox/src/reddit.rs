@@ -76,7 +76,9 @@ impl Simulator for Reddit {
         match host {
             "www.reddit.com" | "oauth.reddit.com" | "reddit.com" | "old.reddit.com" | "i.redd.it"
             | "v.redd.it" | SOCKETS => true,
-            "" => ["/api/", "/r/", "/user/", "/subreddits/"].iter().any(|start| path.starts_with(start)),
+            "" => ["/api/", "/r/", "/user/", "/subreddits/", "/comments/"]
+                .iter()
+                .any(|start| path.starts_with(start)),
             _ => STORAGES.contains(&host),
         }
     }
@@ -113,8 +115,9 @@ impl Simulator for Reddit {
         }
     }
 
-    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
+    fn refuse(&self, _tx: &mut Transaction, request: &Request, status: u16) -> Response {
         match status {
+            403 if is_token_path(&request.segments()) => blocked(),
             400 => Response::json(
                 400,
                 &json!({
@@ -166,6 +169,7 @@ impl Simulator for Reddit {
 
 fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) -> Outcome {
     match (request.method.as_str(), path) {
+        _ if is_token_path(path) && !has_own_agent(request) => return Err(blocked()),
         ("POST", ["api", "v1", "access_token"]) if is_site => return token(tx, request),
         ("POST", ["api", "v1", "revoke_token"]) if is_site => return revoke(tx, request),
         _ if is_site && !request.host.is_empty() => return Ok(site(tx, path)),
@@ -186,10 +190,13 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) ->
         "POST"   ["api", "media", "asset" | "asset.json"]                       => ("submit")       media::lease();
         "POST"   ["api", "submit"]                                              => ("submit")       posts::submit();
         "POST"   ["api", "submit_gallery_post" | "submit_gallery_post.json"]    => ("submit")       posts::submit_gallery();
+        "POST"   ["api", "submit_poll_post" | "submit_poll_post.json"]          => ("submit")       posts::submit_poll();
+        "POST"   ["r", name, "api", "flairselector"]                            => ("flair")        subreddits::flair_selector(name);
         "POST"   ["api", "comment"]                                             => ("submit")       posts::comment();
         "POST"   ["api", "editusertext"]                                        => ("edit")         posts::edit();
         "POST"   ["api", "del"]                                                 => ("edit")         posts::delete();
         "GET"    ["api", "info"]                                                => ("read")         posts::info();
+        "GET"    ["comments", id]                                               => ("read")         posts::with_comments(id);
         "GET"    ["user", name, list @ ("submitted" | "comments" | "overview")] => ("history")      posts::list(name, list);
     }
 }
@@ -278,6 +285,23 @@ fn has_generic_agent(request: &Request) -> bool {
     ["python-requests/", "python-urllib/", "java/", "curl/", "go-http-client/"]
         .iter()
         .any(|name| agent.starts_with(name))
+}
+
+fn is_token_path(path: &[&str]) -> bool {
+    matches!(path, ["api", "v1", "access_token" | "revoke_token"])
+}
+
+/// Returns whether a client describes itself, as Reddit's rules demand, instead of only naming a product.
+fn has_own_agent(request: &Request) -> bool {
+    let agent = request.header("user-agent").unwrap_or_default();
+    agent.contains([' ', ':']) && !has_generic_agent(request)
+}
+
+/// The page of Reddit's edge, which blocks networks and user agents before the API sees the request.
+fn blocked() -> Response {
+    let html = "<!doctype html><body class=theme-beta><h1>whoa there, pardner!</h1><p>You've been blocked by \
+                network security.</p>";
+    Response::bytes(403, "text/html; charset=utf-8", html.into())
 }
 
 /// Admits a request: checks its token, its scope and the rate limit.

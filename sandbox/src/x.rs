@@ -1,7 +1,8 @@
 //! X: API v2 with OAuth 2.0, as <https://docs.x.com> and its OpenAPI description 2.167 say.
 //!
-//! Responds as to a self-serve app: replies only to mentions and to own posts, one cashtag per post. All
-//! accounts are without Premium, so that posts have at most 280 weighted characters.
+//! A new app is a self-serve one: replies and quotes only of mentions and of own posts, one cashtag per post; an
+//! approved app has an enterprise agreement. Posts have at most 280 weighted characters, except those of accounts
+//! whose name begins with `premium`.
 
 mod media;
 mod oauth;

@@ -729,14 +729,19 @@ async fn a_server_that_does_not_host_the_account_connects_nothing() {
     assert_eq!(grant().await, version, "the grant is unchanged");
     assert!(is_healthy(&world, id).await);
 
+    // Without a service, the handle leads to the account's server.
     let own = "https://pds.example.com:8443";
-    for service in [own, "https://bsky.social"] {
-        let body = login("eve.example.com", Some(own), service).await;
+    for service in [json!(own), Value::Null] {
+        let mut body = login("eve.example.com", Some(own), own).await;
+        body["service"] = service.clone();
         let (status, eve) = world.call(Method::POST, path, Some(&body)).await;
         assert!(status.is_success(), "{service}: {eve}");
         assert_eq!(eve["username"], "eve.example.com");
         assert!(is_healthy(&world, eve["id"].as_str().unwrap()).await, "{service}");
     }
+    // Bluesky's own service does not know accounts of other servers.
+    let body = login("eve.example.com", Some(own), "https://bsky.social").await;
+    fail(request(&world, Method::POST, path).json(&body), 422, "invalid_credentials").await;
     let post = world.post(json!({ "content": "Hello", "accounts": ["eve.example.com"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
 }

@@ -169,7 +169,7 @@ pub(crate) fn kinds(platform: &Adapter) -> &'static [&'static str] {
 impl From<&MediaLimit> for Medium {
     fn from(limit: &MediaLimit) -> Self {
         let millis = |end: &std::time::Duration| u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
-        let (width, height) = limit.pixels.clone().unzip();
+        let (width, height) = limit.width_and_height();
         Self {
             kind: EnumString::of(limit.kind.as_str()),
             min_count: *limit.count.start(),

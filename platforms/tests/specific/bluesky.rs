@@ -5,7 +5,7 @@ use crate::fixtures::{Actor, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Account, AppPassword, Grant, Identity, Result};
+use platforms::{Account, AppPassword, Grant, Identity, MediaKind, Publication, Result, check};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -17,6 +17,13 @@ pub(super) fn trials() -> Vec<Trial> {
             an_identity_is_verified_by_its_document_and_handle,
             a_did_web_identity_is_resolved_at_its_host,
             a_session_for_another_account_is_treated_as_revoked,
+            without_a_service_the_handle_leads_to_the_accounts_server,
+            an_unresolvable_login_is_not_taken_for_a_wrong_password,
+            a_deactivated_account_is_not_healthy,
+            a_link_card_has_the_posts_image,
+            replies_and_quotes_are_limited_before_the_post_exists,
+            a_gif_is_published_as_a_video,
+            the_sandbox_shows_a_post_in_its_thread,
         ],
     )
 }
@@ -25,12 +32,17 @@ const SERVICE: &str = "https://bsky.social";
 
 /// Signs in at a server with the app password, as for connecting an account.
 async fn sign_in(actor: &Actor, service: &str) -> Result<(Grant, Identity)> {
+    sign_in_as(actor, &actor.account.username, Some(service)).await
+}
+
+/// Signs in with an identifier, at a server or at the one that the identifier leads to.
+async fn sign_in_as(actor: &Actor, identifier: &str, service: Option<&str>) -> Result<(Grant, Identity)> {
     let account =
         Account { network_unique_id: String::new(), username: String::new(), account_type: String::new() };
     let password = AppPassword {
-        identifier: actor.account.username.clone(),
+        identifier: identifier.to_owned(),
         app_password: actor.grant.extra["app_password"].as_str().expect("a password").to_owned(),
-        service: Some(service.to_owned()),
+        service: service.map(str::to_owned),
     };
     let mut stranger = actor.clone();
     (stranger.account, stranger.grant) = (account, password.grant());
@@ -70,9 +82,9 @@ async fn a_server_cannot_claim_an_account_hosted_elsewhere() {
         let body = json!({ "platform": "bluesky", "username": ada.account.username, "service": pds });
         ada.http.post(ada.sandbox("_accounts")).json(&body)
     };
-    let pds = "https://pds.example.com";
+    let pds = "https://morel.us-east.host.bsky.network";
     assert_eq!(move_to(pds).send().await.on("moved").status(), 201);
-    // The entryway forwards calls to the account's server.
+    // The entryway forwards calls to Bluesky's own servers.
     for service in [pds, SERVICE] {
         let (grant, only) = sign_in(&ada, service).await.on(service);
         assert_eq!((&grant.extra["pds"], &grant.extra["service"]), (&json!(pds), &json!(service)));
@@ -80,6 +92,101 @@ async fn a_server_cannot_claim_an_account_hosted_elsewhere() {
     }
     let failure = sign_in(&ada, evil).await.map(drop).expect_err("still another server's");
     assert_eq!(failure.code, rejected(422), "{failure}");
+}
+
+async fn without_a_service_the_handle_leads_to_the_accounts_server() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let (handle, did) = (ada.account.username.clone(), ada.account.network_unique_id.clone());
+    let called = |host: &str, method: &str| {
+        let path = format!("/{host}/xrpc/com.atproto.server.{method}");
+        world.heard().iter().filter(|call| call.path == path && call.status == 200).count()
+    };
+    let place = |pds: &str| {
+        let body = json!({ "platform": "bluesky", "username": handle, "service": pds });
+        ada.http.post(ada.sandbox("_accounts")).json(&body).send()
+    };
+    let view = "/public.api.bsky.app/xrpc/com.atproto.identity.resolveHandle";
+    let unknown = (view, 400, json!({ "error": "InvalidRequest", "message": "Unable to resolve handle" }));
+    for (pds, entrance) in [
+        (SERVICE, "bsky.social"),
+        ("https://morel.us-east.host.bsky.network", "bsky.social"),
+        ("https://pds.example.com:8443", "pds.example.com:8443"),
+    ] {
+        assert_eq!(place(pds).await.on("moved").status(), 201);
+        for (identifier, lies) in [
+            (&handle, vec![]),
+            (&did, vec![]),
+            (&handle, vec![unknown.clone()]),
+            (&handle.to_uppercase(), vec![]),
+        ] {
+            world.lie(&lies);
+            let before = called(entrance, "createSession");
+            let (grant, only) = sign_in_as(&ada, identifier, None).await.on(pds);
+            world.lie(&[]);
+            assert_eq!((&grant.extra["pds"], &grant.extra["service"]), (&json!(pds), &Value::Null));
+            assert_eq!(only.profile.network_unique_id, did);
+            assert_eq!(called(entrance, "createSession"), before + 1, "{pds}");
+            let mut connected = ada.clone();
+            connected.grant = grant;
+            let before = called(entrance, "refreshSession");
+            connected.grant = connected.refresh().await.on(pds);
+            assert_eq!(called(entrance, "refreshSession"), before + 1, "{pds}");
+            connected.publish(&connected.post("from the right server")).await.on(pds);
+        }
+    }
+    // An account that moves is found again when its session ends.
+    let (grant, _) = sign_in_as(&ada, &handle, None).await.on("at its server");
+    assert_eq!(place("https://new.example.com").await.on("moved").status(), 201);
+    let mut moved = ada.clone();
+    moved.grant = grant;
+    moved.grant.refresh_token = None;
+    moved.grant = moved.refresh().await.on("moved");
+    assert_eq!(moved.grant.extra["pds"], "https://new.example.com");
+    let failure = sign_in(&ada, SERVICE).await.map(drop).expect_err("the entryway does not know it");
+    assert!(failure.is_revoked(), "{failure}");
+}
+
+async fn an_unresolvable_login_is_not_taken_for_a_wrong_password() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let view = "/public.api.bsky.app/xrpc/com.atproto.identity.resolveHandle";
+    let host = "/ada.bsky.social/.well-known/atproto-did";
+    let directory = format!("/plc.directory/{}", ada.account.network_unique_id);
+    let away = json!({ "error": "NotEnoughResources", "message": "later" });
+    for lies in [
+        vec![(view, 503, away.clone()), (host, 404, json!("User not found"))],
+        vec![(directory.as_str(), 503, away.clone())],
+    ] {
+        world.lie(&lies);
+        let before = world.heard().len();
+        let failure = sign_in_as(&ada, "ada.bsky.social", None).await.map(drop).expect_err("nobody to ask");
+        assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::Upstream(503), false), "{failure}");
+        let calls = world.heard().split_off(before);
+        assert!(!calls.iter().any(|call| call.path.contains("createSession")), "{calls:?}");
+    }
+    world.lie(&[]);
+    // Bluesky's own service takes e-mail addresses, and judges logins that lead nowhere.
+    let (_, only) = sign_in_as(&ada, "ada@sandbox.invalid", None).await.on("by e-mail");
+    assert_eq!(only.profile.username, "ada.bsky.social");
+    for nobody in ["nobody.bsky.social", "nobody", "127.0.0.1", "did:plc:abcdefghijklmnopqrstuvwx"] {
+        let failure = sign_in_as(&ada, nobody, None).await.map(drop).expect_err(nobody);
+        assert!(failure.is_revoked(), "{nobody}: {failure}");
+    }
+}
+
+async fn a_deactivated_account_is_not_healthy() {
+    let world = World::start().await;
+    let gone = world.named(platforms::get("bluesky").expect("it has an adapter"), "deactivated-one");
+    for failure in [
+        gone.healthy().await.expect_err("health"),
+        gone.identities().await.map(drop).expect_err("connecting"),
+    ] {
+        assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false), "{failure}");
+        assert!(failure.message.contains("deactivated"), "{failure}");
+    }
+    let failure = gone.publish(&gone.post("too late")).await.expect_err("posting");
+    assert_eq!(failure.code, rejected(401), "{failure}");
 }
 
 async fn an_identity_is_verified_by_its_document_and_handle() {
@@ -186,4 +293,103 @@ async fn a_session_for_another_account_is_treated_as_revoked() {
     let failure = eve.refresh().await.map(drop).expect_err("not its account");
     assert!(failure.is_revoked(), "{failure}");
     ada.healthy().await.on("its own");
+}
+
+fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
+    let draft = check::Draft { text: &post.text, media: &post.media };
+    let issues = check::check(actor.platform, &[draft], &post.settings);
+    issues.into_iter().map(|issue| issue.code).collect()
+}
+
+async fn a_link_card_has_the_posts_image() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let link = json!({ "link": { "url": "https://example.com/a", "title": "A page" } });
+    for (count, pictures) in [(0, 0), (1, 1)] {
+        let mut post = ada.post_with(&format!("a card with {count}"), MediaKind::Image, count);
+        post.settings = link.clone();
+        assert_eq!(codes(&ada, &post), Vec::<String>::new());
+        let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+        assert!(page.contains("Link: https://example.com/a"), "{page}");
+        assert_eq!(page.matches("<img").count(), pictures, "{page}");
+    }
+    for (kind, count, size, code) in [
+        (MediaKind::Image, 2, None, "settings_conflict"),
+        (MediaKind::Video, 1, None, "settings_conflict"),
+        (MediaKind::Image, 1, Some(1_000_001), "media_too_large"),
+    ] {
+        let mut post = ada.post_with("too much", kind, count);
+        post.settings = link.clone();
+        post.media[0].size_bytes = size.unwrap_or(post.media[0].size_bytes);
+        assert_eq!(codes(&ada, &post), [code], "{count} {kind}");
+    }
+}
+
+async fn replies_and_quotes_are_limited_before_the_post_exists() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    for (settings, words) in [
+        (json!({ "allow_replies_from": [] }), vec!["Replies: nobody"]),
+        (
+            json!({ "allow_replies_from": ["mentioned", "followers"], "disable_quotes": true }),
+            vec!["Replies: mentionRule, followerRule", "No quotes"],
+        ),
+        (json!({ "disable_quotes": false }), vec![]),
+    ] {
+        let before = world.heard().len();
+        let mut post = ada.post(&settings.to_string());
+        post.settings = settings.clone();
+        let id = ada.publish(&post).await.on("publish");
+        let page = ada.shown(&id).await;
+        for word in ["Replies:", "No quotes"] {
+            assert_eq!(page.contains(word), words.iter().any(|all| all.contains(word)), "{settings}: {page}");
+        }
+        assert!(words.iter().all(|word| page.contains(word)), "{settings}: {page}");
+        let written = world.heard().split_off(before);
+        let written: Vec<_> = written.iter().filter_map(|call| call.body["collection"].as_str()).collect();
+        assert_eq!(written.iter().position(|name| *name == "app.bsky.feed.post"), Some(words.len()));
+        // A reply has the settings of its thread's first post only.
+        let mut reply = ada.reply("a reply", &[id]);
+        reply.settings = settings;
+        let id = ada.publish(&reply).await.on("reply");
+        assert!(!ada.shown(&id).await.contains("No quotes"));
+    }
+}
+
+async fn a_gif_is_published_as_a_video() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut post = ada.post_with("it moves", MediaKind::Gif, 1);
+    post.media[0].alt_text = Some("a circle".into());
+    let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+    assert!(page.contains("Shown as a GIF") && page.contains("a circle"), "{page}");
+}
+
+async fn the_sandbox_shows_a_post_in_its_thread() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        ids.push(ada.publish(&ada.reply(&format!("part {number}"), &ids)).await.on("publish"));
+    }
+    let ask = async |uri: &str, more: &str| {
+        let method = ada.sandbox("public.api.bsky.app") + "/xrpc/app.bsky.feed.getPostThread";
+        ada.ask("GET", &format!("{method}?uri={uri}{more}")).await["thread"].clone()
+    };
+    let thread = ask(&ids[2], "").await;
+    for (pointer, id) in [
+        ("/post/uri", &ids[2]),
+        ("/parent/post/uri", &ids[1]),
+        ("/parent/parent/post/uri", &ids[0]),
+        ("/replies/0/post/uri", &ids[3]),
+    ] {
+        assert_eq!(thread.pointer(pointer), Some(&json!(id)), "{pointer}: {thread}");
+    }
+    let thread = ask(&ids[1], "&depth=1&parentHeight=0").await;
+    assert_eq!(
+        (&thread["parent"], &thread["replies"][0]["replies"]),
+        (&Value::Null, &Value::Null),
+        "{thread}"
+    );
+    assert_eq!(ask(&ada.unknown(&ids[0]), "").await, Value::Null);
 }

@@ -6,6 +6,7 @@ mod linkedin;
 mod pinterest;
 mod reddit;
 mod tiktok;
+mod x;
 mod youtube;
 
 use crate::fixtures::{Actor, World};
@@ -21,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         pinterest::trials(),
         reddit::trials(),
         tiktok::trials(),
+        x::trials(),
         youtube::trials(),
     ]
     .into_iter()

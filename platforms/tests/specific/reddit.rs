@@ -25,6 +25,12 @@ pub(super) fn trials() -> Vec<Trial> {
             a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation,
             the_sandbox_validates_forms_and_user_agents,
             a_medium_stuck_in_processing_is_polled,
+            a_block_at_the_edge_costs_neither_account_nor_post,
+            an_unknown_subreddit_is_rejected_before_the_upload,
+            a_post_has_an_address_even_if_it_cannot_be_read,
+            a_deleted_post_keeps_its_place_without_its_author,
+            a_poll_is_published_and_found_after_a_lost_response,
+            the_sandbox_lists_flairs_for_older_clients,
         ],
     )
 }
@@ -218,6 +224,7 @@ async fn a_missing_scope_is_rejected_without_a_token_refresh() {
     assert_eq!(actor.grant.scopes, ["identity", "read"]);
     let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
     assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
+    assert!(failure.message.contains("connect it again"), "{failure}");
 }
 
 async fn a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation() {
@@ -286,4 +293,113 @@ async fn a_medium_stuck_in_processing_is_polled() {
         actor.platform.publisher.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
     assert!(matches!(located, Located::Processing { .. }), "{located:?}");
     assert_eq!(actor.accepted().await, 0);
+}
+
+async fn a_block_at_the_edge_costs_neither_account_nor_post() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "reddit");
+    // The rule of Reddit's edge for agents: a product's name alone is blocked.
+    let token = actor.sandbox("www.reddit.com") + "/api/v1/access_token";
+    for (agent, status) in [("Fanfare/1.0", 403), ("", 403), ("web:fanfare:v1 (by /u/ada)", 401)] {
+        let answer = actor.http.post(&token).header("user-agent", agent).send().await.on("an answer");
+        assert_eq!(answer.status().as_u16(), status, "{agent}");
+    }
+    actor.set(&json!({ "refusals": { "/api/v1/access_token": 403 } })).await;
+    let failure = actor.refresh().await.map(drop).expect_err("blocked");
+    assert_eq!(
+        (failure.code, failure.is_revoked(), failure.is_ambiguous()),
+        (ErrorCode::NetworkError, false, false),
+        "{failure}"
+    );
+    assert!(failure.message.contains("network security"), "{failure}");
+    actor.set(&json!({ "refusals": {} })).await;
+    actor.grant = actor.refresh().await.on("let through");
+
+    let page = json!("<!doctype html><h1>whoa there, pardner!</h1>");
+    world.lie(&[("/oauth.reddit.com/api/submit", 403, page)]);
+    let failure = actor.publish(&actor.post("blocked")).await.expect_err("blocked");
+    assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::NetworkError, false), "{failure}");
+    world.lie(&[]);
+    actor.publish(&actor.post("let through")).await.on("let through");
+}
+
+async fn an_unknown_subreddit_is_rejected_before_the_upload() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post_with("a picture", MediaKind::Image, 1);
+    for settings in
+        [json!({ "subreddit": "missing_one" }), json!({ "subreddit": "missing_one", "flair": "News" })]
+    {
+        post.settings = settings;
+        let failure = actor.prepare(&post).await.map(drop).expect_err("unknown");
+        assert_eq!(failure.code, rejected(404), "{failure}");
+    }
+    assert!(!world.heard().iter().any(|call| call.path.contains("/media/")));
+}
+
+async fn a_post_has_an_address_even_if_it_cannot_be_read() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let id = actor.publish(&actor.post("hard to find")).await.on("publish");
+    let long = actor.permalink(&id).await;
+    assert!(long.contains("/r/u_ada/comments/"), "{long}");
+    let empty = json!({ "kind": "Listing", "data": { "after": null, "children": [] } });
+    for (status, body) in [(200, empty), (404, json!({ "message": "Not Found", "error": 404 }))] {
+        world.lie(&[("/oauth.reddit.com/api/info", status, body)]);
+        let short = actor.permalink(&id).await;
+        assert!(short.ends_with(&format!("www.reddit.com/comments/{}/", &id[3..])), "{short}");
+        assert_eq!(actor.status(&short).await, 200);
+    }
+}
+
+async fn a_deleted_post_keeps_its_place_without_its_author() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let id = actor.publish(&actor.post("a title\n\nand words")).await.on("publish");
+    let answer = actor.publish(&actor.reply("an answer", std::slice::from_ref(&id))).await.on("answer");
+    let deletion = actor.platform.deletion.expect("it deletes");
+    for (author, text) in [("ada", "and words"), ("[deleted]", "[deleted]")] {
+        let host = actor.sandbox("oauth.reddit.com");
+        let info = actor.ask("GET", &format!("{host}/api/info?id={id}")).await;
+        let both = actor.ask("GET", &format!("{host}/comments/{}", &id[3..])).await;
+        for post in [&info["data"]["children"][0]["data"], &both[0]["data"]["children"][0]["data"]] {
+            assert_eq!((&post["author"], &post["selftext"]), (&json!(author), &json!(text)));
+        }
+        assert_eq!(both[1]["data"]["children"][0]["data"]["name"], json!(answer));
+        deletion.delete(&actor.session(&Kept::default()), &id).await.on("delete");
+    }
+}
+
+async fn a_poll_is_published_and_found_after_a_lost_response() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    for (settings, words) in [
+        (json!({ "subreddit": "test", "poll": { "options": ["yes", "no"] } }), "Poll for 3 days: yes / no"),
+        (
+            json!({ "subreddit": "flaired", "flair": "News", "poll": { "options": ["a", "b", "c"], "duration_days": 7 } }),
+            "Poll for 7 days: a / b / c",
+        ),
+    ] {
+        let mut post = actor.post("is it so?\n\nTell us. #sandbox-lost-reply");
+        post.settings = settings;
+        let at = actor.prepare(&post).await.on("prepare");
+        assert!(actor.commit(&post, &at).await.expect_err("lost").is_ambiguous());
+        let located = actor.settle(&post, &at).await.on("settle");
+        let Located::Live(id) = located else { panic!("{located:?}") };
+        let page = actor.shown(&id).await;
+        assert!(page.contains(words) && page.contains("Tell us."), "{page}");
+    }
+    let mut post = actor.post("not here");
+    post.settings = json!({ "subreddit": "linksonly", "poll": { "options": ["yes", "no"] } });
+    assert_eq!(actor.publish(&post).await.expect_err("not here").code, rejected(400));
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn the_sandbox_lists_flairs_for_older_clients() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let listed = send(&actor, "/r/flaired/api/flairselector", &[]).await;
+    let texts: Vec<_> =
+        listed["choices"].as_array().expect("a list").iter().map(|choice| &choice["flair_text"]).collect();
+    assert_eq!(texts, ["Discussion", "News", "In other words"]);
 }

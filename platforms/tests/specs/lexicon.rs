@@ -48,6 +48,8 @@ impl Lexicons {
                 self.judge(nsid, &main["input"]["schema"], &call.body, nsid, &mut faults)
             }
             Some("*/*") | None => {}
+            // The official app sends GIFs to the same method.
+            Some("video/mp4") if nsid == "app.bsky.video.uploadVideo" && call.mime == "image/gif" => {}
             Some(mime) if call.mime != mime => faults.push(format!("{nsid}: {} and not {mime}", call.mime)),
             Some(_) => {}
         }

@@ -105,6 +105,7 @@ async fn requests_to_bluesky_match_its_lexicons() {
     let settings = json!({
         "languages": ["en", "de-CH"], "labels": ["nudity"], "tags": ["one"],
         "link": { "url": "https://example.com", "title": "A", "description": "B" },
+        "allow_replies_from": ["mentioned", "followers", "following"], "disable_quotes": true,
     });
     let heard = walk("bluesky", &[json!({}), settings]).await;
     let faults: Vec<_> = heard

@@ -107,6 +107,11 @@ pub(super) fn count_links(tx: &Transaction, kind: &str, uri: &str) -> u64 {
     tx.store.linked_keys(&format!("bluesky.{kind}"), uri).count() as u64
 }
 
+/// Returns the addresses of the records that reply to, quote, like or repost a record.
+pub(super) fn links(tx: &Transaction, kind: &str, uri: &str) -> Vec<String> {
+    tx.store.linked_keys(&format!("bluesky.{kind}"), uri).collect()
+}
+
 /// Returns an account's posts, newest first.
 pub(super) fn posts<'a>(tx: &'a Transaction, did: &str) -> impl Iterator<Item = Stored> + use<'a> {
     tx.store.with_prefix::<Stored>(&format!("{did}/{POSTS}/")).rev()

@@ -87,8 +87,28 @@ pub(super) fn owner(tx: &Transaction, request: &Request) -> Option<Account> {
     account::by_id(tx.store, ID, &claims.sub.or(claims.iss)?)
 }
 
-/// Admits a request by its access token.
+/// Returns whether the service that a request came to knows an account: the entryway knows those of Bluesky's own
+/// servers. Any other host may claim any account.
+fn is_known(account: &Account, request: &Request) -> bool {
+    let server = server(account);
+    request.host != "bsky.social" || server == super::SERVICE || server.ends_with(".host.bsky.network")
+}
+
+/// Returns whether the account's owner has deactivated it.
+fn is_deactivated(account: &Account) -> bool {
+    account.username.starts_with("deactivated")
+}
+
+/// Admits a request by its access token. A deactivated account may only ask for its session.
 pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Response> {
+    let account = admit_inactive(tx, request)?;
+    if is_deactivated(&account) {
+        return Err(refusal(401, "AccountDeactivated", "Account is deactivated"));
+    }
+    Ok(account)
+}
+
+fn admit_inactive(tx: &Transaction, request: &Request) -> Result<Account, Response> {
     let Some(token) = request.bearer() else {
         return Err(match request.header("authorization") {
             Some(_) => refusal(400, "InvalidToken", "Malformed token"),
@@ -141,7 +161,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     let quota = tx.spend(LOGINS, &who, 1).map_err(|quota| throttled(tx, quota))?;
     tx.spend(LOGINS_DAY, &who, 1).map_err(|quota| throttled(tx, quota))?;
     let account = find(tx, identifier)
-        .filter(|account| account.password.as_deref() == Some(password))
+        .filter(|account| account.password.as_deref() == Some(password) && is_known(account, request))
         .ok_or_else(|| refusal(401, "AuthenticationRequired", "Invalid identifier or password"))?;
     let jti = ticket(tx, &account.id);
     let tokens = issue(tx, &account, &jti);
@@ -177,7 +197,7 @@ pub(super) fn refresh(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// `getSession`.
 pub(super) fn show(tx: &mut Transaction, request: &Request) -> Outcome {
-    let account = admit(tx, request)?;
+    let account = admit_inactive(tx, request)?;
     Ok(Response::json(200, &session(&account, request, None)))
 }
 
@@ -273,8 +293,11 @@ fn session(account: &Account, request: &Request, tokens: Option<&(String, String
         "email": format!("{}@sandbox.invalid", account.username.split('.').next().unwrap_or_default()),
         "emailConfirmed": true,
         "emailAuthFactor": false,
-        "active": true,
+        "active": !is_deactivated(account),
     });
+    if is_deactivated(account) {
+        session["status"] = json!("deactivated");
+    }
     if let Some((access, refresh)) = tokens {
         session["accessJwt"] = json!(access);
         session["refreshJwt"] = json!(refresh);

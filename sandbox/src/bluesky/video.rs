@@ -368,7 +368,8 @@ fn begin(
         did: account.id.clone(),
         cid: cid.clone(),
         size_bytes,
-        is_video: mime.starts_with("video/"),
+        // An animated image becomes a video.
+        is_video: mime.starts_with("video/") || mime == "image/gif",
         is_stuck: name.contains("sandbox-stuck"),
         is_failing: name.contains("sandbox-failed"),
         started_at: tx.now,

@@ -40,6 +40,55 @@ pub(super) fn posts(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &json!({ "posts": posts })))
 }
 
+/// `getPostThread`: a post with the posts above and below it.
+pub(super) fn thread(tx: &mut Transaction, request: &Request) -> Outcome {
+    let uri = required(request, "uri")?;
+    let steps = |name: &str, default: u64| match request.query(name).map(str::parse::<u64>) {
+        None => Ok(default),
+        Some(Ok(count @ 0..=1_000)) => Ok(count),
+        Some(_) => {
+            Err(refusal(400, "InvalidRequest", &format!("Error: {name} can not be greater than 1000")))
+        }
+    };
+    let (below, above) = (steps("depth", 6)?, steps("parentHeight", 80)?);
+    let post = indexed(tx, uri).ok_or_else(|| refusal(400, "NotFound", &format!("Post not found: {uri}")))?;
+    let mut thread = with_replies(tx, &post, below);
+    // Collected from the post upwards, and then put into each other from the top.
+    let mut parents = Vec::new();
+    let mut parent = post.value["reply"]["parent"]["uri"].as_str().map(str::to_owned);
+    while let Some(uri) = parent.take().filter(|_| (parents.len() as u64) < above) {
+        let found = indexed(tx, &uri);
+        parent =
+            found.as_ref().and_then(|post| post.value["reply"]["parent"]["uri"].as_str().map(str::to_owned));
+        parents.push(match found {
+            Some(post) => json!({ "$type": "app.bsky.feed.defs#threadViewPost", "post": view(tx, &post) }),
+            None => json!({ "$type": "app.bsky.feed.defs#notFoundPost", "uri": uri, "notFound": true }),
+        });
+    }
+    let top = parents.into_iter().rev().reduce(|above, mut below| {
+        below["parent"] = above;
+        below
+    });
+    if let Some(top) = top {
+        thread["parent"] = top;
+    }
+    Ok(Response::json(200, &json!({ "thread": thread })))
+}
+
+fn indexed(tx: &Transaction, uri: &str) -> Option<Stored> {
+    repo::at(tx, uri).filter(|post| post.collection == repo::POSTS && is_indexed(tx, post))
+}
+
+fn with_replies(tx: &Transaction, post: &Stored, depth: u64) -> Value {
+    let mut thread = json!({ "$type": "app.bsky.feed.defs#threadViewPost", "post": view(tx, post) });
+    if depth > 0 {
+        let replies = repo::links(tx, "reply", &post.uri());
+        let replies = replies.iter().filter_map(|uri| indexed(tx, uri));
+        thread["replies"] = replies.map(|reply| with_replies(tx, &reply, depth - 1)).collect();
+    }
+    thread
+}
+
 /// `getAuthorFeed`.
 pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = actor_account(tx, required(request, "actor")?)

@@ -36,6 +36,9 @@ pub(super) struct Thing {
     created_at: DateTime<Utc>,
     /// Time when it becomes visible.
     visible_at: DateTime<Utc>,
+    /// True once its author deleted it.
+    #[serde(default)]
+    is_deleted: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -56,6 +59,9 @@ struct Post {
     url: Option<String>,
     assets: Vec<String>,
     captions: Vec<String>,
+    /// Options of a poll, and its duration in days.
+    #[serde(default)]
+    poll: Option<(Vec<String>, u64)>,
     flair: Option<String>,
     is_nsfw: bool,
     is_spoiler: bool,
@@ -72,11 +78,18 @@ impl Record for Thing {
 /// Returns a user's visible posts and comments, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Thing> + use<'a> {
     let (user, now) = (user.to_owned(), tx.now);
-    tx.store.with_prefix("").filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now)
+    tx.store
+        .with_prefix("")
+        .filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now && !thing.is_deleted)
 }
 
 /// Returns the post or comment with this full name, if it is visible.
 pub(super) fn get(tx: &Transaction, name: &str) -> Option<Thing> {
+    find(tx, name).filter(|thing| !thing.is_deleted)
+}
+
+/// Returns the post or comment with this full name, deleted or not.
+fn find(tx: &Transaction, name: &str) -> Option<Thing> {
     let thing: Thing = tx.store.get(name.get(3..)?)?;
     (thing.name() == name && thing.visible_at <= tx.now).then_some(thing)
 }
@@ -130,6 +143,11 @@ impl Thing {
                 notes.extend(
                     post.url.iter().filter(|_| post.kind == "link").map(|url| format!("Leads to {url}")),
                 );
+                notes.extend(
+                    post.poll
+                        .iter()
+                        .map(|(options, days)| format!("Poll for {days} days: {}", options.join(" / "))),
+                );
                 notes.extend(post.flair.iter().map(|flair| format!("Flair: {flair}")));
                 notes.extend(post.is_nsfw.then(|| "NSFW".to_owned()));
                 notes.extend(post.is_spoiler.then(|| "Spoiler".to_owned()));
@@ -153,14 +171,17 @@ impl Thing {
     }
 
     fn view(&self, tx: &Transaction, request: &Request) -> Value {
-        let author = account::by_id(tx.store, ID, &self.owner).map(|account| account.username);
+        let author = match self.is_deleted {
+            true => Some("[deleted]".to_owned()),
+            false => account::by_id(tx.store, ID, &self.owner).map(|account| account.username),
+        };
         let age = tx.now - self.created_at;
         let score = 1 + figure(&self.id, "score", age, 900);
         let mut view = json!({
             "id": self.id,
             "name": self.name(),
             "author": author,
-            "author_fullname": format!("t2_{}", self.owner),
+            "author_fullname": (!self.is_deleted).then(|| format!("t2_{}", self.owner)),
             "subreddit": self.place,
             "subreddit_name_prefixed": format!("r/{}", self.place),
             "permalink": self.permalink(tx),
@@ -195,7 +216,7 @@ impl Thing {
                     "title": escape(&post.title),
                     "selftext": escape(&self.text),
                     "url": escape(&url),
-                    "is_self": post.kind == "self",
+                    "is_self": post.kind == "self" || post.kind == "poll",
                     "is_video": post.kind.starts_with("video"),
                     "over_18": post.is_nsfw,
                     "spoiler": post.is_spoiler,
@@ -209,6 +230,17 @@ impl Thing {
                 });
                 let Value::Object(more) = more else { return view };
                 view.as_object_mut().expect("it is one").extend(more);
+                if let Some((options, days)) = &post.poll {
+                    let end =
+                        self.created_at.timestamp_millis() + i64::try_from(days * 86_400_000).unwrap_or(0);
+                    let option =
+                        |(index, text): (usize, &String)| json!({ "id": index.to_string(), "text": text });
+                    view["poll_data"] = json!({
+                        "options": options.iter().enumerate().map(option).collect::<Vec<_>>(),
+                        "voting_end_timestamp": end,
+                        "total_vote_count": 0,
+                    });
+                }
                 let assets: Vec<Asset> = post.assets.iter().filter_map(|id| media::get(tx, id)).collect();
                 if post.kind == "gallery" {
                     view["is_gallery"] = json!(true);
@@ -437,6 +469,7 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     let address = format!("https://www.reddit.com{}", thing.permalink(tx));
     let Some(end) = end else {
@@ -479,14 +512,32 @@ fn is_json(tx: &Transaction, caller: &Caller, request: &Request) -> Result<(), R
     }
 }
 
+/// Checks and adds the content of a submission.
+type AddContent = fn(&Transaction, &Caller, &Submission<'_>, &Subreddit, &mut Post) -> Result<(), FieldError>;
+
 /// `POST /api/submit_gallery_post.json`.
 pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    submit_document(tx, request, caller, "gallery", add_gallery)
+}
+
+/// `POST /api/submit_poll_post.json`.
+pub(super) fn submit_poll(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    submit_document(tx, request, caller, "poll", add_poll)
+}
+
+/// Publishes a submission whose body is JSON.
+fn submit_document(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Caller,
+    kind: &str,
+    add: AddContent,
+) -> Outcome {
     let body = request.json().ok().filter(Value::is_object).ok_or_else(|| error(400, "Bad Request"))?;
     let form = Submission { request, body };
-    let begun = parse_submission(tx, caller, &form, "gallery");
+    let begun = parse_submission(tx, caller, &form, kind);
     let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, caller, field_error))?;
-    add_gallery(tx, caller, &form, &place, &mut post)
-        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    add(tx, caller, &form, &place, &mut post).map_err(|field_error| refuse_field(tx, caller, field_error))?;
     caller.write(tx)?;
     let text = form.text("text").trim().to_owned();
     let fault =
@@ -499,12 +550,35 @@ pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &C
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     tx.store.put(&thing);
     let address = format!("https://www.reddit.com{}", thing.permalink(tx));
     // Here the id is a full name.
     let body = json!({ "json": { "errors": [], "data": { "url": address, "id": thing.name() } } });
     Ok(caller.reply(tx, &body).with_post(thing.name()).with_fault(fault))
+}
+
+/// Checks and adds the options of a poll.
+fn add_poll(
+    _: &Transaction,
+    _: &Caller,
+    form: &Submission<'_>,
+    place: &Subreddit,
+    post: &mut Post,
+) -> Result<(), FieldError> {
+    if !place.takes_texts() {
+        return field_error("INVALID_OPTION", "that subreddit doesn't allow polls", "sr");
+    }
+    let options: Vec<String> = serde_json::from_value(form.body["options"].clone()).unwrap_or_default();
+    if !(2..=6).contains(&options.len()) || options.iter().any(|option| option.trim().is_empty()) {
+        return field_error("INVALID_OPTION", "a poll has 2 to 6 options", "options");
+    }
+    let Some(days @ 1..=7) = form.body["duration"].as_u64() else {
+        return field_error("INVALID_OPTION", "a poll lasts 1 to 7 days", "duration");
+    };
+    post.poll = Some((options, days));
+    Ok(())
 }
 
 /// Checks and adds the images of a gallery.
@@ -573,6 +647,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller) 
         text,
         created_at: tx.now,
         visible_at: tx.now,
+        is_deleted: false,
     };
     tx.store.put(&thing);
     Ok(things(tx, request, caller, &thing).with_post(thing.name()).with_fault(fault))
@@ -603,7 +678,8 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let own = get(tx, request.field("id").unwrap_or_default());
     if let Some(thing) = own.filter(|thing| thing.owner == caller.account.id) {
-        tx.store.remove::<Thing>(&thing.id);
+        // Its answers stay, and so does its place above them.
+        tx.store.put(&Thing { text: "[deleted]".into(), is_deleted: true, ..thing });
     }
     Ok(caller.reply(tx, &json!({})))
 }
@@ -611,8 +687,24 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -
 /// `GET /api/info`.
 pub(super) fn info(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let names = request.query("id").unwrap_or_default().split(',').take(100);
-    let found = names.filter_map(|name| get(tx, name)).map(|thing| thing.listed(tx, request)).collect();
+    let found = names.filter_map(|name| find(tx, name)).map(|thing| thing.listed(tx, request)).collect();
     Ok(caller.reply(tx, &listing(request, found)))
+}
+
+/// `GET /comments/{id}`: a listing of the post and one of its comments.
+pub(super) fn with_comments(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
+    let name = format!("t3_{id}");
+    let post = find(tx, &name).ok_or_else(|| error(404, "Not Found"))?;
+    let below = tx.store.with_prefix("").filter(
+        |thing: &Thing| matches!(&thing.made, Kind::Comment { link, parent } if *link == name && *parent == name),
+    );
+    let below: Vec<Thing> = below.collect();
+    let mut both = [vec![post], below]
+        .map(|things| listing(request, things.iter().map(|thing| thing.listed(tx, request)).collect()));
+    for child in both[1]["data"]["children"].as_array_mut().into_iter().flatten() {
+        child["data"]["replies"] = json!("");
+    }
+    Ok(caller.reply(tx, &json!(both)))
 }
 
 /// `GET /user/{name}/submitted`, `/comments` and `/overview`, newest first.

@@ -4,7 +4,7 @@
 //! and links only), `flaired` (needs a flair).
 
 use super::{
-    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, error, forbidden, listing,
+    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, forbidden, listing,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -116,7 +116,7 @@ impl Subreddit {
             "allow_videos": self.takes_media(),
             "allow_galleries": self.takes_media(),
             "allow_videogifs": self.takes_media(),
-            "allow_polls": false,
+            "allow_polls": self.takes_texts(),
             "subreddit_type": match () {
                 () if self.is_profile => "user",
                 () if self.is("announcements") => "restricted",
@@ -132,7 +132,10 @@ impl Subreddit {
 }
 
 fn visible(tx: &Transaction, name: &str) -> Result<Subreddit, Response> {
-    let subreddit = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
+    let subreddit = find(tx, name).ok_or_else(|| {
+        // A subreddit that does not exist is searched for.
+        Response::empty(302).with("location", format!("https://www.reddit.com/subreddits/search?q={name}"))
+    })?;
     if subreddit.is("private") { Err(forbidden(Some("private"))) } else { Ok(subreddit) }
 }
 
@@ -175,6 +178,22 @@ pub(super) fn flairs(tx: &mut Transaction, _: &Request, caller: &Caller, name: &
         })
         .collect();
     Ok(caller.reply(tx, &json!(all)))
+}
+
+/// `POST /r/{subreddit}/api/flairselector`: the flairs under the names that older clients know.
+pub(super) fn flair_selector(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
+    let choices: Vec<_> = visible(tx, name)?
+        .flairs()
+        .into_iter()
+        .map(|flair| {
+            json!({
+                "flair_template_id": flair.id, "flair_text": flair.text, "flair_text_editable": flair.is_editable,
+                "flair_css_class": "", "flair_position": "left",
+            })
+        })
+        .collect();
+    let current = json!({ "flair_template_id": null, "flair_text": null, "flair_css_class": "" });
+    Ok(caller.reply(tx, &json!({ "current": current, "choices": choices })))
 }
 
 fn list(tx: &Transaction, request: &Request, caller: &Caller, subreddits: Vec<Subreddit>) -> Response {

@@ -193,19 +193,20 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     if !ids.is_empty() && !is_known(&ids) {
         return Err(invalid("media.media_ids", &ids.join(","), "Your media IDs are invalid."));
     }
-    if text::weighted_length(&words) > text::LIMIT || cashtags(&words) > 1 {
+    let is_self_serve = !tx.settings.is_approved();
+    let limit = if is_premium(author) { text::PREMIUM_LIMIT } else { text::LIMIT };
+    if text::weighted_length(&words) > limit || is_self_serve && cashtags(&words) > 1 {
         return Err(not_permitted());
     }
+    let may_answer = |tx: &Transaction, post: &Post| {
+        !is_self_serve || post.author == author.id || invites_reply_from(tx, post, author)
+    };
 
     let parent = match id_at("/reply/in_reply_to_tweet_id") {
         None => None,
-        Some(id) => Some(
-            get(tx, &id)
-                .filter(|parent| parent.author == author.id || invites_reply_from(tx, parent, author))
-                .ok_or_else(not_permitted)?,
-        ),
+        Some(id) => Some(get(tx, &id).filter(|parent| may_answer(tx, parent)).ok_or_else(not_permitted)?),
     };
-    if quote.as_ref().is_some_and(|id| get(tx, id).is_none()) {
+    if quote.as_ref().is_some_and(|id| get(tx, id).is_none_or(|quoted| !may_answer(tx, &quoted))) {
         return Err(not_permitted());
     }
     let earlier = match id_at("/edit_options/previous_post_id") {
@@ -639,7 +640,14 @@ impl<'a> Listing<'a> {
             view.insert(name.to_owned(), value);
         };
         put("id", json!(post.id));
-        put("text", json!(rendered.text));
+        let is_long = text::weighted_length(&post.text) > text::LIMIT;
+        put("text", json!(if is_long { rendered.shortened() } else { rendered.text.clone() }));
+        for name in ["note_tweet", "note_post"] {
+            if is_long && fields.has(name) {
+                let note = json!({ "text": rendered.text, "entities": { "urls": rendered.urls } });
+                put(name, note);
+            }
+        }
         put(&format!("edit_history_{}_ids", fields.word), json!(post.edits));
         if fields.has("author_id") || fields.expands("author_id") {
             put("author_id", json!(post.author));
@@ -683,11 +691,12 @@ impl<'a> Listing<'a> {
             put("attachments", json!({ "media_keys": keys }));
         }
         let all = metrics(tx, post);
+        let reposts = if fields.word == "post" { "repost_count" } else { "retweet_count" };
         if fields.has("public_metrics") {
             put(
                 "public_metrics",
                 json!({
-                    "retweet_count": all.reposts,
+                    reposts: all.reposts,
                     "reply_count": all.replies,
                     "like_count": all.likes,
                     "quote_count": all.quotes,
@@ -724,7 +733,7 @@ impl<'a> Listing<'a> {
             if name == "organic_metrics" {
                 figures["like_count"] = json!(all.likes);
                 figures["reply_count"] = json!(all.replies);
-                figures["retweet_count"] = json!(all.reposts);
+                figures[reposts] = json!(all.reposts);
             }
             view.insert(name.to_owned(), figures);
         }
@@ -803,7 +812,7 @@ fn user(tx: &Transaction, account: &Account, fields: &[String]) -> Value {
             "profile_image_url" => json!(avatar(account)),
             "protected" | "verified" => json!(false),
             "verified_type" => json!("none"),
-            "subscription_type" => json!("None"),
+            "subscription_type" => json!(if is_premium(account) { "Premium" } else { "None" }),
             "url" => json!(""),
             "public_metrics" => json!({
                 "followers_count": figure(&account.id, "followers", tx.now - account.created_at, 5_000),
@@ -817,6 +826,10 @@ fn user(tx: &Transaction, account: &Account, fields: &[String]) -> Value {
         user[field] = value;
     }
     user
+}
+
+fn is_premium(account: &Account) -> bool {
+    account.username.to_lowercase().starts_with("premium")
 }
 
 fn missing(kind: &str, parameter: &str, id: &str) -> Value {

@@ -9,6 +9,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Maximum weighted length of a post by an account without Premium.
 pub(super) const LIMIT: usize = 280;
+/// Maximum weighted length of a post by an account with Premium.
+pub(super) const PREMIUM_LIMIT: usize = 25_000;
 
 /// The length of any link.
 const LINK_LENGTH: usize = 23;
@@ -305,6 +307,12 @@ pub(super) fn render(post: &str, text: &str, media: Option<(String, Vec<String>)
 }
 
 impl Rendered {
+    /// Returns the beginning of a long text, as lists contain it.
+    pub(super) fn shortened(&self) -> String {
+        let beginning: String = self.text.chars().take(LIMIT - 1).collect();
+        format!("{beginning}…")
+    }
+
     fn put(&mut self, post: &str, expanded: &str, shown: &str, media_key: Option<&str>) {
         let digest = Sha256::digest(format!("{post}\n{expanded}"));
         let code: String =

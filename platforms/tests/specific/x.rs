@@ -1,0 +1,160 @@
+//! X: media in parts, long texts, and what a self-serve app may do.
+
+use super::{actor, rejected};
+use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
+use domain::failure::ErrorCode;
+use libtest_mimic::Trial;
+use platforms::{Collection, Located, MediaKind, check};
+use serde_json::{Value, json};
+
+/// Returns the tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "x",
+        &singles![
+            upright_and_full_hd_videos_are_published,
+            a_large_image_is_uploaded_in_parts,
+            the_sandbox_refuses_segments_that_the_edge_refuses,
+            a_refused_alt_text_does_not_fail_the_post,
+            a_premium_account_publishes_long_texts,
+            a_self_serve_app_quotes_only_posts_that_invite_it,
+            reading_and_renewing_wait_until_they_are_needed,
+        ],
+    )
+}
+
+async fn upright_and_full_hd_videos_are_published() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    for (width, height) in [(720, 1280), (1080, 1920), (1920, 1080)] {
+        let mut post = actor.post_with("from a phone", MediaKind::Video, 1);
+        (post.media[0].width, post.media[0].height) = (Some(width), Some(height));
+        let draft = check::Draft { text: &post.text, media: &post.media };
+        assert_eq!(check::check(actor.platform, &[draft], &json!({})), [], "{width}x{height}");
+        actor.publish(&post).await.on("publish");
+    }
+}
+
+async fn a_large_image_is_uploaded_in_parts() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let mut post = actor.post_with("large and small", MediaKind::Image, 2);
+    post.media[0] = actor.sized(&post.media[0], (9 << 20) / 2);
+    let id = actor.publish(&post).await.on("publish");
+    let count = |path: &str| world.heard().iter().filter(|call| call.path.ends_with(path)).count();
+    let calls = ["/upload", "/initialize", "/append", "/finalize"].map(count);
+    assert_eq!(calls, [1, 1, 2, 1]);
+    assert!(actor.shown(&id).await.contains("large and small"));
+}
+
+async fn the_sandbox_refuses_segments_that_the_edge_refuses() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let upload = actor.sandbox("api.x.com") + "/2/media/upload";
+    let post =
+        |path: &str| actor.http.post(format!("{upload}/{path}")).bearer_auth(&actor.grant.access_token);
+    let wish = json!({ "media_type": "video/mp4", "total_bytes": 10 << 20, "media_category": "tweet_video" });
+    let made: Value = post("initialize").json(&wish).send().await.on("made").json().await.on("made");
+    let id = made["data"]["id"].as_str().expect("an id");
+    for (size, status) in [(5 << 20, 413), (4 << 20, 200)] {
+        let form = reqwest::multipart::Form::new()
+            .text("segment_index", "0")
+            .part("media", reqwest::multipart::Part::bytes(vec![7; size]));
+        let answer = post(&format!("{id}/append")).multipart(form).send().await.on("append");
+        assert_eq!(answer.status().as_u16(), status);
+        assert_eq!(answer.bytes().await.on("append").is_empty(), status == 413);
+    }
+    let answer = post(&format!("{id}/finalize")).json(&json!([])).send().await.on("finalize");
+    assert_eq!(answer.status(), 400);
+}
+
+async fn a_refused_alt_text_does_not_fail_the_post() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let metadata = "/api.x.com/2/media/metadata";
+    for (kind, calls, status, outcome) in [
+        (MediaKind::Video, 0, 400, Ok(())),
+        (MediaKind::Image, 1, 400, Ok(())),
+        (MediaKind::Image, 1, 503, Err(ErrorCode::Upstream(503))),
+    ] {
+        world.lie(&[(
+            metadata,
+            status,
+            json!({ "title": "Invalid Request", "detail": "no", "status": status }),
+        )]);
+        let before = world.heard().iter().filter(|call| call.path == metadata).count();
+        let mut post = actor.post_with(&format!("{kind} at {status}"), kind, 1);
+        post.media[0].alt_text = Some("what it shows".into());
+        let ended = actor.publish(&post).await;
+        assert_eq!(ended.map(drop).map_err(|failure| failure.code), outcome, "{kind} at {status}");
+        let after = world.heard().iter().filter(|call| call.path == metadata).count();
+        assert_eq!(after - before, calls, "{kind} at {status}");
+    }
+}
+
+async fn a_premium_account_publishes_long_texts() {
+    let world = World::start().await;
+    let platform = platforms::get("x").expect("it has an adapter");
+    let mut types = Vec::new();
+    for name in ["ada", "premium_ada"] {
+        let actor = world.named(platform, name);
+        types.push(actor.identities().await.on(name).remove(0).profile.account_type);
+    }
+    assert_eq!(types, ["profile", "premium"]);
+    let text = format!("{} #sandbox-lost-reply https://example.com <end>", "long text ".repeat(200));
+    let errors = |text: &str, account_type: &str| {
+        let draft = check::Draft { text, media: &[] };
+        check::check_for(platform, account_type, &[draft], &json!({})).len()
+    };
+    assert_eq!((errors(&text, "profile"), errors(&text, "premium")), (1, 0));
+    assert_eq!(errors(&"a".repeat(25_001), "premium"), 1);
+
+    let ada = world.named(platform, "ada");
+    assert_eq!(ada.publish(&ada.post(&text)).await.expect_err("too long").code, rejected(403));
+    let premium = world.named(platform, "premium_ada");
+    let post = premium.post(&text);
+    let at = premium.prepare(&post).await.on("prepare");
+    assert!(premium.commit(&post, &at).await.expect_err("lost").is_ambiguous());
+    assert!(matches!(premium.settle(&post, &at).await.on("settle"), Located::Live(_)));
+    let keep = Kept::default();
+    let listed = premium.platform.history.expect("it has one").page(&premium.session(&keep), None).await;
+    assert_eq!(listed.on("history").items[0].text, text);
+    assert_eq!(premium.accepted().await, 1);
+}
+
+async fn a_self_serve_app_quotes_only_posts_that_invite_it() {
+    let world = World::start().await;
+    let (ada, eve) = (actor(&world, "x"), world.named(platforms::get("x").expect("it is there"), "eve"));
+    let (own, other) = (
+        ada.publish(&ada.post("my own")).await.on("own"),
+        eve.publish(&eve.post("not yours")).await.on("other"),
+    );
+    let invited = eve.publish(&eve.post("what do you think, @ada?")).await.on("invited");
+    let quote = |id: &str, words: &str| {
+        let mut post = ada.post(words);
+        post.settings = json!({ "quote_tweet_id": id });
+        post
+    };
+    ada.publish(&quote(&own, "myself")).await.on("its own");
+    ada.publish(&quote(&invited, "I agree")).await.on("invited");
+    let failure = ada.publish(&quote(&other, "look at this")).await.expect_err("not invited");
+    assert_eq!(failure.code, rejected(403), "{failure}");
+    let failure = ada.publish(&ada.post("$TSLA and $AAPL")).await.expect_err("two cashtags");
+    assert_eq!(failure.code, rejected(403), "{failure}");
+    ada.set(&json!({ "app": "approved" })).await;
+    ada.publish(&quote(&other, "look at this")).await.on("approved");
+    ada.publish(&ada.post("$TSLA and $AAPL")).await.on("approved");
+}
+
+/// X charges for each read, and a refresh token is valid for one use.
+async fn reading_and_renewing_wait_until_they_are_needed() {
+    for platform in platforms::all() {
+        let is_x = platform.id == "x";
+        let is_on_request =
+            platform.analytics.is_some_and(|analytics| analytics.collection() == Collection::OnRequest);
+        assert_eq!(is_on_request, is_x, "{}", platform.id);
+        let is_idle = platform.auth.oauth().is_some_and(|oauth| !oauth.idle_renewal.is_zero());
+        assert_eq!(is_idle, is_x, "{}", platform.id);
+    }
+}
