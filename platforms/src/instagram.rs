@@ -61,6 +61,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
                 pixels: Some((1..=1920, 1..=192_000)),
                 aspect_ratio: Some(0.01..=10.0),
+                ..MediaLimit::ANY
             },
         ],
         mixed_media: true,

@@ -62,6 +62,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
                 pixels: Some((1..=1920, 1..=192_000)),
                 aspect_ratio: Some(0.01..=10.0),
+                ..MediaLimit::ANY
             },
         ],
         mixed_media: true,

@@ -67,6 +67,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
                 pixels: Some((32..=1280, 32..=1024)),
                 aspect_ratio: Some(1.0 / 3.0..=3.0),
+                ..MediaLimit::ANY
             },
         ],
         alt_text: Some(AltTextLimit {
