@@ -64,7 +64,6 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns whether the platforms have reviewed the apps.
-    #[expect(dead_code, reason = "the simulators read it from the next commits on")]
     pub(crate) fn is_approved(&self) -> bool {
         self.app == AppStatus::Approved
     }
