@@ -92,6 +92,7 @@ pub fn check_for(
             (0, _) | (_, None) => main,
             (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
+                forbidden: &[],
                 content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
                 needs: None,
                 media: comment.media,
@@ -198,8 +199,11 @@ fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, 
         let message = format!("takes {} {}, and the text has {length} bytes", limit.max, limit.unit);
         return found.error("text_too_long", path, message);
     };
-    if length > limit.max {
-        let message = format!("takes {} {}, and the text has {length}", limit.max, limit.unit);
+    let kind = container.media.first().map(|medium| medium.kind);
+    let beside = can.media.iter().find(|limit| Some(limit.kind) == kind).and_then(|limit| limit.max_text);
+    let max = beside.unwrap_or(limit.max);
+    if length > max {
+        let message = format!("takes {max} {}, and the text has {length}", limit.unit);
         found.error("text_too_long", path.clone(), message);
     }
     if let Some(max) = limit.max_bytes.filter(|max| container.text.len() > *max) {

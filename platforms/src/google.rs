@@ -60,6 +60,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         return None;
     }
     let (reason, message) = (reason(reply), error_message(reply));
+    let is_denied = reply.body.pointer("/error/status").and_then(Value::as_str) == Some("PERMISSION_DENIED");
     Some(match (status, reason) {
         (_, "quotaExceeded" | "dailyLimitExceeded") => {
             Failure::rate_limited(message, Some(until_midnight(reply.at)))
@@ -72,12 +73,21 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             | "userRateLimitExceeded"
             | "servingLimitExceeded"
             | "uploadRateLimitExceeded",
-        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF))),
+        ) => match quota(reply) {
+            Quota::None => {
+                let message = format!("{message}: Google has not granted the project access to this API");
+                Failure::rejected(403, message)
+            }
+            Quota::PerDay => Failure::rate_limited(message, Some(until_midnight(reply.at))),
+            Quota::Other => {
+                Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF)))
+            }
+        },
         // The login has no channel: a new token does not help.
         (401, "youtubeSignupRequired") => Failure::rejected(401, message),
         (401, _) => Failure::token_expired(message),
-        // Observed with this status although it is transient.
-        (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") => {
+        // Observed with this status although it is transient. With the word of a missing permission it is not.
+        (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") if !is_denied => {
             Failure::upstream(503, message).after(classify::retry_after(reply))
         }
         // A missing scope, role or permission, which a new token would lack as well.
@@ -89,6 +99,35 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (408 | 425 | 500.., _) => return None,
         _ => Failure::rejected(status, message),
     })
+}
+
+/// The quota that a throttled call exceeded.
+#[derive(Debug, PartialEq)]
+enum Quota {
+    /// One of zero: Google opens some APIs to a project only on request.
+    None,
+    /// One of a day, which is reset at midnight in California.
+    PerDay,
+    /// One of a minute, or one that the error does not name.
+    Other,
+}
+
+/// Returns the quota that a throttled call exceeded. Google names it in the message, and in the details of newer
+/// APIs.
+fn quota(reply: &Reply) -> Quota {
+    let error = &reply.body["error"];
+    let details = || error["details"].as_array().into_iter().flatten().map(|detail| &detail["metadata"]);
+    let is_zero = |value: &Value| value.as_str().map_or(value.as_u64() == Some(0), |text| text == "0");
+    let message = error["message"].as_str().unwrap_or_default().to_lowercase();
+    let names_day = |name: &str| name.to_lowercase().contains("perday");
+    match () {
+        () if details().any(|metadata| is_zero(&metadata["quota_limit_value"])) => Quota::None,
+        () if message.contains("per day") => Quota::PerDay,
+        () if details().filter_map(|metadata| metadata["quota_limit"].as_str()).any(names_day) => {
+            Quota::PerDay
+        }
+        () => Quota::Other,
+    }
 }
 
 /// Returns the reason in an error response: of the first error, or in the details of newer APIs.
@@ -165,6 +204,50 @@ mod tests {
         let failure = of(403, "quotaExceeded").unwrap();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(30 * 60)));
         assert_eq!(failure.message, "No. (quotaExceeded)");
+    }
+
+    /// Returns the failure for an exceeded quota with this message and these details.
+    fn exceeded(message: &str, metadata: &serde_json::Value) -> Failure {
+        let error = json!({
+            "code": 429, "message": message, "status": "RESOURCE_EXHAUSTED",
+            "errors": [{ "reason": "rateLimitExceeded" }],
+            "details": [{ "reason": "RATE_LIMIT_EXCEEDED", "metadata": metadata }],
+        });
+        let at = DateTime::parse_from_rfc3339("2026-11-21T07:30:00Z").unwrap().to_utc();
+        classify(&Reply { at, ..Reply::of(429, &[], &json!({ "error": error }).to_string()) }).unwrap()
+    }
+
+    #[test]
+    fn a_429_is_judged_by_the_quota_that_it_names() {
+        let message = "Quota exceeded for quota metric 'Video Uploads' and limit 'Video Uploads per day'";
+        for failure in [
+            exceeded(message, &json!({ "quota_limit_value": "100" })),
+            exceeded("Quota exceeded", &json!({ "quota_limit": "VideoUploadsPerDayPerProject" })),
+        ] {
+            assert_eq!(
+                (failure.code, failure.retry_after),
+                (ErrorCode::RateLimited, Some(Duration::from_secs(1800)))
+            );
+        }
+        let message = "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute'";
+        let failure = exceeded(message, &json!({ "quota_limit_value": "300" }));
+        assert_eq!((failure.code, failure.retry_after), (ErrorCode::RateLimited, Some(RATE_BACKOFF)));
+        for none in [json!("0"), json!(0)] {
+            let failure = exceeded(message, &json!({ "quota_limit_value": none }));
+            assert_eq!(failure.code, ErrorCode::Rejected(403));
+            assert!(failure.message.contains("has not granted"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_denied_permission_is_permanent_whatever_its_reason() {
+        // As recorded: a reason that sounds transient.
+        let error = json!({
+            "code": 403, "message": "The caller does not have permission", "status": "PERMISSION_DENIED",
+            "errors": [{ "domain": "youtube.CoreErrorDomain", "reason": "SERVICE_UNAVAILABLE" }],
+        });
+        let failure = classify(&Reply::of(403, &[], &json!({ "error": error }).to_string())).unwrap();
+        assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::Rejected(403), false));
     }
 
     #[test]

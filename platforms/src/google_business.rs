@@ -13,10 +13,15 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 use domain::Failure;
+use futures::{StreamExt, TryStreamExt, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+use tracing::warn;
 
 /// Google Business Profile. <https://developers.google.com/my-business>
 struct GoogleBusiness;
@@ -24,6 +29,12 @@ struct GoogleBusiness;
 const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
+const VERIFICATIONS: &str = "https://mybusinessverifications.googleapis.com/v1";
+
+/// Fields of a location that are read.
+const LOCATION_FIELDS: &str = "name,title,storeCode,storefrontAddress,metadata";
+/// Number of accounts whose locations are read at the same time; an agency has many.
+const PARALLEL_ACCOUNTS: usize = 8;
 
 /// Time limit of moderation; a post that is still in moderation then counts as published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
@@ -154,32 +165,33 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let mut found = Vec::new();
         // A location may be managed by several accounts of the same person.
         let mut seen = HashSet::new();
-        for account in accounts(cx).await? {
-            for location in locations(cx, &account).await? {
-                if location.metadata.voice == Some(false) || !seen.insert(location.name.clone()) {
-                    continue;
-                }
-                found.push(Identity {
-                    profile: AccountProfile {
-                        network_unique_id: format!("{account}/{}", location.name),
-                        username: location.title.clone(),
-                        display_name: location.title,
-                        account_type: "location".to_owned(),
-                        profile_image_url: None,
-                        profile_url: location.metadata.maps_uri,
-                    },
-                    grant: None,
-                });
-            }
+        let mut found = managed(cx).await?;
+        found.retain(|(_, location)| location.may_post() && seen.insert(location.name.clone()));
+        let mut titles = HashMap::<String, usize>::new();
+        for (_, location) in &found {
+            *titles.entry(location.title.clone()).or_default() += 1;
         }
-        Ok(found)
+        let identity = |(account, location): (String, Location)| {
+            let is_unique = titles.get(&location.title) == Some(&1);
+            Identity {
+                profile: AccountProfile {
+                    network_unique_id: format!("{account}/{}", location.name),
+                    display_name: if is_unique { location.title.clone() } else { location.full_name() },
+                    username: location.title,
+                    account_type: "location".to_owned(),
+                    profile_image_url: None,
+                    profile_url: location.metadata.maps_uri,
+                },
+                grant: None,
+            }
+        };
+        Ok(found.into_iter().map(identity).collect())
     }
 
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
-        location(cx).await?.eligible(cx)
+        check_eligible(cx).await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -191,7 +203,7 @@ impl Publisher for GoogleBusiness {
         // Rejected before anything is fetched or created.
         resource(post, &post.settings()?)?;
         if !step.is_eligible {
-            location(cx).await?.eligible(cx)?;
+            check_eligible(cx).await?;
             step.is_eligible = true;
             cx.save(&step).await?;
         }
@@ -314,11 +326,40 @@ async fn accounts(cx: &Session<'_>) -> Result<Vec<String>> {
     Ok(read.await?.into_iter().map(|account| account.name).collect())
 }
 
+/// Returns the locations of all accounts, each with its account. An account that refuses is left out, unless all
+/// do.
+async fn managed(cx: &Session<'_>) -> Result<Vec<(String, Location)>> {
+    let read = stream::iter(accounts(cx).await?)
+        .map(|account| async move {
+            match locations(cx, &account).await {
+                Err(failure) if failure.code.is_permanent() => Ok((account, Err(failure))),
+                Err(failure) => Err(failure),
+                Ok(locations) => Ok((account, Ok(locations))),
+            }
+        })
+        .buffered(PARALLEL_ACCOUNTS);
+    let read: Vec<(String, Result<Vec<Location>>)> = read.try_collect().await?;
+    let is_any_read = read.iter().any(|(_, locations)| locations.is_ok());
+    let mut found = Vec::new();
+    for (account, locations) in read {
+        match locations {
+            Ok(locations) => {
+                found.extend(locations.into_iter().map(|location| (account.clone(), location)));
+            }
+            Err(failure) if !is_any_read => return Err(failure),
+            Err(failure) => {
+                warn!(account, error.code = %failure.code, "The locations of {account} are left out: {failure}");
+            }
+        }
+    }
+    Ok(found)
+}
+
 async fn locations(cx: &Session<'_>, account: &str) -> Result<Vec<Location>> {
     pages(|page: Option<String>| async move {
         let call = cx
             .get(format!("{LOCATIONS}/{account}/locations"))
-            .query(&[("readMask", "name,title,metadata"), ("pageSize", "100")]);
+            .query(&[("readMask", LOCATION_FIELDS), ("pageSize", "100")]);
         let found: Locations = google::paged(call, page.as_deref()).send().await?;
         Ok(Page { items: found.locations, next: google::next(found.next_page_token) })
     })
@@ -327,8 +368,28 @@ async fn locations(cx: &Session<'_>, account: &str) -> Result<Vec<Location>> {
 
 /// Returns the account's location. Its path in the newer API does not contain the managing account.
 async fn location(cx: &Session<'_>) -> Result<Location> {
-    let name = parent(cx).find("locations/").map_or(parent(cx), |at| &parent(cx)[at..]);
-    cx.get(format!("{LOCATIONS}/{name}")).query(&[("readMask", "name,title,metadata")]).send().await
+    let name = location_name(cx);
+    cx.get(format!("{LOCATIONS}/{name}")).query(&[("readMask", LOCATION_FIELDS)]).send().await
+}
+
+fn location_name<'a>(cx: &'a Session<'_>) -> &'a str {
+    parent(cx).find("locations/").map_or(parent(cx), |at| &parent(cx)[at..])
+}
+
+/// Fails if the account's location may not post, with Google's reason.
+async fn check_eligible(cx: &Session<'_>) -> Result<()> {
+    if location(cx).await?.may_post() {
+        return Ok(());
+    }
+    let name = location_name(cx);
+    let state: Result<VoiceOfMerchant> =
+        cx.get(format!("{VERIFICATIONS}/{name}/VoiceOfMerchantState")).send().await;
+    let reason = match &state {
+        Ok(state) => state.reason(),
+        Err(failure) if failure.code.is_permanent() => "it is not verified",
+        Err(_) => return state.map(drop),
+    };
+    Err(Failure::rejected(403, format!("the location {} can't post: {reason}", parent(cx))))
 }
 
 /// Returns the location's public URL, because a post gets its own URL only later.
@@ -497,32 +558,76 @@ struct Locations {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Location {
     #[serde(deserialize_with = "required::id")]
     name: String,
     #[serde(default)]
     title: String,
+    store_code: Option<String>,
+    #[serde(default)]
+    storefront_address: Address,
     #[serde(default)]
     metadata: Metadata,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Address {
+    address_lines: Vec<String>,
+    locality: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// True when its owner is verified and may post.
-    #[serde(rename = "hasVoiceOfMerchant")]
-    voice: Option<bool>,
+    /// True when its owner is verified and may post. Google leaves false out.
+    #[serde(default, rename = "hasVoiceOfMerchant")]
+    has_voice: bool,
     maps_uri: Option<String>,
 }
 
 impl Location {
-    fn eligible(&self, cx: &Session<'_>) -> Result<()> {
-        match self.metadata.voice {
-            Some(false) => {
-                let message = format!("the location {} is not verified, so it can't post", parent(cx));
-                Err(Failure::rejected(403, message))
+    fn may_post(&self) -> bool {
+        self.metadata.has_voice
+    }
+
+    /// Returns the title with what distinguishes the location from others with the same title.
+    fn full_name(&self) -> String {
+        let address = &self.storefront_address;
+        let mut parts: Vec<&str> = vec![&self.title];
+        parts.extend(address.address_lines.iter().map(String::as_str));
+        parts.extend(address.locality.as_deref());
+        parts.retain(|part| !part.is_empty());
+        let code = self.store_code.as_deref().filter(|code| !code.is_empty());
+        match code {
+            Some(code) => format!("{} ({code})", parts.join(", ")),
+            None if parts.len() < 2 => format!("{} ({})", self.title, self.name),
+            None => parts.join(", "),
+        }
+    }
+}
+
+/// The steps that are left until a location may post.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct VoiceOfMerchant {
+    wait_for_voice_of_merchant: Option<Value>,
+    verify: Option<Value>,
+    resolve_ownership_conflict: Option<Value>,
+    comply_with_guidelines: Option<Value>,
+}
+
+impl VoiceOfMerchant {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self { comply_with_guidelines: Some(_), .. } => "it does not comply with Google's guidelines",
+            Self { resolve_ownership_conflict: Some(_), .. } => "another Google account owns it as well",
+            Self { verify: Some(verify), .. } if verify["hasPendingVerification"] == true => {
+                "it is not verified; the verification that was begun has to be completed"
             }
-            _ => Ok(()),
+            Self { wait_for_voice_of_merchant: Some(_), .. } => "it is not verified; Google is reviewing it",
+            _ => "it is not verified",
         }
     }
 }

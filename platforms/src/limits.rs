@@ -19,7 +19,7 @@ pub struct Limits {
     pub required_media: Option<MediaKind>,
     /// Alt text; `None` if the platform has none.
     pub alt_text: Option<AltTextLimit>,
-    /// Characters that no text may contain.
+    /// Characters that a text may not contain, unless it is a reply with limits of its own.
     pub forbidden: &'static [char],
     /// The containers that may follow the main one.
     pub replies: Replies,
@@ -110,6 +110,8 @@ pub struct MediaLimit {
     pub kind: MediaKind,
     /// Number of media.
     pub count: RangeInclusive<usize>,
+    /// Maximum length of the text beside them, in units, if it differs from the post's.
+    pub max_text: Option<usize>,
     /// Accepted content types.
     pub mimes: &'static [&'static str],
     /// Maximum size in bytes.
@@ -129,6 +131,7 @@ impl MediaLimit {
     pub(crate) const ANY: Self = Self {
         kind: MediaKind::Image,
         count: 0..=1,
+        max_text: None,
         mimes: &[],
         max_bytes: u64::MAX,
         duration: None,

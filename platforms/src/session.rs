@@ -147,6 +147,12 @@ pub struct Account {
 pub trait Checkpoints: Send + Sync {
     /// Persists the checkpoint before the adapter continues.
     async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
+
+    /// Tells the post's owner about a part of a live post that differs from what was asked for. May be repeated
+    /// with the same message.
+    async fn note(&self, _message: &str) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Source of media bytes.
@@ -254,6 +260,15 @@ impl Session<'_> {
     /// When they can't be read.
     pub async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes> {
         self.media.read(media, range).await
+    }
+
+    /// Tells the post's owner about a part of a live post that differs from what was asked for.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be stored.
+    pub async fn note(&self, message: &str) -> Result<()> {
+        self.checkpoints.note(message).await
     }
 
     /// Streams all bytes of a medium, so that memory does not grow with the file.

@@ -4,9 +4,14 @@
 //! A video is published once its last part is uploaded, so that part is the publishing call; the publish id of
 //! the upload identifies its state. TikTok fetches photos itself: the call with their URLs publishes, and
 //! after a lost response only the public list of posts can show the result. The creator's options are read
-//! before each post, as TikTok requires.
+//! before each post, as TikTok requires. An app that TikTok has not audited posts for private accounts only, and
+//! what only their creators can see: <https://developers.tiktok.com/doc/content-sharing-guidelines>.
 
-use crate::{listing::Listing, *};
+use crate::{
+    check::{Draft, Issue, Severity},
+    listing::Listing,
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
@@ -21,8 +26,15 @@ struct TikTok;
 
 const API: &str = "https://open.tiktokapis.com/v2";
 
-/// Size of one part of an upload. The last part also contains the remainder, so it has up to twice this size.
-const CHUNK_BYTES: u64 = 5 << 20;
+/// Maximum size of one part of an upload. A video of this size is uploaded in one part, because several
+/// servers of TikTok refuse a smaller one in more parts.
+const MAX_CHUNK_BYTES: u64 = 64_000_000;
+/// Size of a part of a larger video, as in TikTok's example. The last part also contains the remainder.
+const CHUNK_BYTES: u64 = 10_000_000;
+/// Maximum length of a photo's shorter side, in pixels.
+const MAX_SHORT_SIDE: u32 = 1080;
+/// Maximum length of a photo post's title, in UTF-16 code units.
+const MAX_TITLE: usize = 90;
 /// An upload is valid for an hour; one that expires within the margin is not used any more.
 const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
@@ -32,6 +44,11 @@ const RATE_BACKOFF: Duration = Duration::from_secs(60);
 const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// Time limit of waiting for a complete post's id; moderation may take hours.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
+
+/// Error code of a post that is not for its creator alone, or for a public account, by an app that TikTok has not
+/// audited.
+const UNAUDITED: &str = "unaudited_client_can_only_post_to_private_accounts";
+const NARROWED: &str = "TikTok has not audited the app: only the creator sees the post (SELF_ONLY)";
 
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
@@ -56,8 +73,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             MediaLimit {
                 kind: MediaKind::Image,
                 count: 1..=35,
+                max_text: Some(4000),
                 mimes: &["image/jpeg", "image/webp"],
                 max_bytes: 20_000_000,
+                // The shorter side has a lower limit.
                 pixels: Some((1..=1920, 1..=1920)),
                 ..MediaLimit::ANY
             },
@@ -94,8 +113,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. Defaults to the
-    /// widest of them.
+    /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires
+    /// that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not
+    /// audited.
     privacy_level: Option<PrivacyLevel>,
     /// Disables comments.
     disable_comment: Option<bool>,
@@ -113,7 +133,7 @@ struct Settings {
     /// Labels the post as made with AI.
     is_aigc: Option<bool>,
     /// Title of a photo post; the text is its description.
-    #[schemars(length(max = 90))]
+    #[schemars(length(max = MAX_TITLE))]
     title: Option<String>,
     /// Lets TikTok add music to photos.
     auto_add_music: Option<bool>,
@@ -152,6 +172,40 @@ fn units(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for TikTok {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for (index, medium) in main.media.iter().enumerate() {
+            let short = medium.width.zip(medium.height).map(|(width, height)| width.min(height));
+            if let Some(short) = short.filter(|_| medium.kind == MediaKind::Image)
+                && short > MAX_SHORT_SIDE
+            {
+                let message = format!(
+                    "tiktok takes images whose shorter side has {MAX_SHORT_SIDE} pixels at most, and this has {short}"
+                );
+                let path = vec![json!("containers"), json!(0), json!("media"), json!(index)];
+                let code = "media_dimensions".to_owned();
+                found.push(Issue { severity: Severity::Error, code, message, path });
+            }
+        }
+        let at = |setting: &str| vec![json!("config"), json!(ADAPTER.id), json!(setting)];
+        if let Some(length) = settings.title.as_deref().map(units).filter(|length| *length > MAX_TITLE) {
+            let message =
+                format!("tiktok takes a title of {MAX_TITLE} UTF-16 code units, and this has {length}");
+            let code = "setting_invalid".to_owned();
+            found.push(Issue { severity: Severity::Error, code, message, path: at("title") });
+        }
+        if settings.privacy_level.is_none() {
+            let message = "tiktok requires that the creator chooses who can see the post; without privacy_level \
+                           it is shown to as many as TikTok allows";
+            let (code, message) = ("setting_not_chosen".to_owned(), message.to_owned());
+            found.push(Issue { severity: Severity::Warning, code, message, path: at("privacy_level") });
+        }
+        found
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
         if ["ok", ""].contains(&code) {
@@ -159,6 +213,10 @@ impl Publisher for TikTok {
         }
         let said = reply.body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
         let message = if said.is_empty() { code.to_owned() } else { format!("{said} ({code})") };
+        let message = match advice(code) {
+            Some(advice) => format!("{message}: {advice}"),
+            None => message,
+        };
         let status = reply.status.as_u16();
         // Some refusals come with a status of success.
         let refused = if (400..500).contains(&status) { status } else { 400 };
@@ -217,10 +275,18 @@ impl Publisher for TikTok {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
-        if step.media != Some(first.id)
-            || step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN)
-        {
+        let pieces = Pieces::of(first.size_bytes);
+        let is_over = step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN);
+        let is_other = step.media != Some(first.id)
+            || (step.upload.is_some() && step.chunk_bytes != pieces.size)
+            || (post.commit_begun_at.is_some() && has_failed(cx, &step).await?);
+        if is_over || is_other {
+            let is_begun = step.upload.is_some();
             step = Step { media: Some(first.id), ..Step::default() };
+            // The next attempt may not know why.
+            if is_begun {
+                cx.save(&step).await?;
+            }
         }
         if step.info.is_null() {
             step.info = info(cx, post, first).await?;
@@ -229,23 +295,24 @@ impl Publisher for TikTok {
         if first.kind == MediaKind::Image {
             return Ok(Prepared::Ready(Checkpoint::of(&step)));
         }
-        let pieces = Pieces::of(first.size_bytes);
         if step.upload.is_none() {
-            let begun: Data<Begun> = cx
-                .post(format!("{API}/post/publish/video/init/"))
-                .json(&json!({
-                    "post_info": step.info,
-                    "source_info": {
-                        "source": "FILE_UPLOAD",
-                        "video_size": first.size_bytes,
-                        "chunk_size": pieces.size,
-                        "total_chunk_count": pieces.count,
-                    },
-                }))
-                .send()
-                .await?;
-            step.publish = Some(begun.data.publish_id);
-            step.upload = begun.data.upload_url;
+            let source = json!({
+                "source": "FILE_UPLOAD",
+                "video_size": first.size_bytes,
+                "chunk_size": pieces.size,
+                "total_chunk_count": pieces.count,
+            });
+            let begun = begin(
+                cx,
+                post,
+                &mut step,
+                "video",
+                |info| json!({ "post_info": info, "source_info": source }),
+            );
+            let begun = begun.await?;
+            step.publish = Some(begun.publish_id);
+            step.upload = begun.upload_url;
+            step.chunk_bytes = pieces.size;
             step.expires_at = Some((cx.now)() + UPLOAD_TTL);
             cx.save(&step).await?;
         }
@@ -264,7 +331,7 @@ impl Publisher for TikTok {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
         if first.kind == MediaKind::Image {
-            step.publish = Some(post_photos(cx, post, &step.info).await?);
+            step.publish = Some(post_photos(cx, post, &mut step).await?);
         } else {
             let count = Pieces::of(first.size_bytes).count;
             // More than one is left if TikTok told an earlier attempt to resume at an earlier part.
@@ -276,20 +343,21 @@ impl Publisher for TikTok {
                 }
             }
         }
+        step.is_accepted = true;
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(3) })
     }
 
-    /// Returns the time limit for the last part of a video, which has up to twice the usual size.
+    /// Returns the time limit for the last part of a video, or for the only one.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
-        video.map_or(TIMEOUT, |video| timeout_for(video.size_bytes.min(2 * CHUNK_BYTES)))
+        video.map_or(TIMEOUT, |video| timeout_for(Pieces::of(video.size_bytes).last(video.size_bytes)))
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let begun = post.begun();
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
-        let Some(publish) = step.publish.filter(|_| !post.is_restored) else {
+        let Some(publish) = step.publish.clone().filter(|_| !post.is_restored) else {
             return match total {
                 // No upload was begun.
                 Some(_) if !post.is_restored => Ok(Located::Absent),
@@ -308,11 +376,16 @@ impl Publisher for TikTok {
                 Some(id) => Ok(Located::Live(id)),
                 // A post that is not public, or is in moderation for long, has no id.
                 None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
+                    if step.is_narrowed {
+                        cx.note(NARROWED).await?;
+                    }
                     Ok(Located::Live(publish))
                 }
                 None => Ok(Located::Processing { poll_after }),
             },
             "SEND_TO_USER_INBOX" => Ok(Located::Live(publish)),
+            // After a lost response the next attempt posts it again, since nothing was published.
+            "FAILED" if !step.is_accepted => Ok(Located::Absent),
             "FAILED" => Err(failed(status.fail_reason.as_deref().unwrap_or("internal"))),
             "PROCESSING_UPLOAD" if status.uploaded_bytes.zip(total).is_some_and(|(has, of)| has < of) => {
                 Ok(Located::Absent)
@@ -322,7 +395,7 @@ impl Publisher for TikTok {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        Ok(address(cx, id))
+        Ok(address(cx, &username(cx).await?, id))
     }
 }
 
@@ -352,8 +425,10 @@ impl Analytics for TikTok {
 #[async_trait]
 impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        Ok(list(cx, cursor).await?.map(|video| RemotePost {
-            url: address(cx, &video.id),
+        let found = list(cx, cursor).await?;
+        let username = username(cx).await?;
+        Ok(found.map(|video| RemotePost {
+            url: address(cx, &username, &video.id),
             text: video.caption().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
@@ -366,7 +441,7 @@ impl History for TikTok {
 #[async_trait]
 impl Options for TikTok {
     fn kinds(&self) -> &'static [&'static str] {
-        &["privacy_levels"]
+        &["privacy_levels", "creator"]
     }
 
     async fn options(
@@ -375,10 +450,14 @@ impl Options for TikTok {
         kind: &str,
         _parent: Option<&str>,
     ) -> Result<Vec<SelectOption>> {
-        if kind != "privacy_levels" {
+        if !self.kinds().contains(&kind) {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
-        let levels = creator(cx).await?.privacy_level_options;
+        let creator = creator(cx).await?;
+        if kind == "creator" {
+            return Ok(creator.properties());
+        }
+        let levels = creator.privacy_level_options;
         let name = |level: &str| {
             level.parse().map_or(level.to_owned(), |known: PrivacyLevel| known.name().to_owned())
         };
@@ -443,8 +522,34 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
     Ok(Value::Object(info))
 }
 
+/// Begins a post, whose body `body` makes of its `post_info`.
+///
+/// An app that TikTok has not audited may post for the creator alone. TikTok says so in its refusal only, so a
+/// post whose author chose no privacy level is begun again with that one.
+async fn begin(
+    cx: &Session<'_>,
+    post: &Publication,
+    step: &mut Step,
+    kind: &str,
+    body: impl Fn(&Value) -> Value + Send,
+) -> Result<Begun> {
+    let path = format!("{API}/post/publish/{kind}/init/");
+    let is_chosen = post.settings::<Settings>()?.privacy_level.is_some();
+    let is_private = step.info["privacy_level"] == PrivacyLevel::Private.as_str();
+    let reply = cx.post(&path).json(&body(&step.info)).send_raw().await?;
+    let is_unaudited = reply.body.pointer("/error/code").and_then(Value::as_str) == Some(UNAUDITED);
+    if !is_unaudited || is_private || is_chosen {
+        let begun: Data<Begun> = reply.into_result(cx.platform)?.read()?;
+        return Ok(begun.data);
+    }
+    step.info["privacy_level"] = json!(PrivacyLevel::Private);
+    step.is_narrowed = true;
+    let begun: Data<Begun> = cx.post(&path).json(&body(&step.info)).send().await?;
+    Ok(begun.data)
+}
+
 /// Posts photos by their URLs and returns the publish id.
-async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Result<String> {
+async fn post_photos(cx: &Session<'_>, post: &Publication, step: &mut Step) -> Result<String> {
     let settings: Settings = post.settings()?;
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
@@ -452,22 +557,21 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
         photos.push(address.map_err(|failure| failure.certain())?.to_string());
     }
     let cover = settings.photo_cover_index.filter(|index| (*index as usize) < photos.len());
-    let begun: Data<Begun> = cx
-        .post(format!("{API}/post/publish/content/init/"))
-        .json(&json!({
+    let source = json!({
+        "source": "PULL_FROM_URL",
+        "photo_images": photos,
+        "photo_cover_index": cover.unwrap_or(0),
+    });
+    let begun = begin(cx, post, step, "content", |info| {
+        json!({
             "media_type": "PHOTO",
             "post_mode": "DIRECT_POST",
             "post_info": info,
-            "source_info": {
-                "source": "PULL_FROM_URL",
-                "photo_images": photos,
-                "photo_cover_index": cover.unwrap_or(0),
-            },
+            "source_info": source,
             "is_aigc": settings.is_aigc == Some(true),
-        }))
-        .send()
-        .await?;
-    Ok(begun.data.publish_id)
+        })
+    });
+    Ok(begun.await?.publish_id)
 }
 
 /// The parts of a file: all of one size, the last with the remainder.
@@ -478,8 +582,15 @@ struct Pieces {
 
 impl Pieces {
     fn of(total: u64) -> Self {
-        let size = CHUNK_BYTES.min(total).max(1);
-        Self { size, count: (total / size).max(1) }
+        match total <= MAX_CHUNK_BYTES {
+            true => Self { size: total, count: 1 },
+            false => Self { size: CHUNK_BYTES, count: total / CHUNK_BYTES },
+        }
+    }
+
+    /// Returns the size of the last part of a file.
+    fn last(&self, total: u64) -> u64 {
+        total - (self.count - 1) * self.size
     }
 }
 
@@ -531,6 +642,14 @@ async fn ended(cx: &Session<'_>) -> Failure {
     }
 }
 
+/// Returns true if TikTok gave up the post of an earlier attempt.
+async fn has_failed(cx: &Session<'_>, step: &Step) -> Result<bool> {
+    match &step.publish {
+        Some(publish) => Ok(status(cx, publish).await?.status == "FAILED"),
+        None => Ok(false),
+    }
+}
+
 async fn status(cx: &Session<'_>, publish: &str) -> Result<Status> {
     ask(cx, "post/publish/status/fetch/", &json!({ "publish_id": publish })).await
 }
@@ -579,7 +698,15 @@ async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
 
 /// Returns the failure of a post, which TikTok does not retry.
 fn failed(reason: &str) -> Failure {
-    let message = format!("TikTok could not post it: {reason}");
+    let advice = match reason {
+        "internal" => ", an error of its own; nothing was posted, so that it can be posted again",
+        "photo_pull_failed" | "video_pull_failed" => {
+            ": it could not fetch the file; nothing was posted, so that it can be posted again"
+        }
+        "picture_size_check_failed" => ": a picture has too many pixels or bytes",
+        _ => "",
+    };
+    let message = format!("TikTok could not post it: {reason}{advice}");
     match reason {
         "auth_removed" => Failure::revoked(message),
         spam if spam.starts_with("spam_risk") => Failure::rejected(403, message),
@@ -587,8 +714,35 @@ fn failed(reason: &str) -> Failure {
     }
 }
 
-fn address(cx: &Session<'_>, id: &str) -> String {
-    let username = &cx.account.username;
+/// Returns the remedy of a refusal whose message does not name it.
+fn advice(code: &str) -> Option<&'static str> {
+    match code {
+        UNAUDITED => Some(
+            "TikTok has not audited the app, which posts to private accounts only, with the privacy_level SELF_ONLY",
+        ),
+        "url_ownership_unverified" => {
+            Some("the domain that serves the media has to be verified in TikTok's developer portal")
+        }
+        "reached_active_user_cap" => {
+            Some("TikTok has not audited the app, which posts for five accounts a day")
+        }
+        _ => None,
+    }
+}
+
+/// Returns the creator's name of today, which may differ from the one at the login.
+async fn username(cx: &Session<'_>) -> Result<String> {
+    let ours = &cx.account.username;
+    match creator(cx).await {
+        Ok(creator) => {
+            Ok(creator.creator_username.filter(|name| !name.is_empty()).unwrap_or_else(|| ours.clone()))
+        }
+        Err(failure) if failure.code.is_permanent() => Ok(ours.clone()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn address(cx: &Session<'_>, username: &str, id: &str) -> String {
     cx.transport.rewrite_url(&match is_publish(id) {
         // A post without an id is only on its creator's page.
         true => format!("https://www.tiktok.com/@{username}"),
@@ -611,6 +765,15 @@ struct Step {
     info: Value,
     publish: Option<String>,
     upload: Option<String>,
+    /// Size of a part as announced.
+    #[serde(default)]
+    chunk_bytes: u64,
+    /// True when TikTok has confirmed that it has everything.
+    #[serde(default)]
+    is_accepted: bool,
+    /// True when only the creator sees the post, because the app is not audited.
+    #[serde(default)]
+    is_narrowed: bool,
     /// Number of parts that are stored.
     #[serde(default)]
     sent: u64,
@@ -639,6 +802,8 @@ struct User {
 
 #[derive(Deserialize)]
 struct Creator {
+    creator_username: Option<String>,
+    creator_nickname: Option<String>,
     #[serde(default)]
     privacy_level_options: Vec<String>,
     #[serde(default)]
@@ -648,6 +813,24 @@ struct Creator {
     #[serde(default)]
     stitch_disabled: bool,
     max_video_post_duration_sec: Option<u64>,
+}
+
+impl Creator {
+    /// Returns the properties that TikTok requires to be shown before a post, by TikTok's names.
+    fn properties(self) -> Vec<SelectOption> {
+        let longest = self.max_video_post_duration_sec.map(|seconds| seconds.to_string());
+        let all = [
+            ("creator_nickname", self.creator_nickname),
+            ("creator_username", self.creator_username),
+            ("comment_disabled", Some(self.comment_disabled.to_string())),
+            ("duet_disabled", Some(self.duet_disabled.to_string())),
+            ("stitch_disabled", Some(self.stitch_disabled.to_string())),
+            ("max_video_post_duration_sec", longest),
+        ];
+        let known =
+            all.into_iter().filter_map(|(id, value)| Some((id, value.filter(|value| !value.is_empty())?)));
+        known.map(|(id, name)| SelectOption { id: id.to_owned(), name }).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -736,14 +919,16 @@ mod tests {
     fn a_file_is_split_into_the_parts_tiktok_documents() {
         for (total, size, count) in [
             (1, 1, 1),
-            (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1),
-            (CHUNK_BYTES, CHUNK_BYTES, 1),
-            (2 * CHUNK_BYTES - 1, CHUNK_BYTES, 1),
-            (50_000_123, CHUNK_BYTES, 9),
+            (9_437_184, 9_437_184, 1),
+            (50_000_123, 50_000_123, 1),
+            (64_000_000, 64_000_000, 1),
+            (64_000_001, 10_000_000, 6),
+            (4_000_000_000, 10_000_000, 400),
         ] {
             let pieces = Pieces::of(total);
             assert_eq!((pieces.size, pieces.count), (size, count), "{total}");
             assert_eq!(pieces.count, total / pieces.size, "{total}");
+            assert!(pieces.last(total) <= MAX_CHUNK_BYTES, "{total}");
         }
     }
 

@@ -2,9 +2,14 @@
 //!
 //! A video is created with its last byte, so all parts but the last are uploaded by `prepare`, and the last
 //! part is the publishing call. After a lost response, the upload's URL shows whether the video exists.
-//! Processing, thumbnail and playlist follow. A first comment has no such URL and is searched for.
+//! Processing, thumbnail and playlist follow; a video that is processed for long counts as published meanwhile. A
+//! first comment has no such URL and is searched for.
 
-use crate::{listing::Listing, *};
+use crate::{
+    check::{Draft, Issue, Severity},
+    listing::Listing,
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
@@ -12,7 +17,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use tracing::warn;
 use uuid::Uuid;
 
 /// YouTube. <https://developers.google.com/youtube/v3/docs>
@@ -26,6 +30,8 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 const CHUNK_BYTES: u64 = 8 << 20;
 /// Time until a video appears in the lists; until then a missing upload is no evidence.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
+/// Time limit of processing; a video that takes longer then counts as published, since its id is final.
+const PROCESSING_TIMEOUT: TimeDelta = TimeDelta::hours(1);
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 100;
 /// Maximum length of a Short.
@@ -172,6 +178,17 @@ enum PrivacyStatus {
     Private,
 }
 
+impl PrivacyStatus {
+    /// Returns the API's word.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Unlisted => "unlisted",
+            Self::Private => "private",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum License {
@@ -180,6 +197,29 @@ enum License {
 }
 
 impl Settings {
+    /// Returns the privacy level to begin with.
+    fn privacy(&self) -> PrivacyStatus {
+        match given(self.publish_at.as_deref()) {
+            Some(_) => PrivacyStatus::Private,
+            None => self.privacy_status.unwrap_or(PrivacyStatus::Public),
+        }
+    }
+
+    /// Returns true if a video may have this privacy level. One with a time becomes public by itself.
+    fn asked_for(&self, level: &str) -> bool {
+        self.privacy().name() == level || (level == "public" && given(self.publish_at.as_deref()).is_some())
+    }
+
+    /// Returns the reason for which YouTube refuses comments on the video.
+    fn forbids_comments(&self) -> Option<&'static str> {
+        match () {
+            () if given(self.publish_at.as_deref()).is_some() => Some("that is private until its publishAt"),
+            () if self.privacy() == PrivacyStatus::Private => Some("that is private"),
+            () if self.made_for_kids() == Some(true) => Some("made for kids"),
+            () => None,
+        }
+    }
+
     fn category(&self) -> Option<&str> {
         given(self.category.as_deref()).or_else(|| given(self.category_id.as_ref()?.as_str()))
     }
@@ -200,6 +240,31 @@ fn given(setting: Option<&str>) -> Option<&str> {
 
 #[async_trait]
 impl Publisher for YouTube {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        let error = |message: String, path: Vec<Value>| Issue {
+            severity: Severity::Error,
+            code: "settings_conflict".to_owned(),
+            message: format!("youtube: {message}"),
+            path,
+        };
+        let mut found: Vec<Issue> = objections(main.media, &settings)
+            .into_iter()
+            .map(|(setting, message)| {
+                error(message, vec![json!("config"), json!(ADAPTER.id), json!(setting)])
+            })
+            .collect();
+        if containers.len() > 1
+            && let Some(why) = settings.forbids_comments()
+        {
+            let message = format!("takes no comment on a video {why}");
+            found.push(error(message, vec![json!("containers"), json!(1)]));
+        }
+        found
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
     }
@@ -240,8 +305,10 @@ impl Publisher for YouTube {
             return Ok(Prepared::Ready(Checkpoint::of(&step)));
         }
         let settings: Settings = post.settings()?;
-        let body = resource(post, &settings, video)?;
-        thumbnail(post, &settings)?;
+        if let Some((_, message)) = objections(&post.media, &settings).into_iter().next() {
+            return Err(Failure::rejected(422, message));
+        }
+        let body = resource(post, &settings, video);
         // An earlier attempt may have died between sending a part and saving its progress.
         if let Some(upload) = step.upload.clone() {
             match probe(cx, &upload, video.size_bytes).await? {
@@ -338,17 +405,21 @@ impl Publisher for YouTube {
             .query(&[("part", "status,processingDetails"), ("id", &id)])
             .send()
             .await?;
+        let age = (cx.now)() - begun;
         // The interval grows, because each poll costs quota.
         let busy = Located::Processing {
-            poll_after: Duration::from_secs(((cx.now)() - begun).num_seconds().clamp(0, 480) as u64 / 8)
-                .max(Duration::from_secs(5)),
+            poll_after: Duration::from_secs(age.num_seconds().clamp(20, 1200) as u64 / 4),
         };
         match videos.items.into_iter().next() {
-            Some(video) => Ok(match video.is_processed()? {
-                true => Located::Live(id),
-                false => busy,
-            }),
-            None => Ok(busy),
+            Some(video) if video.is_processed()? || age > PROCESSING_TIMEOUT => {
+                if let Some(told) = video.status.privacy_status.filter(|told| !settings.asked_for(told)) {
+                    let asked = settings.privacy().name();
+                    let message = format!("YouTube made the video {told}; the post asked for {asked}");
+                    cx.note(&message).await?;
+                }
+                Ok(Located::Live(id))
+            }
+            _ => Ok(busy),
         }
     }
 
@@ -496,19 +567,54 @@ fn video(post: &Publication) -> Result<&Media> {
 }
 
 /// Returns the image for the thumbnail.
-fn thumbnail<'a>(post: &'a Publication, settings: &Settings) -> Result<Option<&'a Media>> {
-    let mut images = post.media.iter().filter(|medium| medium.kind == MediaKind::Image);
+fn thumbnail<'a>(media: &'a [Media], settings: &Settings) -> Option<&'a Media> {
+    let mut images = media.iter().filter(|medium| medium.kind == MediaKind::Image);
     match given(settings.thumbnail.as_deref()) {
-        None => Ok(images.next()),
-        Some(id) => match images.find(|image| Uuid::try_parse(id).is_ok_and(|id| id == image.id)) {
-            Some(image) => Ok(Some(image)),
-            None => {
-                let message =
-                    format!("the thumbnail {id} is none of the images of the post's first container");
-                Err(Failure::rejected(422, message))
-            }
-        },
+        None => images.next(),
+        Some(id) => images.find(|image| Uuid::try_parse(id).is_ok_and(|id| id == image.id)),
     }
+}
+
+/// Returns the settings that do not fit the media or each other, which YouTube would refuse or accept with another
+/// meaning.
+fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let video = media.iter().find(|medium| medium.kind == MediaKind::Video);
+    if let Some(video) = video.filter(|_| settings.is_short == Some(true)) {
+        let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
+        if let Some((width, height)) = shape {
+            let message = format!("a Short is square or upright, and the video has {width}x{height}");
+            found.push(("isShort", message));
+        }
+        if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
+            let message = format!(
+                "a Short plays {} seconds at most, and the video {}",
+                MAX_SHORT.as_secs(),
+                length.as_secs()
+            );
+            found.push(("isShort", message));
+        }
+    }
+    if let Some(id) = given(settings.thumbnail.as_deref()).filter(|_| thumbnail(media, settings).is_none()) {
+        let message = format!("the thumbnail {id} is none of the images of the post's first container");
+        found.push(("thumbnail", message));
+    }
+    if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
+        // YouTube counts quotes around a tag with a space, and the separators.
+        let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
+        let length: usize = tags.iter().map(|tag| weight(tag)).sum();
+        let length = length + tags.len() - 1;
+        if length > MAX_TAGS {
+            let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
+            found.push(("tags", message));
+        }
+    }
+    let is_timed = given(settings.publish_at.as_deref()).is_some();
+    if is_timed && settings.privacy_status == Some(PrivacyStatus::Unlisted) {
+        let message = "publishAt makes a video public, and privacyStatus is unlisted".to_owned();
+        found.push(("publishAt", message));
+    }
+    found
 }
 
 /// Returns the title: the setting, else the text's first line, else the file name.
@@ -526,36 +632,13 @@ fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     }
 }
 
-/// Returns the video's resource. Fails for settings that YouTube would accept with another meaning.
-fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Value> {
-    if settings.is_short == Some(true) {
-        let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
-        if let Some((width, height)) = shape {
-            let message = format!("a Short is square or upright, and the video has {width}x{height}");
-            return Err(Failure::rejected(422, message));
-        }
-        if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
-            let message = format!(
-                "a Short plays {} seconds at most, and the video {}",
-                MAX_SHORT.as_secs(),
-                length.as_secs()
-            );
-            return Err(Failure::rejected(422, message));
-        }
-    }
+/// Returns the video's resource.
+fn resource(post: &Publication, settings: &Settings, video: &Media) -> Value {
     let mut snippet = Map::new();
     snippet.insert("title".into(), json!(title(post, settings, video)));
     snippet.insert("description".into(), json!(post.text));
     snippet.insert("categoryId".into(), json!(settings.category().unwrap_or(DEFAULT_CATEGORY)));
     if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
-        // YouTube counts quotes around a tag with a space, and the separators.
-        let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
-        let length: usize = tags.iter().map(|tag| weight(tag)).sum();
-        let length = length + tags.len() - 1;
-        if length > MAX_TAGS {
-            let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
-            return Err(Failure::rejected(422, message));
-        }
         snippet.insert("tags".into(), json!(tags));
     }
     let keep = |to: &mut Map<String, Value>, name: &str, value: Option<Value>| {
@@ -569,25 +652,14 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Va
     );
 
     let mut status = Map::new();
-    match (given(settings.publish_at.as_deref()), settings.privacy_status) {
-        (Some(_), Some(PrivacyStatus::Unlisted)) => {
-            let message = "publishAt makes a video public, and privacyStatus is unlisted";
-            return Err(Failure::rejected(422, message));
-        }
-        (Some(at), _) => {
-            status.insert("privacyStatus".into(), json!(PrivacyStatus::Private));
-            status.insert("publishAt".into(), json!(at));
-        }
-        (None, privacy) => {
-            status.insert("privacyStatus".into(), json!(privacy.unwrap_or(PrivacyStatus::Public)));
-        }
-    }
+    status.insert("privacyStatus".into(), json!(settings.privacy()));
+    keep(&mut status, "publishAt", given(settings.publish_at.as_deref()).map(Value::from));
     keep(&mut status, "selfDeclaredMadeForKids", settings.made_for_kids().map(Value::from));
     keep(&mut status, "containsSyntheticMedia", settings.contains_synthetic_media.map(Value::from));
     keep(&mut status, "license", settings.license.map(|license| json!(license)));
     keep(&mut status, "embeddable", settings.embeddable.map(Value::from));
     keep(&mut status, "publicStatsViewable", settings.public_stats_viewable.map(Value::from));
-    Ok(json!({ "snippet": snippet, "status": status }))
+    json!({ "snippet": snippet, "status": status })
 }
 
 /// Begins an upload and returns its address. YouTube validates the resource here.
@@ -680,25 +752,30 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     }
 }
 
-/// Sets a video's thumbnail and adds it to a playlist. The video is already live, so a permanent rejection is
-/// logged and does not fail the post.
+/// Sets a video's thumbnail and adds it to a playlist. The video is already live, so a permanent rejection is told
+/// to its owner and does not fail the post.
 async fn apply_thumbnail_and_playlist(
     cx: &Session<'_>,
     post: &Publication,
     settings: &Settings,
     id: &str,
 ) -> Result<()> {
-    if let Some(image) = thumbnail(post, settings)? {
+    if let Some(image) = thumbnail(&post.media, settings) {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
             .query(&[("videoId", id), ("uploadType", "media")])
             .upload(&image.mime, image.size_bytes, cx.stream(image))
             .send_ok()
             .await;
-        log_refusal(set, id, "thumbnail")?;
+        // The usual cause.
+        let advice =
+            "; YouTube takes them from channels verified by phone only: https://www.youtube.com/verify";
+        let is_forbidden = matches!(&set, Err(failure) if failure.code == ErrorCode::Rejected(403));
+        let part = "its own thumbnail";
+        note_refusal(cx, set, part, if is_forbidden { advice } else { "" }).await?;
     }
     if let Some(playlist) = settings.playlist() {
-        log_refusal(add_to_playlist(cx, id, playlist).await, id, "place in its playlist")?;
+        note_refusal(cx, add_to_playlist(cx, id, playlist).await, "its playlist", "").await?;
     }
     Ok(())
 }
@@ -720,12 +797,12 @@ async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<(
         .await
 }
 
-/// Logs a rejection that is permanent or lasts a day, and ignores it.
-fn log_refusal(answer: Result<()>, id: &str, what: &str) -> Result<()> {
+/// Tells the post's owner about a rejection that is permanent or lasts a day, and ignores it.
+async fn note_refusal(cx: &Session<'_>, answer: Result<()>, part: &str, advice: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
-            warn!(video.id = id, error.code = %failure.code, "Video {id} is live without its {what}: {failure}");
-            Ok(())
+            let said = failure.message.trim_end_matches('.');
+            cx.note(&format!("The video is live without {part}: {said}{advice}")).await
         }
         answer => answer,
     }
@@ -991,6 +1068,7 @@ struct Video {
 #[serde(rename_all = "camelCase", default)]
 struct Status {
     upload_status: String,
+    privacy_status: Option<String>,
     failure_reason: Option<String>,
     rejection_reason: Option<String>,
 }

@@ -243,4 +243,13 @@ impl Checkpoints for RowCheckpoints<'_> {
             }
         }
     }
+
+    async fn note(&self, message: &str) -> Result<(), Failure> {
+        let (key, now) = (self.attempt.key, (self.engine.now)());
+        let noted = publishing::note(&self.engine.db, key, "platform", message, now).await;
+        noted.map_err(|error| {
+            warn!(target.id = %key.target, %error, "A note was not stored");
+            Failure::network("a note could not be stored", false)
+        })
+    }
 }

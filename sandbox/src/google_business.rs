@@ -4,7 +4,9 @@
 //!
 //! A login manages two locations; the second has the name of the first with a 2 appended. A location whose
 //! name begins with `unverified` may not post, and a text that contains `sandbox-rejected` does not pass
-//! moderation. The quota belongs to the project, so all accounts share it.
+//! moderation. The locations of a login whose name begins with `chain` have the same title, and one that begins
+//! with `agency` belongs to a group of locations too, which it may not read. The quota belongs to the project, so
+//! all accounts share it; that of a new app is zero until Google has granted access.
 
 mod posts;
 
@@ -231,6 +233,9 @@ fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
     if !token.has_any_scope(&["business.manage", "plus.business.manage"]) {
         return Err(insufficient());
     }
+    if !tx.settings.is_approved() {
+        return Err(exhausted(0));
+    }
     let limit = tx.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
     tx.spend(CALLS, &request.host, 1).map_err(|_| exhausted(limit))?;
     Ok(account)
@@ -271,7 +276,12 @@ fn exhausted(limit: u64) -> Response {
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": "RATE_LIMIT_EXCEEDED",
             "domain": "googleapis.com",
-            "metadata": { "service": POSTS, "quota_limit_value": limit.to_string() },
+            "metadata": {
+                "service": POSTS,
+                "consumer": "projects/1",
+                "quota_limit": "DefaultRequestsPerMinutePerProject",
+                "quota_limit_value": limit.to_string(),
+            },
         }]),
     )
 }
@@ -334,7 +344,19 @@ fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value
 
 /// `GET /v1/accounts`.
 fn accounts(_: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
-    page_of(request, "accounts", 20, 20, &[account_of(caller)])
+    let mut all = vec![account_of(caller)];
+    if caller.username.starts_with("agency") {
+        let number = account::digest_number(ID, &format!("{}/group", login(&caller.id)));
+        all.push(json!({
+            "name": format!("accounts/{number}"),
+            "accountName": "A group of locations",
+            "type": "LOCATION_GROUP",
+            "role": "MANAGER",
+            "verificationState": "UNVERIFIED",
+            "vettedState": "NOT_VETTED",
+        }));
+    }
+    page_of(request, "accounts", 20, 20, &all)
 }
 
 fn one_account(_: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
@@ -383,7 +405,8 @@ fn voice_of_merchant(tx: &mut Transaction, _: &Request, caller: &Account, id: &s
     let found = managed(tx, caller, &found.id)?;
     let state = match is_verified(&found) {
         true => json!({ "hasVoiceOfMerchant": true, "hasBusinessAuthority": true }),
-        false => json!({ "verify": { "hasPendingVerification": false } }),
+        // False members are left out.
+        false => json!({ "verify": {} }),
     };
     Ok(Response::json(200, &state))
 }
@@ -421,9 +444,19 @@ fn is_verified(account: &Account) -> bool {
 
 fn location(account: &Account) -> Value {
     let number = location_name(account).trim_start_matches("locations/");
+    let first = account.username.strip_suffix(SECOND_SUFFIX);
+    let mut metadata = json!({
+        "placeId": format!("ChIJ{number}"),
+        "mapsUri": maps_url(account),
+        "newReviewUri": format!("https://search.google.com/local/writereview?placeid=ChIJ{number}"),
+    });
+    // Only true flags are sent, as proto3 is encoded in JSON.
+    if is_verified(account) {
+        metadata["hasVoiceOfMerchant"] = json!(true);
+    }
     json!({
         "name": location_name(account),
-        "title": account.username,
+        "title": first.filter(|name| name.starts_with("chain")).unwrap_or(&account.username),
         "storeCode": format!("store-{}", &number[number.len() - 4..]),
         "languageCode": "en",
         "storefrontAddress": {
@@ -431,14 +464,9 @@ fn location(account: &Account) -> Value {
             "postalCode": "94043",
             "administrativeArea": "CA",
             "locality": "Mountain View",
-            "addressLines": ["1 Sandbox Way"],
+            "addressLines": [format!("{} Sandbox Way", if first.is_some() { 2 } else { 1 })],
         },
         "websiteUri": "https://example.com/",
-        "metadata": {
-            "placeId": format!("ChIJ{number}"),
-            "mapsUri": maps_url(account),
-            "newReviewUri": format!("https://search.google.com/local/writereview?placeid=ChIJ{number}"),
-            "hasVoiceOfMerchant": is_verified(account),
-        },
+        "metadata": metadata,
     })
 }

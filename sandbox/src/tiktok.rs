@@ -1,9 +1,10 @@
 //! TikTok: Login Kit, Display API and Content Posting API, version 2, as
 //! <https://developers.tiktok.com/doc/overview> says.
 //!
-//! Responds as to an audited app. An account whose name begins with `private` is private; one whose name
-//! begins with `strict` allows neither comments, duets nor stitches, and at most a minute of video. The
-//! address of an upload is its credential, as on TikTok.
+//! A new app is one that TikTok has not audited: it posts for five private accounts a day, and only what their
+//! creators alone can see. An account whose name begins with `private` is private; one whose name begins with
+//! `strict` allows neither comments, duets nor stitches, at most a minute of video, and no parts of a video that
+//! fits into one. The address of an upload is its credential, as on TikTok.
 
 mod oauth;
 mod publish;

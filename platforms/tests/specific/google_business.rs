@@ -1,8 +1,9 @@
 //! Google Business Profile: topics of posts, locations, and moderation.
 
 use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
+use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::MediaKind;
 use serde_json::json;
@@ -15,13 +16,65 @@ pub(super) fn trials() -> Vec<Trial> {
             settings_determine_the_topic_of_a_post,
             every_location_of_a_login_can_be_chosen,
             posts_that_google_rejects_fail_with_its_reason,
+            a_project_without_access_is_told_so,
+            locations_with_the_same_title_are_told_apart,
+            an_account_that_refuses_is_left_out,
         ],
     )
 }
 
-async fn settings_determine_the_topic_of_a_post() {
+/// Returns the account `ada`, and has Google grant the project access.
+async fn granted(world: &World) -> Actor {
+    let actor = actor(world, "google_business");
+    actor.set(&json!({ "app": "approved" })).await;
+    actor
+}
+
+async fn a_project_without_access_is_told_so() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
+    let refusals = [
+        actor.publish(&actor.post("too early")).await.expect_err("no access"),
+        actor.identities().await.expect_err("no access"),
+        actor.healthy().await.expect_err("no access"),
+    ];
+    for failure in refusals {
+        assert!(failure.code == rejected(403) && failure.message.contains("not granted"), "{failure}");
+    }
+    actor.set(&json!({ "app": "approved", "limits": { "google_business.calls": 1 } })).await;
+    actor.healthy().await.on("the first call");
+    let failure = actor.healthy().await.expect_err("more than a minute's calls");
+    assert_eq!(failure.code, ErrorCode::RateLimited, "{failure}");
+}
+
+async fn locations_with_the_same_title_are_told_apart() {
+    let world = World::start().await;
+    let platform = granted(&world).await.platform;
+    let chain = world.named(platform, "chain of shops");
+    let all = chain.identities().await.on("identities");
+    let titles: Vec<_> = all.iter().map(|one| one.profile.username.as_str()).collect();
+    assert_eq!(titles, ["chain of shops", "chain of shops"]);
+    let names: Vec<_> = all.iter().map(|one| one.profile.display_name.as_str()).collect();
+    for (name, address) in names.iter().zip(["1 Sandbox Way", "2 Sandbox Way"]) {
+        assert!(name.starts_with(&format!("chain of shops, {address}, Mountain View (store-")), "{names:?}");
+    }
+}
+
+async fn an_account_that_refuses_is_left_out() {
+    let world = World::start().await;
+    let platform = granted(&world).await.platform;
+    let agency = world.named(platform, "agency");
+    let names: Vec<_> =
+        agency.identities().await.on("identities").into_iter().map(|one| one.profile.display_name).collect();
+    assert_eq!(names, ["agency", "agency 2"]);
+    // An outage is no refusal: the list would be incomplete.
+    agency.set(&json!({ "refusals": { "/mybusinessbusinessinformation.googleapis.com": 503 } })).await;
+    assert_eq!(agency.identities().await.expect_err("an outage").code, ErrorCode::Upstream(503));
+}
+
+async fn settings_determine_the_topic_of_a_post() {
+    let world = World::start().await;
+    let actor = granted(&world).await;
     let event = json!({ "title": "Opening", "start": "2100-12-01", "end": "2100-12-02T18:30" });
     for (settings, words) in [
         (json!({}), vec!["STANDARD LIVE"]),
@@ -64,7 +117,7 @@ async fn settings_determine_the_topic_of_a_post() {
 
 async fn every_location_of_a_login_can_be_chosen() {
     let world = World::start().await;
-    let actor = actor(&world, "google_business");
+    let actor = granted(&world).await;
     let all = actor.identities().await.on("identities");
     let names: Vec<_> = all.iter().map(|one| one.profile.display_name.as_str()).collect();
     assert_eq!(names, ["ada", "ada 2"]);
@@ -89,7 +142,7 @@ async fn every_location_of_a_login_can_be_chosen() {
 
 async fn posts_that_google_rejects_fail_with_its_reason() {
     let world = World::start().await;
-    let actor = actor(&world, "google_business");
+    let actor = granted(&world).await;
     let failure = actor.publish(&actor.post("sandbox-rejected words")).await.expect_err("rejected");
     assert!(failure.code == rejected(422) && failure.message.contains("content policy"), "{failure}");
 

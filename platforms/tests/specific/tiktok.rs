@@ -1,12 +1,15 @@
 //! TikTok: options of a creator, uploads in parts, and photos that TikTok fetches.
 
 use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World, clock};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Committed, Located, MediaKind};
+use platforms::{
+    Committed, Located, MediaKind, Publication,
+    check::{Draft, Severity, check},
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,18 +26,34 @@ pub(super) fn trials() -> Vec<Trial> {
             the_daily_limit_of_a_creator_returns_the_wait,
             an_invalid_part_is_rejected_as_documented,
             a_commit_of_photos_returns_its_id_later,
+            an_app_that_is_not_audited_posts_for_its_creator_alone,
+            photos_have_sizes_and_texts_of_their_own,
+            a_post_that_tiktok_gave_up_is_posted_again,
+            a_renamed_creator_keeps_working_links,
         ],
     )
 }
 
+/// Returns the account `ada`, and has the app audited.
+async fn audited(world: &World) -> Actor {
+    let actor = actor(world, "tiktok");
+    actor.set(&json!({ "app": "approved" })).await;
+    actor
+}
+
 async fn the_creators_options_limit_the_settings() {
     let world = World::start().await;
-    let platform = platforms::get("tiktok").expect("it has an adapter");
+    let platform = audited(&world).await.platform;
     let private = world.named(platform, "private.ada");
     let keep = Kept::default();
     let options = platform.options.expect("it has lists");
     let levels = options.options(&private.session(&keep), "privacy_levels", None).await.on("levels");
     assert_eq!(levels.first().map(|level| level.id.as_str()), Some("FOLLOWER_OF_CREATOR"));
+    let properties = options.options(&private.session(&keep), "creator", None).await.on("properties");
+    let property = |id: &str| properties.iter().find(|one| one.id == id).map(|one| one.name.as_str());
+    assert_eq!(property("creator_nickname"), Some("private.ada"));
+    assert_eq!((property("comment_disabled"), property("duet_disabled")), (Some("false"), Some("false")));
+    assert_eq!(property("max_video_post_duration_sec"), Some("600"));
 
     let mut post = private.post("to everybody");
     post.settings = json!({ "privacy_level": "PUBLIC_TO_EVERYONE" });
@@ -65,13 +84,13 @@ async fn the_creators_options_limit_the_settings() {
 
 async fn a_large_video_is_uploaded_in_parts_and_resumes_after_each() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     for broken in [2, 3] {
         let mut post = actor.post("a large video");
-        post.media[0] = actor.sized(&post.media[0], (17 << 20) + 11);
+        post.media[0] = actor.sized(&post.media[0], 65_000_011);
         let (mut at, was_interrupted) = actor.prepare_interrupted(&post, broken).await.on("prepare");
         assert!(was_interrupted);
-        assert_eq!(at.0["sent"], 2, "all but the last of three: {at:?}");
+        assert_eq!(at.0["sent"], 5, "all but the last of six: {at:?}");
         if broken == 3 {
             // As after a lost response: TikTok returns its offset.
             at.0["sent"] = json!(1);
@@ -86,7 +105,7 @@ async fn a_large_video_is_uploaded_in_parts_and_resumes_after_each() {
 
 async fn an_expired_upload_is_restarted() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     let post = actor.post("a video");
     let mut at = actor.prepare(&post).await.on("prepare");
     let upload = at.0["upload"].as_str().expect("an address").to_owned();
@@ -94,7 +113,7 @@ async fn an_expired_upload_is_restarted() {
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
     assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
     // An upload URL that is about to expire is not used.
-    at.0["expires_at"] = json!(crate::fixtures::clock() + TimeDelta::minutes(1));
+    at.0["expires_at"] = json!(clock() + TimeDelta::minutes(1));
     let fresh = actor.prepare_from(&post, at.clone()).await.on("restarted");
     assert_ne!(fresh.0["publish"], at.0["publish"]);
     let committed = actor.commit(&post, &fresh).await.on("commit");
@@ -104,7 +123,7 @@ async fn an_expired_upload_is_restarted() {
 
 async fn settings_are_applied_to_photos() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     let mut post = actor.post_with("the description", MediaKind::Image, 3);
     post.settings = json!({
         "title": "A title", "disable_comment": true, "brand_organic_toggle": true, "is_aigc": true,
@@ -124,7 +143,7 @@ async fn settings_are_applied_to_photos() {
 
 async fn photos_with_a_lost_response_are_found_or_left_unresolved() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     actor.set(&json!({ "processing_ms": 0 })).await;
     for (level, text) in
         [("PUBLIC_TO_EVERYONE", "public #sandbox-lost-reply"), ("SELF_ONLY", "mine #sandbox-lost-reply")]
@@ -144,7 +163,7 @@ async fn photos_with_a_lost_response_are_found_or_left_unresolved() {
 
 async fn the_daily_limit_of_a_creator_returns_the_wait() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     for (limit, least) in [("tiktok.posts", 3600), ("tiktok.inits", 60)] {
         actor.set(&json!({ "limits": { limit: 0 } })).await;
         let failure = actor.publish(&actor.post("a video")).await.expect_err(limit);
@@ -155,7 +174,7 @@ async fn the_daily_limit_of_a_creator_returns_the_wait() {
 
 async fn an_invalid_part_is_rejected_as_documented() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     let call = |path: &str, body: serde_json::Value| {
         let call = actor.http.post(actor.url.join(&format!("open.tiktokapis.com/v2/{path}")).expect("a URL"));
         call.bearer_auth(&actor.grant.access_token).json(&body).send()
@@ -178,6 +197,11 @@ async fn an_invalid_part_is_rejected_as_documented() {
         (50_000_123, 4_000_000, 12, 400),
         (4_000_000, 4_000_000, 1, 200),
         (4_000_000, 2_000_000, 2, 400),
+        // A single part is the whole file.
+        (9_000_000, 5_000_000, 1, 400),
+        (9_000_000, 9_000_000, 1, 200),
+        (64_000_000, 64_000_000, 1, 200),
+        (64_000_001, 64_000_001, 1, 400),
         (0, 0, 0, 400),
     ] {
         let answer = init(size, chunk, count).await.expect("an answer");
@@ -217,11 +241,132 @@ async fn an_invalid_part_is_rejected_as_documented() {
 
 async fn a_commit_of_photos_returns_its_id_later() {
     let world = World::start().await;
-    let actor = actor(&world, "tiktok");
+    let actor = audited(&world).await;
     let post = actor.post_with("photos", MediaKind::Image, 1);
     let at = actor.prepare(&post).await.on("prepare");
     let committed = actor.commit(&post, &at).await.on("commit");
     assert!(matches!(committed, Committed::Accepted { .. }), "{committed:?}");
     let id = actor.landed(&post, committed).await.on("landed");
     assert!(id.bytes().all(|byte| byte.is_ascii_digit()), "{id}");
+}
+
+async fn an_app_that_is_not_audited_posts_for_its_creator_alone() {
+    let world = World::start().await;
+    let platform = platforms::get("tiktok").expect("it has an adapter");
+    let private = world.named(platform, "private.ada");
+    for kind in [MediaKind::Video, MediaKind::Image] {
+        // Without a choice.
+        let mut post = private.post_with(&format!("a {kind} for me"), kind, 1);
+        let notes = private.notes(&post).await.on("publish");
+        assert!(notes.len() == 1 && notes[0].contains("SELF_ONLY"), "{notes:?}");
+        let page = private.shown("v~").await;
+        assert!(page.contains("Visible: SELF_ONLY") && page.contains(&post.text), "{page}");
+
+        post.settings = json!({ "privacy_level": "SELF_ONLY" });
+        assert_eq!(private.notes(&post).await.on("as chosen"), Vec::<String>::new());
+
+        // A choice is never changed.
+        post.settings = json!({ "privacy_level": "FOLLOWER_OF_CREATOR" });
+        let failure = private.publish(&post).await.expect_err("for others");
+        assert_eq!(failure.code, rejected(403), "{failure}");
+        assert!(failure.message.contains("not audited") && !failure.is_ambiguous(), "{failure}");
+
+        // A post for the creator alone is refused on a public account too.
+        let public = world.named(platform, "ada");
+        for settings in [json!({}), json!({ "privacy_level": "SELF_ONLY" })] {
+            let mut post = public.post_with("for me", kind, 1);
+            post.settings = settings;
+            let failure = public.publish(&post).await.expect_err("a public account");
+            assert!(
+                failure.code == rejected(403) && failure.message.contains("private accounts"),
+                "{failure}"
+            );
+        }
+        assert_eq!(public.accepted().await, 0);
+    }
+    assert_eq!(private.accepted().await, 4);
+
+    for name in ["private.b", "private.c", "private.d", "private.e"] {
+        let other = world.named(platform, name);
+        other.publish(&other.post("mine")).await.on(name);
+    }
+    let sixth = world.named(platform, "private.f");
+    let failure = sixth.publish(&sixth.post("mine")).await.expect_err("five accounts a day");
+    assert!(failure.code == ErrorCode::RateLimited && failure.message.contains("five accounts"), "{failure}");
+}
+
+async fn photos_have_sizes_and_texts_of_their_own() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    let checked = |post: &Publication| {
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            issues.into_iter().partition(|issue| issue.severity == Severity::Error);
+        let codes = |issues: Vec<platforms::check::Issue>| -> Vec<String> {
+            issues.into_iter().map(|issue| issue.code).collect()
+        };
+        (codes(errors), codes(warnings))
+    };
+    for (width, height, is_taken) in
+        [(1080, 1920, true), (1920, 1080, true), (1080, 1080, true), (1086, 1448, false), (1200, 1200, false)]
+    {
+        let mut post = actor.post_with("a photo", MediaKind::Image, 1);
+        post.media[0] = actor.resized(&post.media[0], width, height);
+        let (errors, _) = checked(&post);
+        assert_eq!(errors, if is_taken { vec![] } else { vec!["media_dimensions"] }, "{width}x{height}");
+        match actor.publish(&post).await {
+            Ok(_) => assert!(is_taken, "{width}x{height}"),
+            Err(failure) => {
+                assert!(!is_taken && failure.message.contains("picture_size_check_failed"), "{failure}");
+            }
+        }
+    }
+
+    for (kind, longest) in [(MediaKind::Image, 4000), (MediaKind::Video, 2200)] {
+        let mut post = actor.post_with(&"ä".repeat(longest), kind, 1);
+        assert_eq!(checked(&post).0, Vec::<String>::new(), "{kind}");
+        actor.publish(&post).await.on("the longest text");
+        post.text.push('a');
+        assert_eq!(checked(&post).0, ["text_too_long"], "{kind}");
+    }
+
+    let mut post = actor.post_with("a photo", MediaKind::Image, 1);
+    assert_eq!(checked(&post).1, ["setting_not_chosen"], "nobody chose who sees it");
+    // An emoji counts as two.
+    for (title, errors) in [("🙂".repeat(45), vec![]), ("🙂".repeat(46), vec!["setting_invalid"])] {
+        post.settings = json!({ "title": title, "privacy_level": "SELF_ONLY" });
+        assert_eq!(checked(&post), (errors.into_iter().map(str::to_owned).collect(), vec![]));
+    }
+}
+
+async fn a_post_that_tiktok_gave_up_is_posted_again() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    let post = actor.post("sandbox-internal");
+    let at = actor.prepare(&post).await.on("prepare");
+    // The response is lost, and with it the checkpoint.
+    actor.commit(&post, &at).await.on("commit");
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
+    let again = Publication { commit_begun_at: Some(clock()), ..post.clone() };
+    let fresh = actor.prepare_from(&again, at.clone()).await.on("again");
+    assert_ne!(fresh.0["publish"], at.0["publish"]);
+    let committed = actor.commit(&again, &fresh).await.on("commit");
+    actor.landed(&again, committed).await.on("landed");
+    assert_eq!(actor.accepted().await, 1);
+
+    let failure = actor.publish(&actor.post("sandbox-internal again")).await.expect_err("given up");
+    assert!(failure.code == rejected(422) && failure.message.contains("nothing was posted"), "{failure}");
+}
+
+async fn a_renamed_creator_keeps_working_links() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    let id = actor.publish(&actor.post("under a new name")).await.on("publish");
+    let mut renamed = actor.clone();
+    renamed.account.username = "formerly.ada".to_owned();
+    assert!(renamed.permalink(&id).await.contains("/@ada/video/"));
+    assert!(renamed.shown(&id).await.contains("under a new name"));
+    let history = actor.platform.history.expect("it has lists");
+    let page = history.page(&renamed.session(&Kept::default()), None).await.on("history");
+    assert_eq!(page.items[0].url, renamed.permalink(&id).await);
 }

@@ -1,11 +1,15 @@
 //! YouTube: the settings of a video, and resumable uploads.
 
 use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use crate::fixtures::{Kept, Named, World, clock};
 use crate::trials::{self, singles};
+use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, Located, MediaKind};
+use platforms::{
+    Checkpoint, Committed, Located, MediaKind,
+    check::{Draft, check},
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -20,6 +24,9 @@ pub(super) fn trials() -> Vec<Trial> {
             the_daily_quota_returns_the_wait_until_its_reset,
             a_comment_on_a_private_video_is_rejected,
             an_upload_accepts_parts_in_order_with_the_declared_size,
+            a_video_in_long_processing_counts_as_published,
+            the_owner_is_told_what_youtube_did_otherwise,
+            metrics_without_reports_are_the_counters,
         ],
     )
 }
@@ -67,6 +74,26 @@ async fn settings_are_applied_to_a_video() {
 async fn invalid_settings_are_rejected_before_the_upload() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
+    let checked = |post: &platforms::Publication, comment: Option<&str>| -> Vec<String> {
+        let main = Draft { text: &post.text, media: &post.media };
+        let drafts: Vec<_> =
+            [main].into_iter().chain(comment.map(|text| Draft { text, media: &[] })).collect();
+        let issues = check(actor.platform, &drafts, &post.settings);
+        issues.into_iter().map(|issue| format!("{} {}", issue.code, issue.message)).collect()
+    };
+    // A comment may contain what a description may not.
+    assert_eq!(checked(&actor.post("a video"), Some("I <3 this")), Vec::<String>::new());
+    for (settings, word) in [
+        (json!({ "privacyStatus": "private" }), "private"),
+        (json!({ "publishAt": "2100-01-02T03:04:05Z" }), "publishAt"),
+        (json!({ "madeForKids": true }), "kids"),
+    ] {
+        let mut post = actor.post("a video");
+        post.settings = settings;
+        assert_eq!(checked(&post, None), Vec::<String>::new());
+        let found = checked(&post, Some("first"));
+        assert!(found.len() == 1 && found[0].contains(word), "{found:?}");
+    }
     for (settings, word) in [
         (json!({ "isShort": true }), "640x360"),
         (json!({ "publishAt": "2100-01-02T03:04:05Z", "privacyStatus": "unlisted" }), "unlisted"),
@@ -76,6 +103,11 @@ async fn invalid_settings_are_rejected_before_the_upload() {
     ] {
         let mut post = actor.post("a video");
         post.settings = settings;
+        // Only YouTube knows its playlists.
+        if word != "PLnot-ours" {
+            let found = checked(&post, None);
+            assert!(found.len() == 1 && found[0].contains(word), "{found:?}");
+        }
         let failure = actor.prepare(&post).await.expect_err(word);
         assert_eq!(failure.code, rejected(422), "{failure}");
         assert!(failure.message.contains(word), "{failure}");
@@ -113,17 +145,24 @@ async fn the_daily_quota_returns_the_wait_until_its_reset() {
         assert_eq!(failure.code, ErrorCode::RateLimited, "{failure}");
         let wait = failure.retry_after.expect("a time");
         assert!(wait > Duration::from_secs(1) && wait <= Duration::from_secs(longest * 3600), "{wait:?}");
+        if limit == "youtube.inserts" {
+            // Until midnight in California, whose winter time is UTC-8.
+            let rest = 86_400 - (clock() - TimeDelta::hours(8)).timestamp().rem_euclid(86_400);
+            assert!(rest.abs_diff(wait.as_secs() as i64) < 60, "{wait:?} instead of {rest} s");
+        }
     }
 }
 
 async fn a_comment_on_a_private_video_is_rejected() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
-    let mut post = actor.post("a video");
-    post.settings = json!({ "privacyStatus": "private" });
-    let id = actor.publish(&post).await.on("publish");
-    let failure = actor.publish(&actor.reply("first", &[id])).await.expect_err("private");
-    assert_eq!(failure.code, rejected(403), "{failure}");
+    for settings in [json!({ "privacyStatus": "private" }), json!({ "madeForKids": true })] {
+        let mut post = actor.post("a video");
+        post.settings = settings;
+        let id = actor.publish(&post).await.on("publish");
+        let failure = actor.publish(&actor.reply("first", &[id])).await.expect_err("no comments");
+        assert_eq!(failure.code, rejected(403), "{failure}");
+    }
 }
 
 async fn an_upload_accepts_parts_in_order_with_the_declared_size() {
@@ -175,4 +214,58 @@ async fn an_upload_accepts_parts_in_order_with_the_declared_size() {
     }
     assert_eq!(ids[0], ids[1]);
     assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_video_in_long_processing_counts_as_published() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let mut post = actor.post("a long film");
+    post.media[0].filename = "sandbox-stuck.mp4".to_owned();
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("processing follows")
+    };
+    let mut pauses = Vec::new();
+    for minutes in [1, 10, 59] {
+        let begun = clock() - TimeDelta::minutes(minutes);
+        match actor.look(&post, &at, begun).await.on("look") {
+            Located::Processing { poll_after } => pauses.push(poll_after),
+            other => panic!("{other:?}"),
+        }
+    }
+    // Each look costs quota.
+    assert!(pauses.is_sorted() && pauses[2] == Duration::from_secs(300), "{pauses:?}");
+    let located = actor.look(&post, &at, clock() - TimeDelta::minutes(61)).await.on("look");
+    let Located::Live(id) = located else { panic!("{located:?}") };
+    assert!(actor.shown(&id).await.contains("a long film"));
+}
+
+async fn the_owner_is_told_what_youtube_did_otherwise() {
+    let world = World::start().await;
+    let platform = platforms::get("youtube").expect("it has an adapter");
+    let actor = world.named(platform, "ada");
+    let post = actor.post_with("as asked", MediaKind::Image, 1);
+    assert_eq!(actor.notes(&post).await.on("publish"), Vec::<String>::new());
+
+    let locked = world.named(platform, "locked.ada");
+    let notes = locked.notes(&locked.post("to everybody")).await.on("publish");
+    assert!(notes.len() == 1 && notes[0].contains("made the video private"), "{notes:?}");
+    let mut post = locked.post("for me");
+    post.settings = json!({ "privacyStatus": "private" });
+    assert_eq!(locked.notes(&post).await.on("publish"), Vec::<String>::new());
+
+    let unverified = world.named(platform, "unverified.ada");
+    let post = unverified.post_with("with a thumbnail", MediaKind::Image, 1);
+    let notes = unverified.notes(&post).await.on("publish");
+    assert!(notes.len() == 1 && notes[0].contains("thumbnail") && notes[0].contains("verify"), "{notes:?}");
+}
+
+async fn metrics_without_reports_are_the_counters() {
+    let world = World::start().await;
+    let platform = platforms::get("youtube").expect("it has an adapter");
+    let denied = world.named(platform, "denied.ada");
+    let id = denied.publish(&denied.post("measured")).await.on("publish");
+    let analytics = platform.analytics.expect("it has figures");
+    let metrics = analytics.metrics(&denied.session(&Kept::default()), &id).await.on("metrics");
+    assert_eq!((metrics.shares, metrics.saves, metrics.impressions), (0, 0, 0));
 }

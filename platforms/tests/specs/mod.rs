@@ -320,6 +320,9 @@ fn folder() -> Option<PathBuf> {
 /// Uses every ability of an adapter and returns the requests that the platform received.
 async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
+    // An approved app makes the most calls.
+    let approved = world.http().post(world.url("_settings")).json(&json!({ "app": "approved" }));
+    assert!(approved.send().await.expect("an answer").status().is_success());
     let mut actor: Actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     let keep = Kept::default();
     actor.identities().await.on(platform);

@@ -1,5 +1,7 @@
 //! Builds one test per platform and case, so that a failure names its platform and all run in parallel.
 
+use crate::fixtures::World;
+use domain::ErrorCode;
 use futures::future::BoxFuture;
 use libtest_mimic::{Failed, Trial};
 use platforms::Adapter;
@@ -7,7 +9,9 @@ use sandbox::AppStatus;
 use std::cell::Cell;
 
 /// A case of the suite: its name, and the test that runs it for one platform.
-pub(crate) type Case = (&'static str, fn(&'static Adapter) -> BoxFuture<'static, ()>);
+pub(crate) type Case = (&'static str, CaseFn);
+
+type CaseFn = fn(&'static Adapter) -> BoxFuture<'static, ()>;
 
 /// A test without a platform parameter: its name, and the function that runs it.
 pub(crate) type Single = (&'static str, fn() -> BoxFuture<'static, ()>);
@@ -54,12 +58,37 @@ pub(crate) fn for_each_platform(cases: &[Case], apps: &'static [AppStatus]) -> V
         cases.iter().flat_map(move |(name, case)| {
             let case = *case;
             apps.iter().map(move |app| {
+                let case = if is_without_access(platform, *app) { refuses as CaseFn } else { case };
                 let prefix = if *app == AppStatus::Approved { "approved::" } else { "" };
                 Trial::test(format!("{}::{prefix}{name}", platform.id), move || run(*app, case(platform)))
             })
         })
     });
     trials.collect()
+}
+
+/// Returns true if the platform answers an app with this standing with nothing but refusals: Google gives a new
+/// project no quota for Business Profile.
+fn is_without_access(platform: &Adapter, app: AppStatus) -> bool {
+    platform.id == "google_business" && app == AppStatus::New
+}
+
+/// Asserts that the platform refuses the app permanently and says why, and that nothing is published.
+fn refuses(platform: &'static Adapter) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let world = World::start().await;
+        let actor = world.actor(platform);
+        let name = actor.name();
+        let refusals = [
+            actor.publish(&actor.post("without access")).await.expect_err(name),
+            actor.identities().await.expect_err(name),
+        ];
+        for failure in refusals {
+            assert_eq!(failure.code, ErrorCode::Rejected(403), "{name}: {failure}");
+            assert!(failure.message.contains("not granted"), "{name}: {failure}");
+        }
+        assert_eq!(actor.accepted().await, 0, "{name}");
+    })
 }
 
 /// Returns the tests of a module.

@@ -17,18 +17,22 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use url::Url;
 
 /// Posts of one creator, over all apps.
 const POSTS: RateLimit = RateLimit::new("tiktok.posts", 15, 86_400);
+/// Creators that an app which is not audited posts for.
+const CREATORS: RateLimit = RateLimit::new("tiktok.users", 5, 86_400);
 
 const MEGABYTE: u64 = 1_000_000;
 const MIN_CHUNK_BYTES: u64 = 5 * MEGABYTE;
-/// 64 MB, read as MiB to be lenient.
-const MAX_CHUNK_BYTES: u64 = 64 << 20;
-const MAX_LAST_CHUNK_BYTES: u64 = 128 << 20;
+const MAX_CHUNK_BYTES: u64 = 64 * MEGABYTE;
+const MAX_LAST_CHUNK_BYTES: u64 = 128 * MEGABYTE;
 const VIDEO_BYTES: u64 = 4 << 30;
 const PHOTO_BYTES: u64 = 20 << 20;
+/// Maximum length of a picture's shorter and longer side, in pixels: 1080p, upright or not.
+const PHOTO_SIDES: (u32, u32) = (1080, 1920);
 const UPLOAD_SECONDS: i64 = 3_600;
 
 /// A post, from initialization on.
@@ -183,6 +187,7 @@ pub(super) fn public(tx: &Transaction, owner: &str, is_list: bool) -> Vec<Publis
 /// Options of a creator.
 struct CreatorOptions {
     privacy: &'static [&'static str],
+    is_private: bool,
     is_strict: bool,
 }
 
@@ -194,6 +199,7 @@ impl CreatorOptions {
                 true => &["FOLLOWER_OF_CREATOR", "MUTUAL_FOLLOW_FRIENDS", "SELF_ONLY"],
                 false => &["PUBLIC_TO_EVERYONE", "MUTUAL_FOLLOW_FRIENDS", "SELF_ONLY"],
             },
+            is_private,
             is_strict: account.username.starts_with("strict"),
         }
     }
@@ -217,7 +223,7 @@ pub(super) fn creator(_: &mut Transaction, _: &Request, caller: &Account) -> Out
 /// `POST /v2/post/publish/video/init/`, or of a draft.
 pub(super) fn video(tx: &mut Transaction, request: &Request, caller: &Account, is_draft: bool) -> Outcome {
     let body = body(request, "invalid_param")?;
-    let info = if is_draft { json!({}) } else { post_info(caller, &body["post_info"], true)? };
+    let info = if is_draft { json!({}) } else { post_info(tx, caller, &body["post_info"], true)? };
     refuse_early(tx, request, caller, &info)?;
     let source = &body["source_info"];
     let number = |name: &str| source[name].as_u64().unwrap_or(0);
@@ -230,7 +236,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, caller: &Account, i
     }
     (publish.size, publish.chunk_size, publish.chunks) =
         (number("video_size"), number("chunk_size"), number("total_chunk_count"));
-    check_chunks(&publish)?;
+    check_chunks(&publish, CreatorOptions::of(caller).is_strict)?;
     spend_post(tx, caller)?;
     keep(tx, &publish);
     // An address of this sandbox: the client would look for the real host elsewhere.
@@ -256,7 +262,7 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let mut info = match is_draft {
         true => body["post_info"].clone(),
-        false => post_info(&caller, &body["post_info"], false)?,
+        false => post_info(tx, &caller, &body["post_info"], false)?,
     };
     if body["is_aigc"] == json!(true) {
         info["is_aigc"] = json!(true);
@@ -279,8 +285,8 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     complete(tx, request, &caller, publish)
 }
 
-/// Returns `post_info`, if the creator's options allow it.
-fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
+/// Returns `post_info`, if the creator's options and the app's standing allow it.
+fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
     let wrong = |what: &str| refusal(400, "invalid_param", what);
     let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());
     let Some(level) = info["privacy_level"].as_str() else {
@@ -292,6 +298,17 @@ fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Re
             "privacy_level_option_mismatch",
             "Privacy level is not among the privacy_level_options of the creator.",
         ));
+    }
+    if !tx.settings.is_approved() {
+        // The account has to be private too: a post for its creator alone is refused on a public one.
+        if level != "SELF_ONLY" || !CreatorOptions::of(caller).is_private {
+            return Err(refusal(
+                403,
+                "unaudited_client_can_only_post_to_private_accounts",
+                "Please review our integration guidelines at https://developers.tiktok.com/doc/content-sharing-guidelines/.",
+            ));
+        }
+        check_user_cap(tx, caller)?;
     }
     let (title, description) = if is_video { (2200, 0) } else { (90, 4000) };
     if length("title") > title || (!is_video && length("description") > description) {
@@ -314,6 +331,22 @@ fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Re
         return Err(wrong("Branded content can't be for the creator alone."));
     }
     Ok(info.clone())
+}
+
+/// Refuses a further creator of an app that is not audited.
+fn check_user_cap(tx: &Transaction, caller: &Account) -> Result<(), Response> {
+    let limit = tx.settings.limits.get(CREATORS.name).copied().unwrap_or(CREATORS.limit);
+    let since = tx.now - TimeDelta::seconds(CREATORS.seconds);
+    let recent = tx.store.with_prefix::<Publish>("").filter(|post| post.created_at > since);
+    let creators: HashSet<String> = recent.map(|post| post.owner).collect();
+    match creators.contains(&caller.id) || (creators.len() as u64) < limit {
+        true => Ok(()),
+        false => Err(refusal(
+            403,
+            "reached_active_user_cap",
+            "The daily quota for active publishing users from the client is reached.",
+        )),
+    }
 }
 
 /// Applies the faults that refuse the request itself; the others apply when it publishes.
@@ -382,24 +415,24 @@ fn begin(
     })
 }
 
-/// Checks the announced chunks.
-fn check_chunks(publish: &Publish) -> Result<(), Response> {
+/// Checks the announced chunks. Some of TikTok's servers refuse several for a video that fits into one.
+fn check_chunks(publish: &Publish, is_strict: bool) -> Result<(), Response> {
     let Publish { size, chunk_size, chunks, .. } = publish;
     let last = chunks.checked_sub(1).and_then(|before| size.checked_sub(before * chunk_size)).unwrap_or(0);
-    let is_cut = match *size {
-        0 => false,
-        size if size < MIN_CHUNK_BYTES => *chunk_size == size && *chunks == 1,
-        _ => {
-            let is_sized = (MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(chunk_size);
-            is_sized
+    let is_cut = match (*size, *chunks) {
+        (0, _) => false,
+        (size, 1) => *chunk_size == size && size <= MAX_CHUNK_BYTES,
+        (size, 2..=1000) => {
+            (MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(chunk_size)
                 && *chunks == size / chunk_size
-                && (1..=1000).contains(chunks)
                 && last <= MAX_LAST_CHUNK_BYTES
+                && !(is_strict && size <= MAX_CHUNK_BYTES)
         }
+        _ => false,
     };
     match is_cut && *size <= VIDEO_BYTES {
         true => Ok(()),
-        false => Err(refusal(400, "invalid_param", "The chunk size or the total chunk count is invalid.")),
+        false => Err(refusal(400, "invalid_param", "The chunk size is invalid")),
     }
 }
 
@@ -453,7 +486,12 @@ fn check_files(publish: &mut Publish) {
     };
     let checked =
         if publish.is_video { publish.pieces.get(..1).unwrap_or_default() } else { &publish.pieces };
-    let is_large = !publish.is_video && publish.pieces.iter().any(|photo| photo.size_bytes > PHOTO_BYTES);
+    let is_oversized = |photo: &Upload| {
+        let sides = photo.pixels.map(|(width, height)| (width.min(height), width.max(height)));
+        photo.size_bytes > PHOTO_BYTES
+            || sides.is_some_and(|(short, long)| short > PHOTO_SIDES.0 || long > PHOTO_SIDES.1)
+    };
+    let is_large = !publish.is_video && publish.pieces.iter().any(is_oversized);
     let is_failing = publish.pieces.iter().any(|piece| piece.is_failing);
     if publish.failure.is_none() {
         publish.failure = match () {
@@ -573,6 +611,13 @@ fn finish(tx: &mut Transaction, publish: &mut Publish) {
         false => join(tx, &publish.pieces).into_iter().collect(),
     };
     publish.finished_at = Some(tx.now);
+    // TikTok's own error, which does not happen again.
+    let words = words(&publish.info);
+    let has_failed =
+        |other: Publish| other.failure.as_deref() == Some("internal") && other.info == publish.info;
+    if words.contains("sandbox-internal") && !by(tx, &publish.owner).any(has_failed) {
+        publish.failure = Some("internal".into());
+    }
     tx.store.put(publish);
 }
 

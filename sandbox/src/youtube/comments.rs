@@ -165,6 +165,13 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Account) -
             "One or more of the requested comment threads cannot be created due to insufficient permissions.",
         ));
     }
+    if video.is_for_kids() {
+        return Err(refusal(
+            403,
+            "commentsDisabled",
+            "The video identified by the videoId parameter has disabled comments.",
+        ));
+    }
     let comment = say(tx, &caller.id, &video.id, None, words);
     let resource = select_parts(comment.thread(tx, &caller.id, false), &parts);
     Ok(Response::json(200, &resource).with_post(comment.id).with_fault(fault))

@@ -6,8 +6,8 @@
 
 use super::{
     Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
-    body, comments, error, etag, google, ids, insufficient, parts, playlists, refusal, select_parts, spend,
-    time,
+    body, comments, error, etag, google, ids, insufficient, parts, playlists, refusal, select_parts,
+    spend_insert, time,
 };
 use crate::{
     fake_metrics::figure,
@@ -126,6 +126,11 @@ impl Video {
         self.status["privacyStatus"].as_str().unwrap_or("public")
     }
 
+    /// Returns whether its owner declared it as made for children.
+    pub(super) fn is_for_kids(&self) -> bool {
+        self.status["madeForKids"] == json!(true)
+    }
+
     /// Returns the further lines on its page.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -241,8 +246,14 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
         Some("multipart") => related(tx, request)?,
         _ => (Value::Null, request.upload.clone()),
     };
-    let resource = resource(tx, &parts, &described, &Map::new())?;
-    spend(tx, INSERTS, "project", 1)?;
+    let mut resource = resource(tx, &parts, &described, &Map::new())?;
+    if caller.username.starts_with("locked")
+        && let Some(status) = resource["status"].as_object_mut()
+    {
+        status.insert("privacyStatus".into(), json!("private"));
+        status.remove("publishAt");
+    }
+    spend_insert(tx, INSERTS)?;
     if tx.spend(CHANNEL, &caller.id, 1).is_err() {
         return Err(error(
             400,
@@ -622,6 +633,11 @@ pub(super) fn thumbnail(tx: &mut Transaction, request: &Request, caller: &Accoun
     if video.channel != caller.id {
         return refuse(tx, 403, "forbidden", "The thumbnail can't be set for the specified video.");
     }
+    if caller.username.starts_with("unverified") {
+        let message =
+            "The authenticated user doesn't have permissions to upload and set custom video thumbnails.";
+        return refuse(tx, 403, "forbidden", message);
+    }
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime == "image/jpeg" || mime == "image/png");
     if !is_image || upload.size_bytes > THUMBNAIL_BYTES {
         return refuse(tx, 400, "invalidImage", "The provided image content is invalid.");
@@ -780,6 +796,22 @@ pub(super) fn report(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     if !token.has_any_scope(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
         return Err(insufficient());
+    }
+    let owner = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
+    if owner.username.starts_with("denied") {
+        // As recorded: with a reason that sounds transient.
+        let message = "The caller does not have permission";
+        let error = json!({
+            "code": 403,
+            "message": message,
+            "errors": [{
+                "message": message,
+                "domain": "youtube.CoreErrorDomain",
+                "reason": "SERVICE_UNAVAILABLE",
+            }],
+            "status": "PERMISSION_DENIED",
+        });
+        return Err(Response::json(403, &json!({ "error": error })));
     }
     let wrong = |message: &str| error(400, "global", "badRequest", message);
     let required = |name: &str| {
