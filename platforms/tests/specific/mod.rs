@@ -2,9 +2,11 @@
 
 mod bluesky;
 mod google_business;
+mod instagram;
 mod linkedin;
 mod pinterest;
 mod reddit;
+mod threads;
 mod tiktok;
 mod youtube;
 
@@ -17,9 +19,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     [
         bluesky::trials(),
         google_business::trials(),
+        instagram::trials(),
         linkedin::trials(),
         pinterest::trials(),
         reddit::trials(),
+        threads::trials(),
         tiktok::trials(),
         youtube::trials(),
     ]
