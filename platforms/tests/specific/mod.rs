@@ -1,6 +1,7 @@
 //! Tests of features that only one platform has.
 
 mod bluesky;
+mod facebook;
 mod google_business;
 mod instagram;
 mod linkedin;
@@ -18,6 +19,7 @@ use libtest_mimic::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     [
         bluesky::trials(),
+        facebook::trials(),
         google_business::trials(),
         instagram::trials(),
         linkedin::trials(),

@@ -8,7 +8,7 @@
 
 use super::{
     Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction,
-    feed::{self, Kind, Post},
+    feed::{self, Kind, Post, Visibility},
     graph,
 };
 use crate::{
@@ -27,8 +27,8 @@ const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
 
-/// Maximum size of the next chunk.
-const CHUNK_BYTES: u64 = 8 << 20;
+/// Size of each chunk but the last; any other is refused.
+const CHUNK_BYTES: u64 = 5 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Photo {
@@ -144,6 +144,10 @@ impl Video {
                 json!({ "status": "complete", "publish_status": "published", "publish_time": at.timestamp() }),
             ),
         };
+        // Only reels and stories have phases.
+        if self.edge == "videos" {
+            return json!({ "video_status": word });
+        }
         json!({
             "video_status": word,
             "uploading_phase": {
@@ -309,6 +313,7 @@ fn publish(
             .into_iter()
             .collect(),
         created_at: tx.now,
+        visibility: Visibility::Public,
     };
     feed::add(tx, &post);
     post.id
@@ -361,16 +366,19 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
         Some("transfer") => {
             let mut video = session()?;
             let size = video.size_bytes.unwrap_or(0);
+            let end = |start: u64| (start + CHUNK_BYTES).min(size);
             let wanted = |video: &Video| {
                 let start = video.received();
-                json!({ "start_offset": start.to_string(), "end_offset": (start + CHUNK_BYTES).min(size).to_string() })
+                json!({ "start_offset": start.to_string(), "end_offset": end(start).to_string() })
             };
             let start = get("start_offset").and_then(|start| start.parse::<u64>().ok());
             let piece = request
                 .upload
                 .clone()
                 .ok_or_else(|| invalid("The parameter video_file_chunk is required"))?;
-            if start != Some(video.received()) || video.received() + piece.size_bytes > size {
+            let is_wanted = start == Some(video.received())
+                && video.received() + piece.size_bytes == end(video.received());
+            if !is_wanted {
                 let mut refusal: Value = json!({ "message": "There was a problem uploading your video file. Please try again.", "type": "OAuthException", "code": 6001, "error_subcode": 1_363_037, "is_transient": true });
                 refusal["error_data"] = wanted(&video);
                 return Err(Response::json(400, &json!({ "error": refusal })));
