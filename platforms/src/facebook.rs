@@ -143,6 +143,16 @@ struct Settings {
     place: Option<String>,
     /// Labels the video as made with AI.
     is_ai_generated: Option<bool>,
+    /// Codes of the only countries in which the post is shown. A story can't be limited.
+    #[schemars(length(min = 1, max = 25), inner(regex(pattern = "^[A-Z]{2}$")))]
+    countries: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// Returns the audience of the post, if it is limited.
+    fn targeting(&self) -> Option<Value> {
+        self.countries.as_ref().map(|countries| json!({ "geo_locations": { "countries": countries } }))
+    }
 }
 
 #[async_trait]
@@ -151,14 +161,27 @@ impl Publisher for Facebook {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        match PostKind::choose(main.media, settings.media_type) {
-            Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(PostKind::PhotoStory | PostKind::VideoStory) if !main.text.trim().is_empty() => {
-                let message = "facebook shows no text on a story".to_owned();
-                vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
-            }
-            Ok(_) => Vec::new(),
+        let kind = match PostKind::choose(main.media, settings.media_type) {
+            Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
+            Ok(kind) => kind,
+        };
+        let is_story = matches!(kind, PostKind::PhotoStory | PostKind::VideoStory);
+        let mut issues = Vec::new();
+        if is_story && !main.text.trim().is_empty() {
+            let message = "facebook shows no text on a story".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
         }
+        if is_story && settings.countries.is_some() {
+            let message = "facebook shows a story in all countries".to_owned();
+            let path = ["config", "facebook", "countries"].map(Value::from).to_vec();
+            issues.push(Issue {
+                severity: Severity::Error,
+                code: "setting_invalid".to_owned(),
+                message,
+                path,
+            });
+        }
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -466,6 +489,7 @@ fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     }
     graph::set(&mut fields, "link", &settings.link);
     graph::set(&mut fields, "place", &settings.place);
+    graph::set(&mut fields, "targeting", &settings.targeting());
     if !step.uploads.is_empty() {
         let photos = step.uploads.iter().map(|photo| json!({ "media_fbid": photo.ticket.id }));
         let photos: Vec<Value> = photos.collect();
@@ -494,6 +518,7 @@ fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video:
         fields.push(("description", post.text.clone()));
     }
     graph::set(&mut fields, "title", &settings.title);
+    graph::set(&mut fields, "targeting", &settings.targeting());
     if settings.is_ai_generated == Some(true) {
         fields.push(("is_ai_generated", "true".to_owned()));
     }
@@ -1190,13 +1215,17 @@ mod tests {
             (vec![], "REELS", "a", vec!["media_required"]),
             (vec![image.clone(), image.clone()], "STORIES", "", vec!["media_too_many"]),
             (vec![image.clone()], "STORIES", "a", vec!["text_not_shown"]),
-            (vec![image.clone(), image], "FEED", "a", vec![]),
+            (vec![image.clone(), image.clone()], "FEED", "a", vec![]),
         ] {
             let draft = Draft { text, media: &media };
             let issues = check::check(&ADAPTER, &[draft], &json!({ "media_type": word }));
             let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
             assert_eq!(codes, expected, "{word} {}", media.len());
         }
+        let draft = Draft { text: "", media: &[image] };
+        let settings = json!({ "media_type": "STORIES", "countries": ["AT"] });
+        let issues = check::check(&ADAPTER, &[draft], &settings);
+        assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_invalid"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_declined_permission_is_asked_for_again,
             a_video_is_sent_in_the_parts_that_facebook_asks_for,
             an_upload_that_an_earlier_version_began_is_continued,
+            a_post_is_shown_in_chosen_countries_only,
             a_lost_post_is_found_as_facebook_shows_it,
             a_list_with_too_much_data_is_read_in_shorter_pages,
             a_story_is_measured_without_its_removed_metrics,
@@ -147,6 +148,22 @@ async fn an_upload_that_an_earlier_version_began_is_continued() {
     let committed = actor.commit(&post, &at).await.on("commit");
     let id = actor.landed(&post, committed).await.on("landed");
     assert_eq!(begun["video_id"], id);
+}
+
+async fn a_post_is_shown_in_chosen_countries_only() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    for (kind, count, place) in [
+        (MediaKind::Image, 0, "FEED"),
+        (MediaKind::Image, 2, "FEED"),
+        (MediaKind::Video, 1, "FEED"),
+        (MediaKind::Video, 1, "REELS"),
+    ] {
+        let mut post = actor.post_with(&format!("for some, {count} of {kind}"), kind, count);
+        post.settings = json!({ "media_type": place, "countries": ["AT", "DE"] });
+        let page = actor.shown(&actor.publish(&post).await.on(place)).await;
+        assert!(page.contains("Countries: AT, DE"), "{kind} {place}: {page}");
+    }
 }
 
 async fn a_lost_post_is_found_as_facebook_shows_it() {

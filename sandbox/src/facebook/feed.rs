@@ -387,6 +387,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     }
     check_usable(tx, me, &photos)?;
     let visibility = visibility(tx, request)?;
+    let audience = audience(request)?;
     let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     let last = by(tx, &me.id).rfind(|post| post.kind == Kind::Feed);
     let window = tx.settings.duplicate_window();
@@ -409,7 +410,11 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         link,
         photos: photos.clone(),
         video: None,
-        notes: param(request, "place").map(|place| format!("Place: {place}")).into_iter().collect(),
+        notes: param(request, "place")
+            .map(|place| format!("Place: {place}"))
+            .into_iter()
+            .chain(audience)
+            .collect(),
         created_at: tx.now,
         visibility,
     };
@@ -422,6 +427,19 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         Visibility::Public => response.with_post(post.id).with_fault(fault),
         Visibility::Scheduled(_) | Visibility::Never => response,
     })
+}
+
+/// Returns the line about the countries to which `targeting` limits a post.
+pub(super) fn audience(request: &Request) -> Result<Option<String>, Response> {
+    let Some(text) = param(request, "targeting") else { return Ok(None) };
+    let targeting: Value =
+        serde_json::from_str(&text).map_err(|_| invalid("Param targeting must be an object"))?;
+    let countries = targeting["geo_locations"]["countries"].as_array().into_iter().flatten();
+    let countries: Vec<&str> = countries.filter_map(Value::as_str).collect();
+    match countries.iter().all(|code| code.len() == 2) && !countries.is_empty() {
+        true => Ok(Some(format!("Countries: {}", countries.join(", ")))),
+        false => Err(invalid("Param targeting needs countries")),
+    }
 }
 
 /// Returns when a new post is public. A time needs `published=false`, and lies 10 minutes to 30 days ahead.

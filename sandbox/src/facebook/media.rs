@@ -285,7 +285,8 @@ pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
     if !is_published || graph::is_true(request, "no_story") {
         return Ok(Response::json(200, &json!({ "id": photo.id })));
     }
-    let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None);
+    let audience = feed::audience(request)?;
+    let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None, audience);
     let body = json!({ "id": photo.id, "post_id": post });
     Ok(Response::json(200, &body).with_post(post).with_fault(fault))
 }
@@ -297,6 +298,7 @@ fn publish(
     message: String,
     photos: Vec<String>,
     video: Option<&Video>,
+    audience: Option<String>,
 ) -> String {
     let number = graph::next_id(tx);
     let post = Post {
@@ -311,6 +313,7 @@ fn publish(
             .filter(|video| !video.title.is_empty())
             .map(|video| format!("Title: {}", video.title))
             .into_iter()
+            .chain(audience)
             .collect(),
         created_at: tx.now,
         visibility: Visibility::Public,
@@ -462,6 +465,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
         return Err(invalid("The video was published already"));
     }
     let is_story = video.edge == "video_stories";
+    let audience = feed::audience(request)?;
     if !is_story {
         video.title = param(request, "title").unwrap_or_default();
         video.description = param(request, "description").unwrap_or_default();
@@ -475,7 +479,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
     let mut response = Response::json(200, &body);
     if !video.is_bad() {
         let kind = if is_story { Kind::Story } else { Kind::Feed };
-        let post = publish(tx, me, kind, video.description.clone(), Vec::new(), Some(&video));
+        let post = publish(tx, me, kind, video.description.clone(), Vec::new(), Some(&video), audience);
         if is_story {
             body["post_id"] = json!(post);
             response = Response::json(200, &body);
