@@ -5,6 +5,8 @@
 //! Page's latest posts, preferably by its photo ids. A Page's token does not expire and can't be refreshed.
 //! It is not revoked, because that would revoke the person's whole grant, with all their Pages.
 
+mod pages;
+
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
@@ -17,6 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
 use graph::{Fields, Insights, Listed, Made, MediaType};
 use hmac::{Hmac, KeyInit, Mac};
+use regex::Regex;
 use reqwest::{
     Body,
     multipart::{Form, Part},
@@ -25,14 +28,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 /// Facebook. <https://developers.facebook.com/docs/pages-api>
 struct Facebook;
 
-const API: &str = "https://graph.facebook.com/v26.0";
-const UPLOADS: &str = "https://rupload.facebook.com/video-upload/v26.0";
-const TOKEN: &str = "https://graph.facebook.com/v26.0/oauth/access_token";
+const API: &str = concat!("https://graph.facebook.com/", graph::version!());
+/// Host of videos that are uploaded in parts.
+const VIDEO_API: &str = concat!("https://graph-video.facebook.com/", graph::version!());
+const UPLOADS: &str = concat!("https://rupload.facebook.com/video-upload/", graph::version!());
+const TOKEN: &str = concat!("https://graph.facebook.com/", graph::version!(), "/oauth/access_token");
 const SITE: &str = "https://www.facebook.com";
 
 /// Maximum number of photos. Meta documents none; this number is known to work.
@@ -40,15 +45,17 @@ const MAX_PHOTOS: usize = 10;
 /// Play time of a reel, and of a story.
 const REEL_DURATION: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(90));
 const MAX_STORY: Duration = Duration::from_secs(60);
-/// Size of one part of a video.
+/// Size of one part of a video, if Facebook does not say which bytes are next.
 const CHUNK_BYTES: u64 = 4 << 20;
+/// Posts per page of a list. Facebook refuses a page with too much data, so it is halved then.
+const PAGE_POSTS: u32 = 50;
 /// Lifetime of an unpublished upload; Meta keeps it for about a day.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
 /// Meta's reads are up to two minutes behind.
 const READ_LAG: Duration = Duration::from_secs(120);
 
-const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,\
-                      attachments{media_type,media,target,subattachments}";
+const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,status_type,\
+                      attachments{media_type,type,media,target,subattachments}";
 
 const PHOTO: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
@@ -82,8 +89,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {
-        authorize: "https://www.facebook.com/v26.0/dialog/oauth",
+        authorize: concat!("https://www.facebook.com/", graph::version!(), "/dialog/oauth"),
         token: TOKEN,
+        // `business_management` belongs to the optional scopes: without it, a Page of a business portfolio is found
+        // only if the person chose it in the dialog (see `pages`).
         scopes: &[
             "pages_show_list",
             "pages_manage_posts",
@@ -105,6 +114,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // Of Facebook Login for Business.
         configuration: Some("config_id"),
         separator: ",",
+        // Without it, the dialog never asks again for what a person has declined once.
+        // <https://developers.facebook.com/docs/facebook-login/guides/permissions/request-revoke>
+        authorize_parameters: &[("auth_type", "rerequest")],
         refresh: Refresh::Never,
         ..OAuth2::STANDARD
     }),
@@ -131,6 +143,16 @@ struct Settings {
     place: Option<String>,
     /// Labels the video as made with AI.
     is_ai_generated: Option<bool>,
+    /// Codes of the only countries in which the post is shown. A story can't be limited.
+    #[schemars(length(min = 1, max = 25), inner(regex(pattern = "^[A-Z]{2}$")))]
+    countries: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// Returns the audience of the post, if it is limited.
+    fn targeting(&self) -> Option<Value> {
+        self.countries.as_ref().map(|countries| json!({ "geo_locations": { "countries": countries } }))
+    }
 }
 
 #[async_trait]
@@ -139,14 +161,27 @@ impl Publisher for Facebook {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        match PostKind::choose(main.media, settings.media_type) {
-            Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(PostKind::PhotoStory | PostKind::VideoStory) if !main.text.trim().is_empty() => {
-                let message = "facebook shows no text on a story".to_owned();
-                vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
-            }
-            Ok(_) => Vec::new(),
+        let kind = match PostKind::choose(main.media, settings.media_type) {
+            Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
+            Ok(kind) => kind,
+        };
+        let is_story = matches!(kind, PostKind::PhotoStory | PostKind::VideoStory);
+        let mut issues = Vec::new();
+        if is_story && !main.text.trim().is_empty() {
+            let message = "facebook shows no text on a story".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
         }
+        if is_story && settings.countries.is_some() {
+            let message = "facebook shows a story in all countries".to_owned();
+            let path = ["config", "facebook", "countries"].map(Value::from).to_vec();
+            issues.push(Issue {
+                severity: Severity::Error,
+                code: "setting_invalid".to_owned(),
+                message,
+                path,
+            });
+        }
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -184,25 +219,7 @@ impl Publisher for Facebook {
     /// Returns the Pages that a person's grant covers, each with its own token; for a Page's token
     /// itself.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let read = pages(|cursor: Option<String>| async move {
-            let call = get(cx, "me/accounts").query(&[
-                ("fields", "id,name,username,access_token,tasks,link,picture.type(large)"),
-                ("limit", "100"),
-            ]);
-            graph::page_with_secrets::<Page>(call, cursor.as_deref()).await
-        });
-        match read.await {
-            Ok(pages) => {
-                let usable = pages.into_iter().filter(Page::is_usable);
-                Ok(usable.map(|page| page.identity(&cx.grant.scopes)).collect())
-            }
-            // A Page has no Pages.
-            Err(failure) if failure.code == ErrorCode::Rejected(400) => {
-                let me: Page = node(cx, "me", "id,name,username,link,picture.type(large)").await?;
-                Ok(vec![me.identity(&[])])
-            }
-            Err(failure) => Err(failure),
-        }
+        pages::identities(cx).await
     }
 
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
@@ -251,7 +268,7 @@ impl Publisher for Facebook {
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let video = step.first().cloned().ok_or_else(unprepared)?;
                 let fields = finish_fields(kind, post, &settings, &video);
-                let done: Result<Done> = send(cx, &format!("{own}/{}", kind.edge()), &fields).send().await;
+                let done: Result<Done> = send_video(cx, kind, &fields).send().await;
                 match done {
                     Ok(done) => {
                         let story = done.post_id.filter(|_| kind == PostKind::VideoStory);
@@ -260,7 +277,7 @@ impl Publisher for Facebook {
                     // An earlier call with a lost response may have published it.
                     Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
                         match state(cx, &video.id).await {
-                            Ok(State::Published | State::Processing) => Ok(accepted(&step)),
+                            Ok((State::Published | State::Processing, _)) => Ok(accepted(&step)),
                             _ => Err(failure),
                         }
                     }
@@ -288,10 +305,12 @@ impl Publisher for Facebook {
             },
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let Some(video) = step.first() else { return Ok(Located::Absent) };
-                match state(cx, &video.id).await? {
+                let (state, throttle) = state(cx, &video.id).await?;
+                match state {
                     State::Waiting => Ok(Located::Absent),
                     State::Processing => {
-                        Ok(Located::Processing { poll_after: graph::pause(begun, (cx.now)(), true) })
+                        let pause = graph::pause(begun, (cx.now)(), true);
+                        Ok(Located::Processing { poll_after: throttle.unwrap_or_default().max(pause) })
                     }
                     State::Failed(failure) => Err(failure),
                     State::Published if kind == PostKind::VideoStory => {
@@ -407,6 +426,9 @@ struct Ticket {
     id: String,
     /// The upload session of a video that is uploaded in parts.
     session: Option<String>,
+    /// End of the next part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<u64>,
 }
 
 impl Step {
@@ -424,6 +446,13 @@ fn get(cx: &Session<'_>, path: &str) -> Call {
 
 fn send(cx: &Session<'_>, path: &str, fields: &Fields) -> Call {
     cx.post(format!("{API}/{path}")).query(&proof(cx)).form(fields)
+}
+
+/// Returns a call to the Page's edge that receives a video.
+fn send_video(cx: &Session<'_>, kind: PostKind, fields: &Fields) -> Call {
+    let path = format!("{}/{}", cx.account.network_unique_id, kind.edge());
+    let api = if kind == PostKind::Video { VIDEO_API } else { API };
+    cx.post(format!("{api}/{path}")).query(&proof(cx)).form(fields)
 }
 
 async fn node<T: serde::de::DeserializeOwned>(cx: &Session<'_>, path: &str, fields: &str) -> Result<T> {
@@ -460,6 +489,7 @@ fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     }
     graph::set(&mut fields, "link", &settings.link);
     graph::set(&mut fields, "place", &settings.place);
+    graph::set(&mut fields, "targeting", &settings.targeting());
     if !step.uploads.is_empty() {
         let photos = step.uploads.iter().map(|photo| json!({ "media_fbid": photo.ticket.id }));
         let photos: Vec<Value> = photos.collect();
@@ -488,6 +518,7 @@ fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video:
         fields.push(("description", post.text.clone()));
     }
     graph::set(&mut fields, "title", &settings.title);
+    graph::set(&mut fields, "targeting", &settings.targeting());
     if settings.is_ai_generated == Some(true) {
         fields.push(("is_ai_generated", "true".to_owned()));
     }
@@ -508,16 +539,17 @@ impl Upload for Uploads {
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
         let (ticket, sent) = match self.kind {
             PostKind::Feed | PostKind::PhotoStory | PostKind::Comment => {
-                (Ticket { id: photo(cx, media).await?, session: None }, Sent::Whole(Processing::Done))
+                let id = photo(cx, media).await?;
+                (Ticket { id, session: None, end: None }, Sent::Whole(Processing::Done))
             }
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
-                let path = format!("{}/{}", cx.account.network_unique_id, self.kind.edge());
                 let mut fields: Fields = vec![("upload_phase", "start".to_owned())];
                 if self.kind == PostKind::Video {
                     fields.push(("file_size", media.size_bytes.to_string()));
                 }
-                let started: Started = send(cx, &path, &fields).send().await?;
-                (Ticket { id: started.video_id, session: started.upload_session_id }, Sent::Next(0))
+                let started: Started = send_video(cx, self.kind, &fields).send().await?;
+                let end = started.end_offset.as_ref().and_then(number);
+                (Ticket { id: started.video_id, session: started.upload_session_id, end }, Sent::Next(0))
             }
         };
         Ok(Begun { ticket, expires_at: Some((cx.now)() + UPLOAD_TTL), sent })
@@ -532,7 +564,7 @@ impl Upload for Uploads {
         offset: u64,
     ) -> Result<Sent> {
         let next = match self.kind {
-            PostKind::Video => send_part(cx, media, &upload.ticket, offset).await?,
+            PostKind::Video => send_part(cx, media, &mut upload.ticket, offset).await?,
             _ => {
                 let offset = if self.is_resumed { received(cx, &upload.ticket.id).await? } else { offset };
                 send_rest(cx, media, &upload.ticket, offset).await?;
@@ -581,24 +613,36 @@ async fn received(cx: &Session<'_>, id: &str) -> Result<u64> {
     Ok(video.status.uploading_phase.received())
 }
 
-/// Sends one part of a video. The response contains the next offset, and so does
-/// the rejection of a part that was already received.
-async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<u64> {
-    let end = (offset + CHUNK_BYTES).min(media.size_bytes);
-    let part = Part::stream(cx.read(media, offset..end).await?).file_name(media.filename.clone());
+/// Sends the part of a video that Facebook asked for. The response contains the next part, and so does
+/// the rejection of one that was already received or ends elsewhere.
+async fn send_part(cx: &Session<'_>, media: &Media, video: &mut Ticket, offset: u64) -> Result<u64> {
+    let asked = video.end.filter(|end| *end > offset);
+    let end = asked.unwrap_or(offset + CHUNK_BYTES).min(media.size_bytes);
+    let length = end.saturating_sub(offset);
+    let part = Part::stream_with_length(Body::wrap_stream(cx.slice(media, offset..end)), length)
+        .file_name(media.filename.clone());
     let form = Form::new()
         .text("upload_phase", "transfer")
         .text("upload_session_id", video.session.clone().unwrap_or_default())
         .text("start_offset", offset.to_string())
         .part("video_file_chunk", storage::typed(part, "application/octet-stream")?);
-    let path = format!("{API}/{}/videos", cx.account.network_unique_id);
-    let reply = cx.post(path).query(&proof(cx)).multipart(form).send_raw().await?;
-    let places = ["/start_offset", "/error/error_data/start_offset"];
-    let next = places.iter().find_map(|place| number(reply.body.pointer(place)?));
+    let path = format!("{VIDEO_API}/{}/videos", cx.account.network_unique_id);
+    let call = cx.post(path).query(&proof(cx)).multipart(form).timeout_for_body(length);
+    let reply = call.send_raw().await?;
+    let place = |name: &str| {
+        let places = [format!("/{name}"), format!("/error/error_data/{name}")];
+        places.iter().find_map(|place| number(reply.body.pointer(place)?))
+    };
+    let (next, next_end) = (place("start_offset"), place("end_offset"));
     let refused = reply.into_result(cx.platform).err();
+    video.end = next_end.filter(|end| next.is_some_and(|next| *end > next));
     match (next, refused) {
         // Never the same part twice, which could loop without end.
-        (Some(next), _) if next != offset && next <= media.size_bytes => Ok(next),
+        (Some(next), _)
+            if next <= media.size_bytes && (next != offset || (asked.is_none() && video.end.is_some())) =>
+        {
+            Ok(next)
+        }
         (_, Some(failure)) => Err(failure),
         _ => Err(Failure::upstream(502, "Facebook does not say which part is next")),
     }
@@ -618,9 +662,11 @@ enum State {
     Failed(Failure),
 }
 
-async fn state(cx: &Session<'_>, id: &str) -> Result<State> {
-    let video: VideoNode = node(cx, id, "status").await?;
-    Ok(video.status.state())
+/// Returns the state of a video, with a pause if few calls are left.
+async fn state(cx: &Session<'_>, id: &str) -> Result<(State, Option<Duration>)> {
+    let reply = get(cx, id).query(&[("fields", "status,published")]).reply().await?;
+    let video: VideoNode = reply.read()?;
+    Ok((video.status.state(video.published), graph::throttle(&reply)))
 }
 
 /// The Page's posts; `step` has the ids of the photos.
@@ -633,7 +679,7 @@ struct FeedPosts<'a> {
 impl Listing for FeedPosts<'_> {
     type Item = Post;
 
-    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<crate::Page<Post>> {
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
         list(self.cx, Some(since), cursor).await
     }
 
@@ -660,7 +706,7 @@ struct Comments<'a> {
 impl Listing for Comments<'_> {
     type Item = Comment;
 
-    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<crate::Page<Comment>> {
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Comment>> {
         let call = get(self.cx, &format!("{}/comments", self.parent)).query(&[
             ("fields", "id,message,created_time,from"),
             ("order", "reverse_chronological"),
@@ -700,17 +746,24 @@ async fn stories(cx: &Session<'_>) -> Result<Vec<Story>> {
 }
 
 /// Returns one page of the Page's posts, newest first.
-async fn list(
-    cx: &Session<'_>,
-    since: Option<DateTime<Utc>>,
-    cursor: Option<&str>,
-) -> Result<crate::Page<Post>> {
+async fn list(cx: &Session<'_>, since: Option<DateTime<Utc>>, cursor: Option<&str>) -> Result<Page<Post>> {
     let path = format!("{}/published_posts", cx.account.network_unique_id);
-    let mut call = get(cx, &path).query(&[("fields", FIELDS), ("limit", "50")]);
-    if let Some(since) = since {
-        call = call.query(&[("since", since.timestamp())]);
+    let mut limit = PAGE_POSTS;
+    loop {
+        let mut call = get(cx, &path).query(&[("fields", FIELDS)]).query(&[("limit", limit)]);
+        if let Some(since) = since {
+            call = call.query(&[("since", since.timestamp())]);
+        }
+        match graph::page(call, cursor).await {
+            Err(failure) if limit > 1 && is_too_much_data(&failure) => limit /= 2,
+            page => return page,
+        }
     }
-    graph::page(call, cursor).await
+}
+
+/// Returns true if a list was refused because a page of it has too much data.
+fn is_too_much_data(failure: &Failure) -> bool {
+    matches!(failure.code, ErrorCode::Upstream(_)) && failure.message.contains("reduce the amount of data")
 }
 
 #[async_trait]
@@ -787,24 +840,33 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
 /// separately.
 async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insights> {
     let ask = |metric: String| get(cx, path).query(&[("metric", metric)]).send::<Insights>();
+    // Some objects answer a removed metric as if they did not exist.
+    let is_removed =
+        |failure: &Failure| matches!(failure.code, ErrorCode::Rejected(400) | ErrorCode::Rejected(404));
     match ask(names.join(",")).await {
-        Err(failure) if failure.code == ErrorCode::Rejected(400) => {}
+        Err(failure) if is_removed(&failure) => {}
         answer => return answer,
     }
     let mut all = Insights::default();
+    let mut missing = None;
+    let mut has_any = false;
     for name in names {
         match ask((*name).to_owned()).await {
-            Ok(one) => all.join(one),
-            Err(failure) if failure.code == ErrorCode::Rejected(400) => {}
+            Ok(one) => {
+                all.join(one);
+                has_any = true;
+            }
+            Err(failure) if failure.code == ErrorCode::Rejected(404) => missing = Some(failure),
+            Err(failure) if is_removed(&failure) => has_any = true,
             Err(failure) => return Err(failure),
         }
     }
-    Ok(all)
+    missing.filter(|_| !has_any).map_or(Ok(all), Err)
 }
 
 #[async_trait]
 impl History for Facebook {
-    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<crate::Page> {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         Ok(list(cx, None, cursor).await?.map(|post| RemotePost {
             // A video is identified by its own id, as when it is published here.
             id: post.video().unwrap_or_else(|| post.id.clone()),
@@ -849,57 +911,11 @@ struct Permission {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    #[serde(deserialize_with = "required::id")]
-    id: String,
-    name: Option<String>,
-    username: Option<String>,
-    link: Option<String>,
-    access_token: Option<String>,
-    tasks: Option<Vec<String>>,
-    picture: Option<Value>,
-}
-
-impl Page {
-    /// Returns true if the person may publish to it.
-    fn is_usable(&self) -> bool {
-        self.access_token.as_ref().is_some_and(|token| !token.is_empty())
-            && self
-                .tasks
-                .as_ref()
-                .is_none_or(|tasks| tasks.iter().any(|task| task == "CREATE_CONTENT" || task == "MANAGE"))
-    }
-
-    fn identity(self, scopes: &[String]) -> Identity {
-        let username = self.username.filter(|name| !name.is_empty()).unwrap_or_else(|| self.id.clone());
-        Identity {
-            profile: AccountProfile {
-                display_name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| username.clone()),
-                account_type: "page".to_owned(),
-                profile_image_url: self
-                    .picture
-                    .and_then(|picture| Some(picture.pointer("/data/url")?.as_str()?.to_owned())),
-                profile_url: Some(self.link.unwrap_or_else(|| format!("{SITE}/{}", self.id))),
-                network_unique_id: self.id,
-                username,
-            },
-            // A Page's token that is derived from a long-lived token does not expire.
-            grant: self.access_token.map(|access_token| Grant {
-                access_token,
-                refresh_token: None,
-                expires_at: None,
-                scopes: scopes.to_vec(),
-                extra: Value::Null,
-            }),
-        }
-    }
-}
-
-#[derive(Deserialize)]
 struct Started {
     #[serde(deserialize_with = "required::id")]
     video_id: String,
     upload_session_id: Option<String>,
+    end_offset: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -911,6 +927,8 @@ struct Done {
 #[derive(Deserialize)]
 struct VideoNode {
     status: Progress,
+    #[serde(default)]
+    published: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -947,7 +965,9 @@ impl Phase {
 }
 
 impl Progress {
-    fn state(self) -> State {
+    /// Returns the state; `published` is the video's own member, if the response has it. A video that was not
+    /// uploaded as a reel may have no phases.
+    fn state(self, published: Option<bool>) -> State {
         let phases = [&self.uploading_phase, &self.processing_phase, &self.publishing_phase];
         let is_broken = phases.iter().any(|phase| phase.status == "error" || phase.publish_status == "error");
         if is_broken || ["error", "expired", "upload_failed"].contains(&self.video_status.as_str()) {
@@ -961,8 +981,10 @@ impl Progress {
             ));
         }
         let publishing = &self.publishing_phase;
+        let is_ready = self.video_status == "ready" && published != Some(false);
         match (publishing.publish_status.as_str(), publishing.status.as_str()) {
             ("published", "complete" | "completed") => State::Published,
+            ("", "" | "complete" | "completed") if is_ready => State::Published,
             ("published" | "scheduled", _) | (_, "in_progress" | "complete" | "completed") => {
                 State::Processing
             }
@@ -983,6 +1005,7 @@ struct Post {
     message: Option<String>,
     permalink_url: Option<String>,
     full_picture: Option<String>,
+    status_type: Option<String>,
     #[serde(default, deserialize_with = "graph::time")]
     created_time: Option<DateTime<Utc>>,
     shares: Option<Shares>,
@@ -1008,6 +1031,8 @@ struct Summary {
 #[derive(Deserialize)]
 struct Attachment {
     media_type: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
     target: Option<Target>,
     subattachments: Option<Listed<Attachment>>,
 }
@@ -1022,13 +1047,22 @@ impl Attachment {
         let below = self.subattachments.iter().flat_map(|list| &list.data).flat_map(Self::targets);
         self.target.iter().filter_map(|target| target.id.as_deref()).chain(below).collect()
     }
+
+    /// Returns true if it is a photo or a video of the Page. The preview of a link to a video has the media type
+    /// of a video too.
+    fn is_upload(&self) -> bool {
+        matches!(self.media_type.as_deref(), Some("photo" | "album" | "video"))
+            && !self.kind.as_deref().is_some_and(|kind| kind.contains("share"))
+    }
 }
 
 impl Post {
     /// Returns the id of the post's video.
     fn video(&self) -> Option<String> {
         let attachment = self.attachments.as_ref()?.data.first()?;
-        let is_video = attachment.media_type.as_deref() == Some("video");
+        // The video of a shared post belongs to another Page.
+        let is_own = self.status_type.as_deref().is_none_or(|kind| kind != "shared_story");
+        let is_video = attachment.media_type.as_deref() == Some("video") && attachment.is_upload() && is_own;
         attachment.target.as_ref().filter(|_| is_video)?.id.clone().filter(|id| required::is_id(id))
     }
 
@@ -1039,13 +1073,28 @@ impl Post {
         if !step.uploads.is_empty() && !targets.is_empty() {
             return step.uploads.iter().any(|photo| targets.contains(&photo.ticket.id.as_str()));
         }
-        let has_media = attachments
-            .iter()
-            .any(|one| matches!(one.media_type.as_deref(), Some("photo" | "album" | "video")));
+        let has_media = attachments.iter().any(Attachment::is_upload);
         has_media != post.media.is_empty()
-            && collapse_whitespace(self.message.as_deref().unwrap_or_default())
-                == collapse_whitespace(&post.text)
+            && is_same_text(&post.text, self.message.as_deref().unwrap_or_default())
     }
+}
+
+/// Returns true if Facebook shows the text `sent` as `shown`. It shows a mention, `@[id]`, as the name of the
+/// Page that is mentioned.
+fn is_same_text(sent: &str, shown: &str) -> bool {
+    static MENTION: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"@\[\d+(:[^\]]*)?\]").expect("a valid pattern"));
+    let (sent, shown) = (collapse_whitespace(sent), collapse_whitespace(shown));
+    let parts: Vec<&str> = MENTION.split(&sent).collect();
+    let [first, middle @ .., last] = parts.as_slice() else { return sent == shown };
+    let between = shown.strip_prefix(first).and_then(|rest| rest.strip_suffix(last));
+    between.is_some_and(|mut rest| {
+        middle.iter().all(|part| {
+            let at = rest.find(part);
+            rest = at.map_or("", |at| &rest[at + part.len()..]);
+            at.is_some()
+        })
+    })
 }
 
 #[derive(Deserialize)]
@@ -1073,13 +1122,18 @@ mod tests {
 
     #[test]
     fn the_state_of_a_video_follows_from_its_phases() {
-        let state = |status: Value| match serde_json::from_value::<Progress>(status).unwrap().state() {
+        let state = |status: Value| match serde_json::from_value::<Progress>(status).unwrap().state(None) {
             State::Waiting => "waiting",
             State::Processing => "processing",
             State::Published => "published",
             State::Failed(failure) if failure.code == ErrorCode::Rejected(400) => "failed",
             State::Failed(_) => "broken",
         };
+        let alone = |published: Option<bool>| {
+            let status: Progress = serde_json::from_value(json!({ "video_status": "ready" })).unwrap();
+            matches!(status.state(published), State::Published)
+        };
+        assert!(alone(Some(true)) && alone(None) && !alone(Some(false)));
         let phase = |status: &str, publish: &str| json!({ "status": status, "publish_status": publish });
         assert_eq!(state(json!({ "video_status": "upload_complete" })), "waiting");
         assert_eq!(
@@ -1092,8 +1146,10 @@ mod tests {
             "processing"
         );
         for spelling in ["complete", "completed"] {
-            let status = json!({ "video_status": "ready", "publishing_phase": phase(spelling, "published") });
-            assert_eq!(state(status), "published");
+            for publish in ["published", ""] {
+                let status = json!({ "video_status": "ready", "publishing_phase": phase(spelling, publish) });
+                assert_eq!(state(status), "published");
+            }
         }
         assert_eq!(state(json!({ "video_status": "error" })), "failed");
         assert_eq!(
@@ -1126,7 +1182,8 @@ mod tests {
             alt_text: None,
         };
         let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
-        let photo = |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None });
+        let photo =
+            |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None, end: None });
         let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), story: None };
         assert!(post.is(&ours, &step(&["9"])));
         assert!(!post.is(&ours, &step(&["10"])), "other photos with the same text");
@@ -1158,13 +1215,55 @@ mod tests {
             (vec![], "REELS", "a", vec!["media_required"]),
             (vec![image.clone(), image.clone()], "STORIES", "", vec!["media_too_many"]),
             (vec![image.clone()], "STORIES", "a", vec!["text_not_shown"]),
-            (vec![image.clone(), image], "FEED", "a", vec![]),
+            (vec![image.clone(), image.clone()], "FEED", "a", vec![]),
         ] {
             let draft = Draft { text, media: &media };
             let issues = check::check(&ADAPTER, &[draft], &json!({ "media_type": word }));
             let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
             assert_eq!(codes, expected, "{word} {}", media.len());
         }
+        let draft = Draft { text: "", media: &[image] };
+        let settings = json!({ "media_type": "STORIES", "countries": ["AT"] });
+        let issues = check::check(&ADAPTER, &[draft], &settings);
+        assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_invalid"]);
+    }
+
+    #[test]
+    fn a_mention_is_shown_as_a_name() {
+        for (sent, shown, is_same) in [
+            ("a  b", "a b", true),
+            ("a", "a b", false),
+            ("with @[123] today", "with Our Page today", true),
+            ("@[123]", "Our Page", true),
+            ("@[1] and @[2:1:Name]!", "One and Two!", true),
+            ("@[1] and @[2]", "One or Two", false),
+            ("with @[123] today", "with Our Page tomorrow", false),
+            ("aba @[1] aba", "aba", false),
+        ] {
+            assert_eq!(is_same_text(sent, shown), is_same, "{sent}");
+        }
+    }
+
+    #[test]
+    fn the_preview_of_a_link_is_no_upload() {
+        let post = |attachment: Value, status: &str| -> Post {
+            let post = json!({
+                "id": "1_2", "message": "a", "status_type": status, "attachments": { "data": [attachment] },
+            });
+            serde_json::from_value(post).unwrap()
+        };
+        let ours = Publication { text: "a".into(), ..Publication::of_test() };
+        let target = json!({ "id": "7" });
+        for kind in ["video_share_youtube", "video_share", "animated_image_share", "share"] {
+            let attachment = json!({ "media_type": "video", "type": kind, "target": target });
+            let post = post(attachment, "shared_story");
+            assert!(post.is(&ours, &Step::default()) && post.video().is_none(), "{kind}");
+        }
+        let film = json!({ "media_type": "video", "type": "video_inline", "target": target });
+        let own = post(film.clone(), "added_video");
+        assert!(!own.is(&ours, &Step::default()));
+        assert_eq!(own.video().as_deref(), Some("7"));
+        assert_eq!(post(film, "shared_story").video(), None, "of another Page");
     }
 
     #[test]

@@ -16,10 +16,21 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Wait after a rate limit without a header that contains one.
-const DEFAULT_BACKOFF: Duration = Duration::from_secs(60);
-/// Wait after the publishing cap, which counts the last 24 hours.
-const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3600);
+/// Version of the Graph API, for Facebook and Instagram. Each lives for about two years:
+/// <https://developers.facebook.com/docs/graph-api/changelog>.
+macro_rules! version {
+    () => {
+        "v26.0"
+    };
+}
+
+pub(crate) use version;
+
+/// Wait after the publishing cap, which counts the last 24 hours: the attempts of a post last longer than that.
+const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3 * 3600);
+/// Share of a limit, in percent, above which polls are made rarely, and the pause between them.
+const HIGH_USAGE: u64 = 80;
+const HIGH_USAGE_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// Wait after a container was refused as not ready.
 const NOT_READY_BACKOFF: Duration = Duration::from_secs(30);
 /// Default lifetime of a long-lived token.
@@ -28,6 +39,14 @@ const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
 pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Containers expire after 24 hours; one older than this is not used any more.
 const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
+/// Number of times that containers are created again because their state can't be read. Meta allows 400 a day.
+const MAX_REBUILDS: u32 = 2;
+/// Time after which a video whose state can't be read is published, and the pause until then.
+const BLIND_PROCESSING: TimeDelta = TimeDelta::minutes(3);
+const BLIND_PAUSE: Duration = Duration::from_secs(60);
+/// Number of times that the parent of a reply is looked for again, and the pause, which doubles: together a minute.
+const MAX_PARENT_MISSES: u32 = 5;
+const PARENT_PAUSE: Duration = Duration::from_secs(1);
 /// Time until a published container's post appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 
@@ -68,6 +87,10 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     };
     Some(match (code, subcode) {
         (102 | 190, 458 | 460 | 467 | 490 | 492) => Failure::revoked(message),
+        // The same token works again afterwards.
+        (102 | 190, 459 | 464) => Failure::token_expired(format!(
+            "the account's owner has to log in to the platform's own site and confirm the account: {message}"
+        )),
         (102 | 190, _) => Failure::token_expired(message),
         // Held for spam, by the code of a rate limit; waiting does not help.
         (_, 2_207_051) => Failure::rejected(403, message),
@@ -77,7 +100,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (_, 2_207_003 | 2_207_052) => Failure::upstream(502, message).certain(),
         (506, _) | (_, 1_366_051 | 1_455_006) => Failure::rejected(refused, message).ambiguous(),
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
-            Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF)))
+            Failure::rate_limited(message, retry_after(reply))
         }
         (100, 33) | (803, _) => Failure::rejected(404, message),
         (3 | 10 | 200..=299, _) => Failure::rejected(403, message),
@@ -87,7 +110,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         _ if error["is_transient"] == true => broken(503),
         _ => match reply.status.as_u16() {
             401 => Failure::token_expired(message),
-            429 => Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF))),
+            429 => Failure::rate_limited(message, retry_after(reply)),
             500.. => broken(500),
             status => Failure::rejected(if status < 400 { 400 } else { status }, message),
         },
@@ -111,18 +134,37 @@ fn error_message(error: &Value) -> String {
     if numbers.is_empty() { message } else { format!("{message} ({})", numbers.join(", ")) }
 }
 
-/// Returns the wait in the header of business use cases, which has minutes per throttled object.
-fn usage_retry_after(reply: &Reply) -> Option<Duration> {
-    let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
-    let minutes = usage
-        .as_object()?
-        .values()
-        .flat_map(|uses| uses.as_array().into_iter().flatten())
+/// Returns the wait after a rate limit, if a header contains one. Most limits count the calls of the last hour and
+/// name no time; the attempts that follow are spread over more than that.
+/// <https://developers.facebook.com/docs/graph-api/overview/rate-limiting>
+fn retry_after(reply: &Reply) -> Option<Duration> {
+    let minutes = usages(reply)
+        .iter()
         .filter_map(|usage| usage["estimated_time_to_regain_access"].as_u64())
-        .max()?;
-    (minutes > 0)
-        .then(|| Duration::from_secs(minutes.saturating_mul(60)))
+        .filter(|minutes| *minutes > 0)
+        .max();
+    minutes
+        .map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
         .or_else(|| classify::retry_after(reply))
+}
+
+/// Returns the shares of the limits that have been used: the app's, and those per account and use case.
+fn usages(reply: &Reply) -> Vec<Value> {
+    let header = |name: &str| serde_json::from_str::<Value>(reply.header(name)?).ok();
+    let accounts = header("x-business-use-case-usage");
+    let accounts = accounts.as_ref().and_then(Value::as_object).into_iter().flat_map(|all| all.values());
+    let accounts = accounts.flat_map(|uses| uses.as_array().into_iter().flatten()).cloned();
+    header("x-app-usage").into_iter().chain(accounts).collect()
+}
+
+/// Returns the pause before the next poll when a limit is nearly used up, so that the calls that are left
+/// can publish. Calls beyond a limit count as well and prolong it.
+pub(crate) fn throttle(reply: &Reply) -> Option<Duration> {
+    let figures = ["call_count", "total_time", "total_cputime"];
+    let usages = usages(reply);
+    let mut shares =
+        usages.iter().flat_map(|usage| figures.map(|figure| usage[figure].as_u64().unwrap_or(0)));
+    shares.any(|share| share >= HIGH_USAGE).then_some(HIGH_USAGE_PAUSE)
 }
 
 /// Returns the app's client id and secret; fails if the operator has configured no app.
@@ -357,8 +399,10 @@ pub(crate) enum Status {
     Published,
     /// Processing failed.
     Failed(Failure),
-    /// It expired or no longer exists.
-    Gone,
+    /// It expired.
+    Expired,
+    /// It does not exist, or Meta does not show it; then it can be published nevertheless.
+    Unreadable,
 }
 
 /// A platform that publishes by containers.
@@ -373,8 +417,8 @@ pub(crate) trait Containers: Publisher {
     /// The fields with a container's state.
     const STATUS: &'static str;
 
-    /// Returns the fields of one item of a carousel.
-    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
+    /// Returns the fields of one item of a carousel, which has the post's medium at `index`.
+    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields>;
 
     /// Returns the fields of the container that is published; `items` is empty unless it is a carousel.
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
@@ -406,6 +450,12 @@ struct Step {
     items: Vec<Container>,
     #[serde(default)]
     whole: Option<Container>,
+    /// Number of times that containers were created again because their state could not be read.
+    #[serde(default)]
+    rebuilds: u32,
+    /// Number of times that the parent of a reply was not found.
+    #[serde(default)]
+    parent_misses: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -438,8 +488,8 @@ pub(crate) async fn prepare<P: Containers>(
     let container = |id: String| Container { id, since: (cx.now)(), is_ready: false };
     let is_moving = post.media.iter().any(|media| media.kind == MediaKind::Video);
     if post.media.len() > 1 && step.whole.is_none() {
-        for media in &post.media[step.items.len()..] {
-            let made = platform.create(cx, platform.child_fields(cx, media).await?).await?;
+        for index in step.items.len()..post.media.len() {
+            let made = platform.create(cx, platform.child_fields(cx, post, index).await?).await?;
             step.items.push(container(made));
             cx.save(&step).await?;
         }
@@ -449,7 +499,19 @@ pub(crate) async fn prepare<P: Containers>(
     }
     if step.whole.is_none() {
         let items: Vec<String> = step.items.iter().map(|item| item.id.clone()).collect();
-        let made = platform.create(cx, platform.parent_fields(cx, post, &items).await?).await?;
+        let made = match platform.create(cx, platform.parent_fields(cx, post, &items).await?).await {
+            // A parent that was just published is not found for some seconds.
+            Err(failure)
+                if post.reply_to.is_some()
+                    && failure.code == ErrorCode::Rejected(404)
+                    && step.parent_misses < MAX_PARENT_MISSES =>
+            {
+                step.parent_misses += 1;
+                let poll_after = PARENT_PAUSE * 2_u32.pow(step.parent_misses);
+                return Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after });
+            }
+            made => made?,
+        };
         step.whole = Some(container(made));
         cx.save(&step).await?;
     }
@@ -468,37 +530,59 @@ async fn watch<P: Containers>(
 ) -> Result<Option<Prepared>> {
     let now = (cx.now)();
     let mut wait: Option<Duration> = None;
-    let mut lost: Option<Option<Failure>> = None;
+    let mut lost: Option<Lost> = None;
+    let is_last_build = step.rebuilds >= MAX_REBUILDS;
     for container in step.items.iter_mut().chain(&mut step.whole).filter(|container| !container.is_ready) {
-        match status(platform, cx, &container.id).await? {
+        let (status, throttle) = status(platform, cx, &container.id).await?;
+        match status {
             Status::Finished | Status::Published => container.is_ready = true,
-            Status::Processing => wait = wait.max(Some(pause(container.since, now, is_moving))),
-            Status::Failed(failure) => lost = Some(Some(failure)),
-            Status::Gone => lost = Some(None),
+            Status::Processing => {
+                wait = wait.max(throttle).max(Some(pause(container.since, now, is_moving)));
+            }
+            Status::Failed(failure) => lost = Some(Lost::Failed(failure)),
+            Status::Expired => lost = Some(Lost::Expired),
+            // Meta had outages in which containers could be published and not read.
+            Status::Unreadable
+                if is_last_build && !(is_moving && now < container.since + BLIND_PROCESSING) =>
+            {
+                container.is_ready = true;
+            }
+            Status::Unreadable if is_last_build => wait = wait.max(Some(BLIND_PAUSE)),
+            Status::Unreadable => lost = Some(Lost::Unreadable),
         }
     }
+    let Some(lost) = lost else {
+        return Ok(wait.map(|poll_after| Prepared::Processing { at: Checkpoint::of(step), poll_after }));
+    };
+    // Another attempt creates new ones.
+    let rebuilds = step.rebuilds + u32::from(matches!(lost, Lost::Unreadable));
+    *step = Step { media: step.media.clone(), rebuilds, ..Step::default() };
+    cx.save(step).await?;
     match lost {
-        // Another attempt creates new ones.
-        Some(failure) => {
-            *step = Step::default();
-            cx.save(step).await?;
-            match failure {
-                Some(failure) => Err(failure),
-                None => {
-                    Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: NOT_READY_BACKOFF }))
-                }
-            }
+        Lost::Failed(failure) => Err(failure),
+        Lost::Expired | Lost::Unreadable => {
+            Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: NOT_READY_BACKOFF }))
         }
-        None => Ok(wait.map(|poll_after| Prepared::Processing { at: Checkpoint::of(step), poll_after })),
     }
 }
 
-async fn status<P: Containers>(platform: &P, cx: &Session<'_>, id: &str) -> Result<Status> {
-    let asked: Result<Value> =
-        cx.get(format!("{}/{id}", P::API)).query(&[("fields", P::STATUS)]).send().await;
+/// Why containers are dropped.
+enum Lost {
+    Failed(Failure),
+    Expired,
+    Unreadable,
+}
+
+/// Reads a container's state, with a pause if few calls are left.
+async fn status<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    id: &str,
+) -> Result<(Status, Option<Duration>)> {
+    let asked = cx.get(format!("{}/{id}", P::API)).query(&[("fields", P::STATUS)]).reply().await;
     match asked {
-        Ok(body) => Ok(platform.status(&body)),
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Status::Gone),
+        Ok(reply) => Ok((platform.status(&reply.read::<Value>()?), throttle(&reply))),
+        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok((Status::Unreadable, None)),
         Err(failure) => Err(failure),
     }
 }
@@ -520,7 +604,7 @@ pub(crate) async fn commit<P: Containers>(
         Ok(made) => Ok(Committed::Live(made.id)),
         Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
             match status(platform, cx, &whole.id).await {
-                Ok(Status::Published) => {
+                Ok((Status::Published, _)) => {
                     Ok(Committed::Accepted { at: at.clone(), poll_after: Duration::from_secs(2) })
                 }
                 _ => Err(failure),
@@ -544,17 +628,21 @@ pub(crate) async fn locate<P: Containers>(
     let Some(whole) = step.whole else { return Ok(Located::Absent) };
     let now = (cx.now)();
     let begun = post.begun();
-    match status(platform, cx, &whole.id).await? {
+    let (status, throttle) = status(platform, cx, &whole.id).await?;
+    match status {
         Status::Finished | Status::Failed(_) => Ok(Located::Absent),
         Status::Processing => {
-            Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
+            let pause = pause(whole.since, now, !post.media.is_empty());
+            Ok(Located::Processing { poll_after: throttle.unwrap_or_default().max(pause) })
         }
         // No call returns the post of a container.
-        Status::Published | Status::Gone => Ok(match platform.find(cx, post).await? {
-            Located::Live(id) => Located::Live(id),
-            _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
-            _ => Located::Unknown,
-        }),
+        Status::Published | Status::Expired | Status::Unreadable => {
+            Ok(match platform.find(cx, post).await? {
+                Located::Live(id) => Located::Live(id),
+                _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
+                _ => Located::Unknown,
+            })
+        }
     }
 }
 
@@ -626,9 +714,49 @@ pub(crate) mod tests {
     fn a_limit_is_waited_for_as_long_as_its_header_says() {
         let body = r#"{"error":{"message":"m","code":80001}}"#;
         let usage = r#"{"1":[{"type":"pages","call_count":97,"estimated_time_to_regain_access":19}]}"#;
-        let failure = classify(&Reply::of(400, &[("x-business-use-case-usage", usage)], body)).unwrap();
-        assert_eq!(failure.retry_after, Some(Duration::from_secs(19 * 60)));
-        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(DEFAULT_BACKOFF));
+        let retry_after =
+            |headers: &[(&'static str, &str)]| classify(&Reply::of(400, headers, body)).unwrap().retry_after;
+        let accounts = "x-business-use-case-usage";
+        assert_eq!(retry_after(&[(accounts, usage)]), Some(Duration::from_secs(19 * 60)));
+        // Without a time, the growing backoff of the attempts outlasts the hour that is counted.
+        assert_eq!(retry_after(&[]), None);
+        assert_eq!(retry_after(&[("x-app-usage", r#"{"call_count":100}"#)]), None);
+        assert_eq!(
+            retry_after(&[(accounts, "nonsense"), ("retry-after", "7")]),
+            Some(Duration::from_secs(7))
+        );
+        let cap = json!({ "error": { "message": "m", "code": 9, "error_subcode": 2_207_042 } });
+        let cap = classify(&Reply::of(400, &[], &cap.to_string())).unwrap().retry_after.unwrap();
+        assert!(cap * (domain::retry::ATTEMPTS - 1) > Duration::from_secs(24 * 3600));
+    }
+
+    #[test]
+    fn polls_are_rare_when_a_limit_is_nearly_used_up() {
+        let app =
+            |percent: u64| json!({ "call_count": 3, "total_time": percent, "total_cputime": 1 }).to_string();
+        let page = |percent: u64| json!({ "1": [{ "type": "pages", "call_count": percent }] }).to_string();
+        for (name, value, is_rare) in [
+            ("x-app-usage", app(79), false),
+            ("x-app-usage", app(80), true),
+            ("x-business-use-case-usage", page(79), false),
+            ("x-business-use-case-usage", page(100), true),
+            ("x-app-usage", "[7]".to_owned(), false),
+        ] {
+            assert_eq!(
+                throttle(&Reply::of(200, &[(name, &value)], "{}")).is_some(),
+                is_rare,
+                "{name} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_of_metas_tells_the_owner_what_to_do() {
+        for subcode in [459, 464] {
+            let body = json!({ "error": { "message": "m", "code": 190, "error_subcode": subcode } });
+            let failure = classify(&Reply::of(400, &[], &body.to_string())).unwrap();
+            assert!(!failure.is_revoked() && failure.message.contains("has to log in"), "{failure}");
+        }
     }
 
     #[test]

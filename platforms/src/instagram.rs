@@ -24,15 +24,16 @@ use std::time::Duration;
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
 
-const API: &str = "https://graph.instagram.com/v25.0";
+const API: &str = concat!("https://graph.instagram.com/", graph::version!());
 const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
 const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
 /// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 10;
-/// Maximum length of a story's video.
+/// Maximum length and size of a story's video.
 const MAX_STORY: Duration = Duration::from_secs(60);
+const MAX_STORY_BYTES: u64 = 100_000_000;
 
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
                       comments_count,children{media_url}";
@@ -92,6 +93,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             scopes: &["instagram_business_basic", "instagram_business_content_publish"],
         }],
         separator: ",",
+        // Otherwise the account that the browser is logged in to is connected again.
+        force_login: &[("force_reauth", "true")],
         refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
         ..OAuth2::STANDARD
     }),
@@ -122,7 +125,7 @@ struct Settings {
     /// Id of the Facebook Page of the place to tag.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     location_id: Option<String>,
-    /// Accounts to tag, with their position in the image.
+    /// Accounts to tag, with their position in the image. In a carousel, in one of its images.
     #[schemars(length(max = 20))]
     user_tags: Option<Vec<UserTag>>,
     /// Shows a reel first to people who do not follow the account.
@@ -141,6 +144,9 @@ struct UserTag {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     y: Option<f64>,
+    /// Index of the image in a carousel, from 0. Defaults to the first.
+    #[serde(skip_serializing)]
+    media_index: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -161,14 +167,25 @@ impl Publisher for Instagram {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        match PostKind::choose(main.media, settings.media_type) {
-            Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(PostKind::Story) if !main.text.trim().is_empty() => {
-                let message = "instagram shows no text on a story".to_owned();
-                vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
-            }
-            Ok(_) => Vec::new(),
+        let kind = match PostKind::choose(main.media, settings.media_type) {
+            Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
+            Ok(kind) => kind,
+        };
+        let mut issues = Vec::new();
+        if kind == PostKind::Story && !main.text.trim().is_empty() {
+            let message = "instagram shows no text on a story".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
         }
+        let has_alt_text = |media: &Media| media.alt_text.as_ref().is_some_and(|alt| !alt.is_empty());
+        if kind == PostKind::Story && main.media.iter().any(has_alt_text) {
+            let message = "instagram shows no alt text on a story".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "alt_text_not_supported", "media", message));
+        }
+        issues.extend(untaggable(main.media, &settings).map(|message| {
+            let path = ["config", "instagram", "user_tags"].map(Value::from).to_vec();
+            Issue { severity: Severity::Error, code: "setting_invalid".to_owned(), message, path }
+        }));
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -258,6 +275,24 @@ impl Publisher for Instagram {
     }
 }
 
+/// Returns an error message if an account is tagged in a medium that a carousel does not have, or that can't have
+/// tags.
+fn untaggable(media: &[Media], settings: &Settings) -> Option<String> {
+    let tags = settings.user_tags.as_deref().filter(|_| media.len() > 1).unwrap_or_default();
+    let tag = tags.iter().find(|tag| tag.medium(media).is_none_or(|media| media.kind != MediaKind::Image))?;
+    let (name, index) = (&tag.username, tag.media_index.unwrap_or(0));
+    Some(format!(
+        "instagram tags accounts in the images of a carousel, and medium {index}, for {name}, is none"
+    ))
+}
+
+impl UserTag {
+    /// Returns the medium in which the account is tagged.
+    fn medium<'a>(&self, media: &'a [Media]) -> Option<&'a Media> {
+        media.get(self.media_index.unwrap_or(0))
+    }
+}
+
 /// Kind of post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostKind {
@@ -317,6 +352,13 @@ impl PostKind {
                 "media_too_many",
                 format!("instagram takes one medium as a story, and there are {count}"),
             )),
+            Self::Story if is_video && media[0].size_bytes > MAX_STORY_BYTES => {
+                let (most, has) = (MAX_STORY_BYTES / 1_000_000, media[0].size_bytes);
+                Err((
+                    "media_too_large",
+                    format!("instagram takes a story of {most} MB, and this has {has} bytes"),
+                ))
+            }
             Self::Story => match media[0].duration.filter(|duration| is_video && *duration > MAX_STORY) {
                 Some(duration) => {
                     let (most, has) = (MAX_STORY.as_secs(), duration.as_secs_f64());
@@ -352,10 +394,17 @@ impl Containers for Instagram {
     const PUBLISH: &'static str = "media_publish";
     const STATUS: &'static str = "id,status_code,status";
 
-    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
+        let media = &post.media[index];
         let mut fields = medium(cx, media).await?;
-        if media.kind == MediaKind::Video {
-            fields.push(("media_type", "VIDEO".to_owned()));
+        match media.kind {
+            MediaKind::Video => fields.push(("media_type", "VIDEO".to_owned())),
+            _ => {
+                fields.extend(alt_text(media));
+                let tags = post.settings::<Settings>()?.user_tags.unwrap_or_default();
+                let tags = tags.into_iter().filter(|tag| tag.media_index.unwrap_or(0) == index);
+                graph::set(&mut fields, "user_tags", &Some(tags.collect::<Vec<_>>()));
+            }
         }
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
@@ -372,7 +421,9 @@ impl Containers for Instagram {
             fields.push(("caption", post.text.clone()));
         }
         match place {
-            PostKind::Feed => {}
+            PostKind::Feed => {
+                fields.extend(post.media.first().filter(|_| post.media.len() == 1).and_then(alt_text))
+            }
             PostKind::Reel => {
                 // Without it the reel would not be shown in the feed.
                 let is_shared = settings.share_to_feed.unwrap_or(true);
@@ -403,7 +454,7 @@ impl Containers for Instagram {
         match body["status_code"].as_str() {
             Some("FINISHED") => Status::Finished,
             Some("PUBLISHED") => Status::Published,
-            Some("EXPIRED") => Status::Gone,
+            Some("EXPIRED") => Status::Expired,
             Some("ERROR") => {
                 let reason = body["status"].as_str().unwrap_or("it does not say why");
                 let message = format!("Instagram could not process the media: {reason}");
@@ -560,11 +611,13 @@ async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
         MediaKind::Video => "video_url",
         other => return Err(Failure::rejected(415, format!("Instagram takes no media of kind {other}"))),
     };
-    let mut fields = vec![(place, cx.media.address(media).await?.into())];
-    // Only images have alt text.
+    Ok(vec![(place, cx.media.address(media).await?.into())])
+}
+
+/// Returns the field with the alt text of an image. Reels and stories have none.
+fn alt_text(media: &Media) -> Option<(&'static str, String)> {
     let alt = media.alt_text.as_ref().filter(|alt| media.kind == MediaKind::Image && !alt.is_empty());
-    fields.extend(alt.map(|alt| ("alt_text", alt.clone())));
-    Ok(fields)
+    alt.map(|alt| ("alt_text", alt.clone()))
 }
 
 /// Returns one page of the account's posts or stories, newest first.
@@ -624,7 +677,13 @@ impl Post {
     /// Returns true if it has the content of `post`. A story has no caption to compare.
     fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
+        let media_type = match post.media.as_slice() {
+            [one] if one.kind == MediaKind::Video => "VIDEO",
+            [_] => "IMAGE",
+            _ => "CAROUSEL_ALBUM",
+        };
         self.media_product_type.as_deref().is_none_or(|is| is == place.product())
+            && self.media_type.as_deref().is_none_or(|is| is == media_type)
             && (place == PostKind::Story || collapse_whitespace(caption) == collapse_whitespace(&post.text))
     }
 }
@@ -701,6 +760,57 @@ mod tests {
         ] {
             assert_eq!(place(kinds, wanted), Err(code), "{kinds:?}");
         }
+        let duration = Some(Duration::from_secs(60));
+        let large = Media { size_bytes: MAX_STORY_BYTES + 1, duration, ..media(&Video) };
+        let story = PostKind::choose(&[large], Some(MediaType::Stories)).map_err(|(code, _)| code);
+        assert_eq!(story, Err("media_too_large"));
+    }
+
+    #[test]
+    fn another_login_is_forced_only_on_request() {
+        let address = |is_forced| {
+            let asked = authorization::Authorization {
+                client_id: "app",
+                redirect_uri: "https://example.com",
+                scopes: &[],
+                state: "state",
+                verifier: "verifier",
+                is_forced,
+            };
+            authorization::address(&ADAPTER, &asked).unwrap()
+        };
+        assert!(address(true).contains("force_reauth=true"));
+        assert!(!address(false).contains("force_reauth"));
+    }
+
+    #[test]
+    fn a_story_is_checked_for_text_that_is_not_shown() {
+        let mut image = Media { alt_text: Some("described".into()), ..media(&MediaKind::Image) };
+        (image.mime, image.filename, image.duration) = ("image/jpeg".into(), "a.jpg".into(), None);
+        let codes = |settings: Value| {
+            let issues = check::check(
+                &ADAPTER,
+                &[Draft { text: "a", media: std::slice::from_ref(&image) }],
+                &settings,
+            );
+            issues.into_iter().map(|issue| (issue.severity, issue.code)).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(json!({})), []);
+        let warning = |code: &str| (Severity::Warning, code.to_owned());
+        let expected = [warning("text_not_shown"), warning("alt_text_not_supported")];
+        assert_eq!(codes(json!({ "media_type": "STORIES" })), expected);
+    }
+
+    #[test]
+    fn a_tag_in_a_carousel_needs_an_image() {
+        let kinds = [MediaKind::Image, MediaKind::Video];
+        let media: Vec<_> = kinds.iter().map(media).collect();
+        let is_fine = |index: Value| {
+            let tag = json!({ "user_tags": [{ "username": "bob", "media_index": index }] });
+            untaggable(&media, &schema::read(&tag).unwrap()).is_none()
+        };
+        assert!(is_fine(json!(null)) && is_fine(json!(0)));
+        assert!(!is_fine(json!(1)) && !is_fine(json!(2)));
     }
 
     #[test]

@@ -138,13 +138,27 @@ struct Settings {
     is_ghost_post: Option<bool>,
     /// Shows replies only after approval.
     enable_reply_approvals: Option<bool>,
-    /// Id of the place to tag.
+    /// Id of the place to tag. Needs the permission `threads_location_tagging`.
     location_id: Option<String>,
     /// Codes of the only countries in which the post is shown.
     #[schemars(inner(regex(pattern = "^[A-Z]{2}$")))]
     allowlisted_country_codes: Option<Vec<String>>,
-    /// Also shares the post to the Instagram story.
+    /// Also shares the post to the Instagram story. Needs the permission `threads_share_to_instagram`.
     crossreshare_to_ig: Option<bool>,
+}
+
+impl Settings {
+    /// Returns a setting whose permission is missing, with the permission. Without a list of what was granted,
+    /// none is.
+    fn forbidden(&self, granted: &[String]) -> Option<(&'static str, &'static str)> {
+        let settings = [
+            ("location_id", "threads_location_tagging", self.location_id.is_some()),
+            ("crossreshare_to_ig", "threads_share_to_instagram", self.crossreshare_to_ig == Some(true)),
+        ];
+        let is_missing = |scope: &str| !granted.is_empty() && !granted.iter().any(|one| one == scope);
+        let mut wanted = settings.into_iter().filter(|(_, scope, is_set)| *is_set && is_missing(scope));
+        wanted.next().map(|(setting, scope, _)| (setting, scope))
+    }
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -250,6 +264,14 @@ impl Publisher for Threads {
         if let Some(message) = too_many(&post.media) {
             return Err(Failure::rejected(400, message));
         }
+        let settings: Settings = post.settings()?;
+        let forbidden = settings.forbidden(&cx.grant.scopes).filter(|_| post.reply_to.is_none());
+        if let Some((setting, scope)) = forbidden {
+            let message = format!(
+                "{setting} needs the permission {scope}, which the account was connected without: connect it again with this scope"
+            );
+            return Err(Failure::rejected(403, message));
+        }
         graph::prepare(self, cx, post, at).await
     }
 
@@ -274,8 +296,8 @@ impl Containers for Threads {
     const PUBLISH: &'static str = "threads_publish";
     const STATUS: &'static str = "id,status,error_message";
 
-    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
-        let mut fields = medium(cx, media).await?;
+    async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
+        let mut fields = medium(cx, &post.media[index]).await?;
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
     }
@@ -309,9 +331,9 @@ impl Containers for Threads {
                 graph::set(&mut fields, "enable_reply_approvals", &settings.enable_reply_approvals);
                 graph::set(&mut fields, "location_id", &settings.location_id);
                 graph::set(&mut fields, "crossreshare_to_ig", &settings.crossreshare_to_ig);
+                graph::set(&mut fields, "reply_control", &settings.reply_control);
             }
         }
-        graph::set(&mut fields, "reply_control", &settings.reply_control);
         let countries = settings.allowlisted_country_codes.map(|codes| codes.join(","));
         graph::set(&mut fields, "allowlisted_country_codes", &countries);
         Ok(fields)
@@ -321,7 +343,7 @@ impl Containers for Threads {
         match body["status"].as_str() {
             Some("FINISHED") => Status::Finished,
             Some("PUBLISHED") => Status::Published,
-            Some("EXPIRED") => Status::Gone,
+            Some("EXPIRED") => Status::Expired,
             Some("ERROR") => {
                 let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
                 let message = format!("Threads could not process the media: {reason}");
@@ -559,7 +581,7 @@ mod tests {
         };
         assert!(matches!(status("FINISHED", ""), Status::Finished));
         assert!(matches!(status("PUBLISHED", ""), Status::Published));
-        assert!(matches!(status("EXPIRED", ""), Status::Gone));
+        assert!(matches!(status("EXPIRED", ""), Status::Expired));
         assert!(matches!(status("IN_PROGRESS", ""), Status::Processing));
         let failed = |error: &str| match status("ERROR", error) {
             Status::Failed(failure) => failure.code,

@@ -6,6 +6,7 @@
 
 use super::{
     Transaction,
+    account::Account,
     exchange::{Request, Response},
     files::{MAX_KEPT_BYTES, Upload},
     graph::{DAY, error},
@@ -80,6 +81,12 @@ impl Container {
             Value::String(text) => Some(text.clone()),
             other => Some(other.to_string()),
         }
+    }
+
+    /// Returns whether this account can read it, while it can be published in any case: Meta had outages of that
+    /// kind, for which an account's name begins with `unreadable`.
+    pub(crate) fn is_readable(&self, me: &Account) -> bool {
+        self.owner == me.id && !me.username.starts_with("unreadable")
     }
 
     /// Returns the alternative text of its medium.

@@ -2,7 +2,14 @@
 //! guides to videos, reels and stories, and Meta's SDK say.
 //!
 //! An account of the sandbox is a Page. A person who logs in names the Pages that they grant, and gets a user
-//! token and with it one token for each Page.
+//! token and with it one token for each Page. The beginning of a Page's name says what the person may do:
+//!
+//! | Name | Page |
+//! |---|---|
+//! | `portfolio.…`, `client.…` | owned by a business portfolio, or managed by one for a client: not in `me/accounts` |
+//! | `plus.…` | of the new Pages experience, whose tasks have other names |
+//! | `analyst.…` | one that the person may only analyze |
+//! | `stranger.…` | of a person without a role on the app, who can't log in before the app is reviewed |
 
 mod feed;
 mod media;
@@ -55,7 +62,14 @@ static LOGIN: Login = Login {
     granted: SCOPES.split_at(6).0,
     kind: graph::Kind::Page,
     fragment: "#_=_",
+    no_role: "App not active: This app is not accessible right now and the app developer is aware of the issue. You will be able to log in when the app is reactivated.",
+    remembers_declined: true,
 };
+
+/// The person's business portfolio.
+const PORTFOLIO: &str = "900000000000001";
+/// Beginnings of the names of Pages that only a portfolio's edges list, with the edges.
+const PORTFOLIO_EDGES: [(&str, &str); 2] = [("portfolio.", "owned_pages"), ("client.", "client_pages")];
 
 pub(super) struct Facebook;
 
@@ -113,7 +127,8 @@ impl Simulator for Facebook {
             }
             "rupload.facebook.com" => media::receive(tx, request).unwrap_or_else(|refusal| refusal),
             "graph.facebook.com" | "graph-video.facebook.com" => {
-                api(tx, request).unwrap_or_else(|refusal| refusal)
+                let response = api(tx, request).unwrap_or_else(|refusal| refusal);
+                graph::with_usage(tx, request, response, KIND)
             }
             _ => site(tx, request),
         }
@@ -182,11 +197,12 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     check_proof(request, &token)?;
     let Some(own) = token.page.clone() else { return person(tx, request, &token, &path) };
     let me = graph::account(tx, ID, &token)?;
-    tx.spend(CALLS, &me.id, 1).map_err(|_| {
+    let quota = tx.spend(CALLS, &me.id, 1).map_err(|_| {
         let message =
             "(#80001) There have been too many calls to this Page account. Wait a bit and try again.";
         graph::throttled(message, KIND, &me.id)
     })?;
+    tx.quota = Some(quota);
     let is_own = |id: &str| id == "me" || id == own;
     if let ("GET", [id]) = (method, path.as_slice())
         && is_own(id)
@@ -252,7 +268,7 @@ fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
         "" | "authorization_code" => {
             let redeemed = LOGIN.redeem(tx, request).map_err(graph::CodeError::graph)?;
             let mut token = graph::issue(tx, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
-            token.pages = redeemed.pages;
+            (token.pages, token.declined) = (redeemed.pages, redeemed.declined);
             tx.store.put(&token);
             Ok(graph::token_response(&token, tx.now))
         }
@@ -265,7 +281,7 @@ fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
         "fb_exchange_token" => {
             let short = graph::valid_token(tx, ID, &get("fb_exchange_token"))?;
             let mut long = graph::issue(tx, ID, &short.user, short.scopes, graph::Kind::Long, None);
-            long.pages = short.pages;
+            (long.pages, long.declined) = (short.pages, short.declined);
             tx.store.put(&long);
             Ok(graph::token_response(&long, tx.now))
         }
@@ -290,8 +306,10 @@ fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str])
             Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "User", &["id", "name"])?))
         }
         ("GET", [id, "permissions"]) if is_own(id) => {
-            let all = token.scopes.iter().map(|scope| json!({ "permission": scope, "status": "granted" }));
-            Ok(Response::json(200, &json!({ "data": all.collect::<Vec<_>>() })))
+            let permission = |scope: &String, status: &str| json!({ "permission": scope, "status": status });
+            let granted = token.scopes.iter().map(|scope| permission(scope, "granted"));
+            let declined = token.declined.iter().map(|scope| permission(scope, "declined"));
+            Ok(Response::json(200, &json!({ "data": granted.chain(declined).collect::<Vec<_>>() })))
         }
         ("DELETE", [id, "permissions"]) if is_own(id) => {
             for page in token.pages.iter().chain([&token.user]) {
@@ -301,25 +319,35 @@ fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str])
         }
         ("GET", [id, "accounts"]) if is_own(id) => {
             graph::admit(tx, ID, request, &["pages_show_list"])?;
-            let pages: Vec<Account> =
-                token.pages.iter().filter_map(|id| account::by_id(tx.store, ID, id)).collect();
-            let mut tokens = Vec::new();
-            for page in &pages {
-                let scopes = token.scopes.clone();
-                let own = graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
-                tokens.push((page.id.clone(), own.token));
-            }
+            let is_own =
+                |page: &Account| !PORTFOLIO_EDGES.iter().any(|(prefix, _)| page.username.starts_with(prefix));
+            let pages =
+                token.pages.iter().filter_map(|id| account::by_id(tx.store, ID, id)).filter(is_own).collect();
             let fields = graph::fields(request);
             let names = ["access_token", "category", "category_list", "name", "id", "tasks"];
-            graph::paged(
-                request,
-                pages,
-                |page| &page.id,
-                |page| {
-                    let token = tokens.iter().find(|(id, _)| *id == page.id).map(|(_, token)| token.as_str());
-                    graph::select(&page_value(tx, page, token), &fields, "Page", &names)
-                },
-            )
+            let nodes = page_nodes(tx, token, pages, true);
+            graph::paged(request, nodes, page_id, |page| graph::select(page, &fields, "Page", &names))
+        }
+        ("GET", [id, "businesses"]) if is_own(id) => {
+            admit_business(tx, request)?;
+            let node = json!({ "id": PORTFOLIO, "name": "A portfolio of the sandbox" });
+            let fields = graph::fields(request);
+            let nodes = if portfolio(tx, "").is_empty() { Vec::new() } else { vec![node] };
+            graph::paged(request, nodes, page_id, |node| {
+                graph::select(node, &fields, "Business", &["id", "name"])
+            })
+        }
+        ("GET", [PORTFOLIO, edge @ ("owned_pages" | "client_pages")]) => {
+            admit_business(tx, request)?;
+            // The tasks of a person are in the list of their own Pages only.
+            let mut nodes = page_nodes(tx, token, portfolio(tx, edge), *edge == "owned_pages");
+            for node in &mut nodes {
+                node.as_object_mut().expect("a node").remove("tasks");
+            }
+            let fields = graph::fields(request);
+            graph::paged(request, nodes, page_id, |page| {
+                graph::select(page, &fields, "Page", &["id", "name"])
+            })
         }
         ("GET", [id]) if token.pages.iter().any(|page| page == id) => {
             let page = account::by_id(tx.store, ID, id).ok_or_else(|| graph::missing(method, id))?;
@@ -338,8 +366,49 @@ fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str])
     }
 }
 
+fn admit_business(tx: &Transaction, request: &Request) -> Result<(), Response> {
+    let refusal = |_| {
+        let message = "(#200) Requires business_management permission to manage the object.";
+        graph::error(403, 200, 0, message)
+    };
+    graph::admit(tx, ID, request, &["business_management"]).map(drop).map_err(refusal)
+}
+
+/// Returns the Pages of the portfolio on this edge, or on any, ticked in a login or not.
+fn portfolio(tx: &Transaction, edge: &str) -> Vec<Account> {
+    let edges = PORTFOLIO_EDGES.iter().filter(|(_, one)| edge.is_empty() || *one == edge);
+    edges.flat_map(|(prefix, _)| tx.store.with_prefix::<Account>(&format!("{ID}/{prefix}"))).collect()
+}
+
+/// Returns Pages as nodes, those that the person granted with a token if the list has tokens.
+fn page_nodes(tx: &mut Transaction, token: &Token, pages: Vec<Account>, has_tokens: bool) -> Vec<Value> {
+    let mut nodes = Vec::new();
+    for page in pages {
+        let own = (has_tokens && token.pages.contains(&page.id)).then(|| {
+            let scopes = token.scopes.clone();
+            graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone())).token
+        });
+        nodes.push(page_value(tx, &page, own.as_deref()));
+    }
+    nodes
+}
+
+fn page_id(node: &Value) -> &str {
+    node["id"].as_str().unwrap_or_default()
+}
+
+/// Returns the person's tasks on a Page; those of the new Pages experience have other names.
+fn tasks(page: &Account) -> &'static [&'static str] {
+    match page.username.split('.').next() {
+        Some("analyst") => &["ANALYZE"],
+        Some("plus") => &["PROFILE_PLUS_ANALYZE", "PROFILE_PLUS_MODERATE", "PROFILE_PLUS_CREATE_CONTENT"],
+        _ => &["ANALYZE", "ADVERTISE", "MODERATE", "CREATE_CONTENT", "MANAGE"],
+    }
+}
+
 fn page_node(tx: &Transaction, request: &Request, page: &Account, token: Option<&str>) -> Outcome {
-    let node = page_value(tx, page, token);
+    let mut node = page_value(tx, page, token);
+    node.as_object_mut().expect("a node").remove("tasks");
     Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "Page", &["id", "name"])?))
 }
 
@@ -353,7 +422,7 @@ fn page_value(tx: &Transaction, page: &Account, token: Option<&str>) -> Value {
         "access_token": token,
         "category": "Software",
         "category_list": [{ "id": "2211", "name": "Software" }],
-        "tasks": ["ANALYZE", "ADVERTISE", "MODERATE", "CREATE_CONTENT", "MANAGE"],
+        "tasks": tasks(page),
         "picture": { "data": { "url": graph::avatar(page), "height": 200, "width": 200, "is_silhouette": false } },
         "fan_count": followers,
         "followers_count": followers,

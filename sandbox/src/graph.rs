@@ -1,6 +1,10 @@
 //! Common code of Meta's simulated platforms: parameters, errors, logins and tokens, field selection, and
 //! lists.
 //!
+//! A login page takes, as if they were unticked, the scopes in the form field `declined`. An account whose name
+//! begins with `stranger` has no role on the app, and can log in only once the app is reviewed; the containers of one
+//! that begins with `unreadable` can be published and not be read.
+//!
 //! <https://developers.facebook.com/docs/graph-api/overview> and, for errors,
 //! <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
 
@@ -22,6 +26,9 @@ use serde_json::{Map, Value, json};
 
 /// One day, the window of all caps.
 pub(crate) const DAY: i64 = 86_400;
+
+/// Beginning of the names of people who have no role on the app.
+const STRANGER: &str = "stranger";
 
 const CODE_SECONDS: i64 = 3_600;
 const SHORT_SECONDS: i64 = 3_600;
@@ -127,20 +134,49 @@ pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> R
     }
 }
 
-/// Creates the refusal of too many calls, with the platform's code and the header that says when to retry.
+/// Creates the refusal of too many calls for an account, with the platform's code and the header that says when
+/// to retry.
 pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
-    let usage = json!({ id: [{
-        "type": kind, "call_count": 100, "total_cputime": 25, "total_time": 25,
-        "estimated_time_to_regain_access": 1,
-    }] });
     let code = match kind {
         "pages" => 80_001,
         "instagram" => 80_002,
         _ => 4,
     };
     error(400, code, 0, message)
-        .with("x-app-usage", json!({ "call_count": 100, "total_time": 25, "total_cputime": 25 }))
-        .with("x-business-use-case-usage", usage)
+        .with(APP_USAGE, app_usage(100))
+        .with(ACCOUNT_USAGE, account_usage(kind, id, 100, 1))
+}
+
+/// Header with the app's share of its limits, without a time.
+const APP_USAGE: &str = "x-app-usage";
+/// Header with an account's share of its limits, and the minutes until calls are admitted again.
+const ACCOUNT_USAGE: &str = "x-business-use-case-usage";
+
+fn app_usage(percent: u64) -> Value {
+    json!({ "call_count": percent, "total_time": percent / 4, "total_cputime": percent / 4 })
+}
+
+fn account_usage(kind: &str, id: &str, percent: u64, minutes: u64) -> Value {
+    json!({ id: [{
+        "type": kind, "call_count": percent, "total_cputime": percent / 4, "total_time": percent / 4,
+        "estimated_time_to_regain_access": minutes,
+    }] })
+}
+
+/// Adds the usage of the window that the request counted against, once there is any worth telling. Threads
+/// documents only the app's.
+pub(crate) fn with_usage(tx: &Transaction, request: &Request, response: Response, kind: &str) -> Response {
+    let Some(quota) = tx.quota else { return response };
+    let percent = (quota.limit - quota.remaining.min(quota.limit)) * 100 / quota.limit.max(1);
+    let is_told = response.headers.iter().any(|(name, _)| *name == APP_USAGE);
+    let owner = presented_token(tx, request).map(|token| token.page.unwrap_or(token.user));
+    match owner {
+        Some(id) if percent > 0 && !is_told && kind != "threads" => {
+            response.with(ACCOUNT_USAGE, account_usage(kind, &id, percent, 0))
+        }
+        Some(_) if percent > 0 && !is_told => response.with(APP_USAGE, app_usage(percent)),
+        _ => response,
+    }
 }
 
 fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
@@ -165,6 +201,9 @@ struct Code {
     /// Ids of all Pages that the owner granted; the first is `user`.
     #[serde(default)]
     pages: Vec<String>,
+    /// Scopes that were requested and not granted.
+    #[serde(default)]
+    declined: Vec<String>,
     expires_at: DateTime<Utc>,
     is_used: bool,
 }
@@ -174,6 +213,21 @@ impl Record for Code {
 
     fn key(&self) -> String {
         self.code.clone()
+    }
+}
+
+/// The scopes that a person declined in their last login.
+#[derive(Serialize, Deserialize)]
+struct Declined {
+    user: String,
+    scopes: Vec<String>,
+}
+
+impl Record for Declined {
+    const TABLE: &'static str = "graph.declined";
+
+    fn key(&self) -> String {
+        self.user.clone()
     }
 }
 
@@ -190,6 +244,9 @@ pub(crate) struct Token {
     pub(crate) pages: Vec<String>,
     /// Granted scopes.
     pub(crate) scopes: Vec<String>,
+    /// Scopes that were requested and not granted.
+    #[serde(default)]
+    pub(crate) declined: Vec<String>,
     is_long: bool,
     issued_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,
@@ -275,8 +332,14 @@ pub(crate) fn admit_call(
     let token = admit(tx, platform, request, &[scope])?;
     let me = account(tx, platform, &token)?;
     match tx.spend(limit, &me.id, 1) {
-        Ok(_) => Ok(me),
-        Err(_) => Err(throttled("(#4) Application request limit reached", platform, &me.id)),
+        Ok(quota) => {
+            tx.quota = Some(quota);
+            Ok(me)
+        }
+        // A limit of the app, whose header has no time.
+        Err(_) => {
+            Err(error(400, 4, 0, "(#4) Application request limit reached").with(APP_USAGE, app_usage(100)))
+        }
     }
 }
 
@@ -345,6 +408,7 @@ pub(crate) fn issue(
         page,
         pages: Vec::new(),
         scopes,
+        declined: Vec::new(),
         is_long: kind != Kind::Short,
         issued_at: tx.now,
         expires_at: life.map(|life| tx.now + tx.settings.token_life(life)),
@@ -383,6 +447,10 @@ pub(crate) struct Login {
     pub(crate) kind: Kind,
     /// Fragment of the redirect address.
     pub(crate) fragment: &'static str,
+    /// Refusal of a person without a role on an app that was not reviewed.
+    pub(crate) no_role: &'static str,
+    /// True when the dialog asks for a declined scope again only with `auth_type=rerequest`.
+    pub(crate) remembers_declined: bool,
 }
 
 impl Grants for Login {
@@ -469,8 +537,12 @@ impl Login {
             for name in field("username").split(',') {
                 let account = account::get_or_create(tx, self.simulator, name.trim().trim_start_matches('@'))
                     .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
+                if account.username.starts_with(STRANGER) && !tx.settings.is_approved() {
+                    return refuse(self.no_role);
+                }
                 pages.push(account.id);
             }
+            let (scopes, declined) = self.choose(tx, fields, &pages[0], scopes);
             let code = Code {
                 code: format!("AQB{}", random()),
                 platform: self.simulator.id().into(),
@@ -479,6 +551,7 @@ impl Login {
                 client: self.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
+                declined,
                 expires_at: tx.now + TimeDelta::seconds(CODE_SECONDS),
                 is_used: false,
             };
@@ -495,6 +568,27 @@ impl Login {
             back.query_pairs_mut().append_pair("state", state);
         }
         Ok(Response::redirect(&format!("{back}{}", self.fragment)))
+    }
+
+    /// Splits the requested scopes into those that the owner grants and those that they decline: the scopes in
+    /// the field `declined`, and those declined before for which the dialog does not ask again.
+    fn choose(
+        &self,
+        tx: &mut Transaction,
+        fields: &[(String, String)],
+        user: &str,
+        scopes: Vec<String>,
+    ) -> (Vec<String>, Vec<String>) {
+        let field = |name: &str| crate::exchange::first(fields, name).unwrap_or_default();
+        let earlier = tx.store.get::<Declined>(user).map(|declined| declined.scopes).unwrap_or_default();
+        let is_asked = |scope: &String| {
+            !self.remembers_declined || field("auth_type") == "rerequest" || !earlier.contains(scope)
+        };
+        let is_unticked = |scope: &String| field("declined").split(',').any(|one| one.trim() == scope);
+        let (granted, declined): (Vec<_>, Vec<_>) =
+            scopes.into_iter().partition(|scope| is_asked(scope) && !is_unticked(scope));
+        tx.store.put(&Declined { user: user.to_owned(), scopes: declined.clone() });
+        (granted, declined)
     }
 
     /// Redeems the code of a request.
@@ -525,7 +619,7 @@ impl Login {
             return Err(CodeError::Expired);
         }
         tx.store.put(&Code { is_used: true, ..code.clone() });
-        Ok(RedeemedCode { user: code.user, pages: code.pages, scopes: code.scopes })
+        Ok(RedeemedCode { user: code.user, pages: code.pages, scopes: code.scopes, declined: code.declined })
     }
 
     /// `GET /access_token`: exchanges a short-lived token for a long-lived one.
@@ -586,6 +680,14 @@ impl Login {
         if let Some(page) = &token.page {
             data["profile_id"] = json!(page);
         }
+        // A scope for chosen objects names them.
+        if !token.pages.is_empty() {
+            let granular = |scope: &String| match scope.starts_with("pages_") || scope == "read_insights" {
+                true => json!({ "scope": scope, "target_ids": token.pages }),
+                false => json!({ "scope": scope }),
+            };
+            data["granular_scopes"] = token.scopes.iter().map(granular).collect();
+        }
         if let Err(refusal) = token.check(tx.now) {
             let body: Value = serde_json::from_slice(&refusal.body).unwrap_or_default();
             data["error"] = json!({
@@ -606,6 +708,8 @@ pub(crate) struct RedeemedCode {
     pub(crate) pages: Vec<String>,
     /// Granted scopes.
     pub(crate) scopes: Vec<String>,
+    /// Scopes that were requested and not granted.
+    pub(crate) declined: Vec<String>,
 }
 
 /// Why a code is refused.

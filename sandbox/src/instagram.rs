@@ -41,6 +41,8 @@ static LOGIN: Login = Login {
     granted: SCOPES.split_at(4).0,
     kind: graph::Kind::Long,
     fragment: "#_",
+    no_role: "Insufficient Developer Role: The account has no role on this app, which was not reviewed.",
+    remembers_declined: false,
 };
 
 pub(super) struct Instagram;
@@ -83,7 +85,10 @@ impl Simulator for Instagram {
             "media.instagram.sandbox" => {
                 graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
-            "graph.instagram.com" | "api.instagram.com" => api(tx, request).unwrap_or_else(|refusal| refusal),
+            "graph.instagram.com" | "api.instagram.com" => {
+                let response = api(tx, request).unwrap_or_else(|refusal| refusal);
+                graph::with_usage(tx, request, response, ID)
+            }
             _ => site(tx, request),
         }
     }

@@ -48,6 +48,8 @@ static LOGIN: Login = Login {
     granted: SCOPES.split_at(6).0,
     kind: graph::Kind::Long,
     fragment: "#_",
+    no_role: "The user has not accepted the invite to test the app (1349245).",
+    remembers_declined: false,
 };
 
 pub(super) struct Threads;
@@ -94,7 +96,8 @@ impl Simulator for Threads {
                 graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
             "" | "graph.threads.com" | "graph.threads.net" => {
-                api(tx, request).unwrap_or_else(|refusal| refusal)
+                let response = api(tx, request).unwrap_or_else(|refusal| refusal);
+                graph::with_usage(tx, request, response, ID)
             }
             _ => site(tx, request),
         }

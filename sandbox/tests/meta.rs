@@ -356,6 +356,15 @@ async fn facebook_gives_a_token_for_each_page_that_was_ticked() {
     assert!(long["expires_in"].as_i64().unwrap() > 5_000_000, "{long}");
     let person =
         User { token: long["access_token"].as_str().unwrap().into(), ..world.user("facebook", nobody.host) };
+    let inspect = format!("/debug_token?input_token={}&access_token={client}|{secret}", person.token);
+    let inspected = nobody.get(&inspect).await;
+    let chosen = inspected["data"]["granular_scopes"][1].clone();
+    assert_eq!(
+        (&chosen["scope"], chosen["target_ids"].as_array().unwrap().len()),
+        (&json!("pages_manage_posts"), 2)
+    );
+    let closed = person.get("/me/businesses").await;
+    assert_eq!(self::code(&closed), (json!(200), 0), "it needs business_management");
     let allowed = person.get("/me/permissions").await;
     assert_eq!(allowed["data"][0], json!({ "permission": "pages_show_list", "status": "granted" }));
     let pages = person.get("/me/accounts?fields=id,name,access_token,tasks&limit=1").await;
@@ -426,6 +435,42 @@ async fn facebook_publishes_posts_and_comments() {
     assert_eq!(code(&ada.get(&format!("/{text}")).await), (json!(100), 33));
     let list = ada.get("/me/published_posts?fields=message&limit=100").await;
     assert_eq!(list["data"].as_array().unwrap().len(), 2, "{list}");
+
+    let soon = (clock().timestamp() + 3_600).to_string();
+    let late = (clock().timestamp() + 40 * 86_400).to_string();
+    let time = |time: &'static str| ("scheduled_publish_time", time);
+    let (soon, late): (&'static str, &'static str) = (soon.leak(), late.leak());
+    for form in
+        [vec![("message", "a"), time(soon)], vec![("message", "b"), ("published", "false"), time(late)]]
+    {
+        assert_eq!(code(&ada.post("/me/feed", &form).await), (json!(100), 0), "{form:?}");
+    }
+    for form in [
+        vec![("message", "c"), ("published", "false")],
+        vec![("message", "d"), ("published", "false"), time(soon)],
+    ] {
+        let hidden = id(&ada.post("/me/feed", &form).await);
+        let told = ada.get(&format!("/{hidden}?fields=is_published,permalink_url")).await;
+        assert_eq!(told["is_published"], false, "{told}");
+        let page = told["permalink_url"].as_str().unwrap().replace("https:/", &world.root);
+        assert_eq!(world.http.get(page).send().await.unwrap().status(), 404);
+    }
+    let list = ada.get("/me/published_posts?fields=message&limit=100").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 2, "{list}");
+    let link = [("message", "e"), ("link", "https://youtu.be/abc")];
+    let link = id(&ada.post("/me/feed", &link).await);
+    let told = ada.get(&format!("/{link}?fields=attachments{{media_type,type}}")).await;
+    let preview = json!({ "media_type": "video", "type": "video_share_youtube" });
+    assert_eq!(told["attachments"]["data"][0], preview);
+
+    world.settings(json!({ "limits": { "facebook.calls": 100 } })).await;
+    let url = format!("{}/{}/me?access_token={}", world.root, ada.host, ada.token);
+    let reply = world.http.get(url).send().await.unwrap();
+    let usage: Value =
+        serde_json::from_slice(reply.headers()["x-business-use-case-usage"].as_bytes()).unwrap();
+    let usage = &usage[&ada.connected.identity.profile.network_unique_id][0];
+    assert_eq!((&usage["type"], &usage["estimated_time_to_regain_access"]), (&json!("pages"), &json!(0)));
+    assert!(usage["call_count"].as_u64().unwrap() > 10, "{usage}");
 }
 
 #[tokio::test]
@@ -473,6 +518,19 @@ async fn facebook_takes_a_reel_from_where_it_broke_off() {
     let begun = ada.post("/me/videos", &start).await;
     assert_eq!((&begun["start_offset"], &begun["end_offset"]), (&json!("0"), &json!("40")));
     let session = begun["upload_session_id"].as_str().unwrap();
+    let url = format!("{}/{}/me/videos?access_token={}", world.root, ada.host, ada.token);
+    let send = async |bytes: Vec<u8>| -> Value {
+        let piece = reqwest::multipart::Part::bytes(bytes).file_name("a.mp4");
+        let form = reqwest::multipart::Form::new()
+            .text("upload_phase", "transfer")
+            .text("upload_session_id", session.to_owned())
+            .text("start_offset", "0")
+            .part("video_file_chunk", piece);
+        world.http.post(&url).multipart(form).send().await.unwrap().json().await.unwrap()
+    };
+    let short = send(vec![7; 39]).await;
+    assert_eq!(code(&short), (json!(6001), 1_363_037), "not what was asked for: {short}");
+    assert_eq!(short["error"]["error_data"], json!({ "start_offset": "0", "end_offset": "40" }));
     let early = [("upload_phase", "finish"), ("upload_session_id", session)];
     assert_eq!(code(&ada.post("/me/videos", &early).await), (json!(6000), 1_363_030));
 }

@@ -1,10 +1,13 @@
 //! Tests of features that only one platform has.
 
 mod bluesky;
+mod facebook;
 mod google_business;
+mod instagram;
 mod linkedin;
 mod pinterest;
 mod reddit;
+mod threads;
 mod tiktok;
 mod x;
 mod youtube;
@@ -17,10 +20,13 @@ use libtest_mimic::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     [
         bluesky::trials(),
+        facebook::trials(),
         google_business::trials(),
+        instagram::trials(),
         linkedin::trials(),
         pinterest::trials(),
         reddit::trials(),
+        threads::trials(),
         tiktok::trials(),
         x::trials(),
         youtube::trials(),

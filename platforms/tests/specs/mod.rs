@@ -235,7 +235,8 @@ async fn requests_to_facebook_match_metas_sdk() {
     ];
     let mut heard = walk("facebook", &settings).await;
     heard.extend(walk_media("facebook", &settings[2..]).await);
-    let calls = heard.iter().filter(|call| call.path.starts_with("/graph.facebook.com/v"));
+    let hosts = ["/graph.facebook.com/v", "/graph-video.facebook.com/v"];
+    let calls = heard.iter().filter(|call| hosts.iter().any(|host| call.path.starts_with(host)));
     let faults: Vec<_> = calls.flat_map(|call| sdk.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     for edge in

@@ -21,7 +21,7 @@ const COMMON: [&str; 8] =
 
 /// Fields that are documented but not in the extract: of a Page in `/me/accounts`, and of an attachment
 /// (<https://developers.facebook.com/docs/graph-api/reference/story-attachment>).
-const DOCUMENTED: [&str; 3] = ["tasks", "media", "subattachments"];
+const DOCUMENTED: [&str; 4] = ["tasks", "media", "type", "subattachments"];
 
 impl Sdk {
     pub(crate) fn open(folder: &Path, objects: &[&str]) -> Self {

@@ -11,6 +11,10 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::cell::Cell;
+
+/// Photos on a page of a list with attachments, beyond which it is refused. The true limit is the time that it takes.
+const LISTED_PHOTOS: usize = 25;
 
 const MESSAGE: usize = 63_206;
 const COMMENT: usize = 8_000;
@@ -29,6 +33,9 @@ const METRICS: [&str; 12] = [
     "story_media_view",
     "story_total_media_view_unique",
 ];
+
+/// Metrics of stories that were removed.
+const REMOVED: [&str; 2] = ["pages_fb_story_replies", "pages_fb_story_shares"];
 
 /// Kind of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +61,19 @@ pub(super) struct Post {
     /// Further lines on its page.
     pub(super) notes: Vec<String>,
     pub(super) created_at: DateTime<Utc>,
+    /// Time from which on it is public, unless it is from the start.
+    #[serde(default)]
+    pub(super) visibility: Visibility,
+}
+
+/// When a post is public.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Visibility {
+    #[default]
+    Public,
+    Scheduled(DateTime<Utc>),
+    Never,
 }
 
 impl Record for Post {
@@ -86,6 +106,14 @@ impl Record for Comment {
 }
 
 impl Post {
+    fn is_public(&self, now: DateTime<Utc>) -> bool {
+        match self.visibility {
+            Visibility::Public => true,
+            Visibility::Scheduled(at) => at <= now,
+            Visibility::Never => false,
+        }
+    }
+
     fn address(&self) -> String {
         match (&self.video, self.kind) {
             (_, Kind::Story) => format!("www.facebook.com/stories/{}/{}", self.page, self.id),
@@ -114,6 +142,10 @@ impl Post {
         if self.kind == Kind::Story {
             notes.push("Story".to_owned());
         }
+        // As of an app in development mode.
+        if !tx.settings.is_approved() {
+            notes.push("Visible to people with a role on the app".to_owned());
+        }
         PostView {
             id: self.video.clone().filter(|_| self.kind == Kind::Feed).unwrap_or_else(|| self.id.clone()),
             address: self.address(),
@@ -136,7 +168,10 @@ impl Post {
                 "media": { "image": { "src": photo.source(), "height": 720, "width": 720 } },
             })
         };
-        let attachment = match (photos.as_slice(), &self.video, &self.link) {
+        // The first address in a text has a preview as well.
+        let address = || self.message.split_whitespace().find(|word| word.contains("://")).map(str::to_owned);
+        let link = self.link.clone().or_else(address);
+        let attachment = match (photos.as_slice(), &self.video, &link) {
             ([photo], _, _) => Some(one(photo)),
             ([first, ..], _, _) => {
                 let mut album = one(first);
@@ -151,7 +186,10 @@ impl Post {
                 "media": { "image": { "src": null, "height": 720, "width": 720 } },
             })),
             ([], None, Some(link)) => {
-                Some(json!({ "media_type": "link", "type": "share", "url": link, "target": { "url": link } }))
+                let (media_type, kind) = preview(link);
+                Some(
+                    json!({ "media_type": media_type, "type": kind, "url": link, "target": { "url": link } }),
+                )
             }
             ([], None, None) => None,
         };
@@ -166,16 +204,20 @@ impl Post {
         });
         json!({
             "id": self.id,
-            "message": (!self.message.is_empty()).then_some(&self.message),
+            "message": (!self.message.is_empty()).then(|| with_names(tx, &self.message)),
             "story": null,
             "created_time": graph::time(self.created_at),
             "updated_time": graph::time(self.created_at),
             "permalink_url": format!("https://{}", self.address()),
             "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
-            "is_published": true,
+            "is_published": self.is_public(tx.now),
+            "scheduled_publish_time": match self.visibility {
+                Visibility::Scheduled(at) => Some(at.timestamp()),
+                Visibility::Public | Visibility::Never => None,
+            },
             "is_hidden": false,
             "is_expired": false,
-            "status_type": match (&self.video, photos.is_empty(), &self.link) {
+            "status_type": match (&self.video, photos.is_empty(), &link) {
                 (Some(_), _, _) => "added_video",
                 (None, false, _) => "added_photos",
                 (None, true, Some(_)) => "shared_story",
@@ -228,6 +270,44 @@ impl Comment {
     }
 }
 
+/// Returns media type and type of a link's preview: a link to a video or an animation has one that plays.
+fn preview(link: &str) -> (&'static str, &'static str) {
+    let url = url::Url::parse(link).ok();
+    let host = url.as_ref().and_then(url::Url::host_str).unwrap_or_default().trim_start_matches("www.");
+    let path = url.as_ref().map(url::Url::path).unwrap_or_default();
+    match host {
+        "youtube.com" | "youtu.be" => ("video", "video_share_youtube"),
+        "vimeo.com" => ("video", "video_share"),
+        _ if path.to_lowercase().ends_with(".gif") => ("video", "animated_image_share"),
+        _ => ("link", "share"),
+    }
+}
+
+/// Returns a text with the names of the Pages that it mentions as `@[id]`.
+fn with_names(tx: &Transaction, text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("@[") {
+        shown.push_str(before);
+        let mentioned = after.split_once(']').and_then(|(id, after)| {
+            let id = id.split(':').next().unwrap_or_default();
+            Some((account::by_id(tx.store, ID, id)?.username, after))
+        });
+        match mentioned {
+            Some((name, after)) => {
+                shown.push_str(&name);
+                rest = after;
+            }
+            None => {
+                shown.push_str("@[");
+                rest = after;
+            }
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// Stores a new post.
 pub(super) fn add(tx: &mut Transaction, post: &Post) {
     tx.store.put(post);
@@ -247,7 +327,8 @@ fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<It
 
 /// Returns a Page's posts and comments, newest first.
 pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
-    let mut views: Vec<PostView> = by(tx, page).map(|post| post.post_view(tx)).collect();
+    let public = by(tx, page).filter(|post| post.is_public(tx.now));
+    let mut views: Vec<PostView> = public.map(|post| post.post_view(tx)).collect();
     let comments = tx.store.linked::<Comment>("facebook.commenter", page);
     views.extend(comments.map(|comment| comment.post_view(tx)));
     views.sort_by_key(|card| std::cmp::Reverse(card.at));
@@ -258,6 +339,7 @@ pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
 pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let (page, card) = match post {
+        Some(post) if !post.is_public(tx.now) => return None,
         Some(post) => (post.page.clone(), post.post_view(tx)),
         None => {
             let comment = tx.store.get::<Comment>(id)?;
@@ -304,6 +386,8 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         }
     }
     check_usable(tx, me, &photos)?;
+    let visibility = visibility(tx, request)?;
+    let audience = audience(request)?;
     let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     let last = by(tx, &me.id).rfind(|post| post.kind == Kind::Feed);
     let window = tx.settings.duplicate_window();
@@ -326,14 +410,52 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         link,
         photos: photos.clone(),
         video: None,
-        notes: param(request, "place").map(|place| format!("Place: {place}")).into_iter().collect(),
+        notes: param(request, "place")
+            .map(|place| format!("Place: {place}"))
+            .into_iter()
+            .chain(audience)
+            .collect(),
         created_at: tx.now,
+        visibility,
     };
     media::mark_published(tx, &photos);
     add(tx, &post);
     // The response has the requested fields.
     let selected = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
-    Ok(Response::json(200, &selected).with_post(post.id).with_fault(fault))
+    let response = Response::json(200, &selected);
+    Ok(match post.visibility {
+        Visibility::Public => response.with_post(post.id).with_fault(fault),
+        Visibility::Scheduled(_) | Visibility::Never => response,
+    })
+}
+
+/// Returns the line about the countries to which `targeting` limits a post.
+pub(super) fn audience(request: &Request) -> Result<Option<String>, Response> {
+    let Some(text) = param(request, "targeting") else { return Ok(None) };
+    let targeting: Value =
+        serde_json::from_str(&text).map_err(|_| invalid("Param targeting must be an object"))?;
+    let countries = targeting["geo_locations"]["countries"].as_array().into_iter().flatten();
+    let countries: Vec<&str> = countries.filter_map(Value::as_str).collect();
+    match countries.iter().all(|code| code.len() == 2) && !countries.is_empty() {
+        true => Ok(Some(format!("Countries: {}", countries.join(", ")))),
+        false => Err(invalid("Param targeting needs countries")),
+    }
+}
+
+/// Returns when a new post is public. A time needs `published=false`, and lies 10 minutes to 30 days ahead.
+fn visibility(tx: &Transaction, request: &Request) -> Result<Visibility, Response> {
+    let is_hidden = matches!(param(request, "published").as_deref(), Some("false" | "0"));
+    let Some(time) = param(request, "scheduled_publish_time") else {
+        return Ok(if is_hidden { Visibility::Never } else { Visibility::Public });
+    };
+    let at = time.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    let is_in_range =
+        |at: &DateTime<Utc>| (TimeDelta::minutes(10)..=TimeDelta::days(30)).contains(&(*at - tx.now));
+    match at.filter(is_in_range) {
+        Some(at) if is_hidden => Ok(Visibility::Scheduled(at)),
+        Some(_) => Err(invalid("You cannot specify a scheduled publish time on a published post")),
+        None => Err(invalid("The specified scheduled publish time is invalid.")),
+    }
 }
 
 fn check_message(message: &str) -> Result<(), Response> {
@@ -372,6 +494,7 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
         video: None,
         notes: Vec::new(),
         created_at: tx.now,
+        visibility: Visibility::Public,
     };
     media::mark_published(tx, &photos);
     add(tx, &post);
@@ -383,17 +506,28 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome
     let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Feed
+            && post.is_public(tx.now)
             && tx.now - post.created_at >= lag
             && media::is_out(tx, post.video.as_deref())
             && graph::is_within(request, post.created_at)
     });
     let fields = graph::fields(request);
-    graph::paged(
+    let photos = Cell::new(0);
+    let response = graph::paged(
         request,
         shown.collect(),
         |post| &post.id,
-        |post| graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"]),
-    )
+        |post: &Post| {
+            photos.set(photos.get() + post.photos.len());
+            graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"])
+        },
+    )?;
+    let has_photos = param(request, "fields").is_some_and(|fields| fields.contains("subattachments"));
+    if has_photos && photos.get() > LISTED_PHOTOS {
+        let message = "Please reduce the amount of data you're asking for, then retry your request";
+        return Err(error(500, 1, 0, message));
+    }
+    Ok(response)
 }
 
 /// `GET /{page}/stories`.
@@ -540,6 +674,12 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
 /// `GET /{post}/insights`.
 pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     let post = own(tx, me, id).ok_or_else(|| missing("GET", id))?;
+    // A story answers a removed metric as if it did not exist.
+    if post.kind == Kind::Story
+        && graph::list(request, "metric").iter().any(|name| REMOVED.contains(&&**name))
+    {
+        return Err(missing("GET", id));
+    }
     let age = tx.now - post.created_at;
     let views = figure(id, "views", age, 15_000);
     let likes = figure(id, "likes", age, 400);

@@ -8,7 +8,7 @@
 
 use super::{
     Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction,
-    feed::{self, Kind, Post},
+    feed::{self, Kind, Post, Visibility},
     graph,
 };
 use crate::{
@@ -27,8 +27,8 @@ const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
 
-/// Maximum size of the next chunk.
-const CHUNK_BYTES: u64 = 8 << 20;
+/// Size of each chunk but the last; any other is refused.
+const CHUNK_BYTES: u64 = 5 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Photo {
@@ -144,6 +144,10 @@ impl Video {
                 json!({ "status": "complete", "publish_status": "published", "publish_time": at.timestamp() }),
             ),
         };
+        // Only reels and stories have phases.
+        if self.edge == "videos" {
+            return json!({ "video_status": word });
+        }
         json!({
             "video_status": word,
             "uploading_phase": {
@@ -281,7 +285,8 @@ pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
     if !is_published || graph::is_true(request, "no_story") {
         return Ok(Response::json(200, &json!({ "id": photo.id })));
     }
-    let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None);
+    let audience = feed::audience(request)?;
+    let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None, audience);
     let body = json!({ "id": photo.id, "post_id": post });
     Ok(Response::json(200, &body).with_post(post).with_fault(fault))
 }
@@ -293,6 +298,7 @@ fn publish(
     message: String,
     photos: Vec<String>,
     video: Option<&Video>,
+    audience: Option<String>,
 ) -> String {
     let number = graph::next_id(tx);
     let post = Post {
@@ -307,8 +313,10 @@ fn publish(
             .filter(|video| !video.title.is_empty())
             .map(|video| format!("Title: {}", video.title))
             .into_iter()
+            .chain(audience)
             .collect(),
         created_at: tx.now,
+        visibility: Visibility::Public,
     };
     feed::add(tx, &post);
     post.id
@@ -361,16 +369,19 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
         Some("transfer") => {
             let mut video = session()?;
             let size = video.size_bytes.unwrap_or(0);
+            let end = |start: u64| (start + CHUNK_BYTES).min(size);
             let wanted = |video: &Video| {
                 let start = video.received();
-                json!({ "start_offset": start.to_string(), "end_offset": (start + CHUNK_BYTES).min(size).to_string() })
+                json!({ "start_offset": start.to_string(), "end_offset": end(start).to_string() })
             };
             let start = get("start_offset").and_then(|start| start.parse::<u64>().ok());
             let piece = request
                 .upload
                 .clone()
                 .ok_or_else(|| invalid("The parameter video_file_chunk is required"))?;
-            if start != Some(video.received()) || video.received() + piece.size_bytes > size {
+            let is_wanted = start == Some(video.received())
+                && video.received() + piece.size_bytes == end(video.received());
+            if !is_wanted {
                 let mut refusal: Value = json!({ "message": "There was a problem uploading your video file. Please try again.", "type": "OAuthException", "code": 6001, "error_subcode": 1_363_037, "is_transient": true });
                 refusal["error_data"] = wanted(&video);
                 return Err(Response::json(400, &json!({ "error": refusal })));
@@ -454,6 +465,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
         return Err(invalid("The video was published already"));
     }
     let is_story = video.edge == "video_stories";
+    let audience = feed::audience(request)?;
     if !is_story {
         video.title = param(request, "title").unwrap_or_default();
         video.description = param(request, "description").unwrap_or_default();
@@ -467,7 +479,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
     let mut response = Response::json(200, &body);
     if !video.is_bad() {
         let kind = if is_story { Kind::Story } else { Kind::Feed };
-        let post = publish(tx, me, kind, video.description.clone(), Vec::new(), Some(&video));
+        let post = publish(tx, me, kind, video.description.clone(), Vec::new(), Some(&video), audience);
         if is_story {
             body["post_id"] = json!(post);
             response = Response::json(200, &body);

@@ -28,6 +28,7 @@ const ALT: usize = 1_000;
 const COLLABORATORS: usize = 3;
 const ITEMS: usize = 10;
 const VIDEO_BYTES: u64 = 300 << 20;
+const STORY_BYTES: u64 = 100 << 20;
 
 /// A post, a reel or a story.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,6 +91,10 @@ impl Medium {
             ["collaborators", "location_id", "user_tags", "cover_url", "share_to_feed", "is_ai_generated"]
         {
             notes.extend(given(name).map(|value| format!("{name}: {value}")));
+        }
+        let items = container.iter().flat_map(|container| &container.items);
+        for (index, item) in items.filter_map(|id| Container::get(tx, id)).enumerate() {
+            notes.extend(item.parameter("user_tags").map(|value| format!("user_tags of {index}: {value}")));
         }
         PostView {
             id: self.id.clone(),
@@ -317,6 +322,9 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
         let message = format!("INSTAGRAM_PLATFORM_API__INVALID_LOCATION_ID: {place} is no place.");
         return Err(invalid(&message));
     }
+    if kind == "CAROUSEL" && get("user_tags").is_some() {
+        return Err(invalid("The param user_tags is not allowed on a carousel; tag users in its items."));
+    }
     if let Some(tags) = get("user_tags") {
         let tags: Vec<Value> =
             serde_json::from_str(&tags).map_err(|_| invalid("Param user_tags must be an array"))?;
@@ -348,8 +356,9 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
         return fetched_image(request, &address, &["image/jpeg"], ratio).map(Some);
     }
     let file = request.fetched(&address);
-    if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
-        return Err(error(400, 352, 2_207_026, "The video file is larger than 300 MB."));
+    let most = if kind == "STORIES" { STORY_BYTES } else { VIDEO_BYTES };
+    if file.is_some_and(|file| file.size_bytes > most) {
+        return Err(error(400, 352, 2_207_026, "The video file is too large."));
     }
     Ok(file.cloned())
 }
@@ -446,7 +455,7 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
         let selected = graph::select(&comment.node(tx), &fields, "IGComment", &["id", "text", "timestamp"])?;
         return Ok(Response::json(200, &selected));
     }
-    let container = Container::get(tx, id).filter(|container| container.owner == me.id);
+    let container = Container::get(tx, id).filter(|container| container.is_readable(me));
     let container = container.ok_or_else(|| missing("GET", id))?;
     let (code, status) = match container.status(tx) {
         Status::InProgress => ("IN_PROGRESS", "In Progress: Media is still being processed."),

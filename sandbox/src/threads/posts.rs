@@ -239,8 +239,18 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
             return Err(error(400, 100, 4_279_071, "Topic Tag Not Permitted"));
         }
     }
+    for (name, scope) in
+        [("location_id", "threads_location_tagging"), ("crossreshare_to_ig", "threads_share_to_instagram")]
+    {
+        if get(name).is_some_and(|value| value != "false") {
+            super::admit(tx, request, &[scope])?;
+        }
+    }
+    // A new post is not found at once.
+    let lag = tx.settings.lag();
+    let is_found = |id: &String| tx.store.get::<Post>(id).is_some_and(|post| tx.now - post.created_at >= lag);
     for name in ["reply_to_id", "quote_post_id"] {
-        if let Some(id) = get(name).filter(|id| tx.store.get::<Post>(id).is_none()) {
+        if let Some(id) = get(name).filter(|id| !is_found(id)) {
             return Err(missing("POST", &id));
         }
     }
@@ -436,7 +446,7 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
             graph::select(&post.node(tx, &me.id), &graph::fields(request), "ThreadsMedia", &["id"])?;
         return Ok(Response::json(200, &selected));
     }
-    let container = Container::get(tx, id).filter(|container| container.owner == me.id);
+    let container = Container::get(tx, id).filter(|container| container.is_readable(me));
     let container = container.ok_or_else(|| missing("GET", id))?;
     let (status, message) = match container.status(tx) {
         Status::InProgress => ("IN_PROGRESS", None),

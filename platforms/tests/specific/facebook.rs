@@ -1,0 +1,240 @@
+//! Facebook: the Pages of a login, videos in parts, and posts as Facebook shows them.
+
+use super::{actor, rejected};
+use crate::fixtures::{Actor, Kept, Named, World};
+use crate::trials::{self, singles};
+use chrono::TimeDelta;
+use libtest_mimic::Trial;
+use platforms::{Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Returns the tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "facebook",
+        &singles![
+            pages_of_a_portfolio_are_found_if_they_were_chosen,
+            pages_of_a_portfolio_are_read_once_with_its_permission,
+            a_page_without_a_publishing_task_is_reported,
+            a_declined_permission_is_asked_for_again,
+            a_video_is_sent_in_the_parts_that_facebook_asks_for,
+            an_upload_that_an_earlier_version_began_is_continued,
+            a_post_is_shown_in_chosen_countries_only,
+            a_lost_post_is_found_as_facebook_shows_it,
+            a_list_with_too_much_data_is_read_in_shorter_pages,
+            a_story_is_measured_without_its_removed_metrics,
+            polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up,
+        ],
+    )
+}
+
+const SCOPES: [&str; 3] = ["pages_show_list", "pages_manage_posts", "pages_read_engagement"];
+
+/// Logs in as a person who chooses these Pages, and returns what the login covers.
+async fn login(world: &World, pages: &str, scopes: &[&str]) -> (Actor, Result<Vec<Identity>>) {
+    for page in pages.split(',') {
+        world.named(platforms::get("facebook").expect("it has an adapter"), page);
+    }
+    let mut person = actor(world, "facebook");
+    person.account.username = pages.to_owned();
+    let brought = person.consent_to(scopes, "allow").await.expect("it has codes");
+    person.grant = person.exchange(&brought["code"]).await.on("exchange");
+    let identities = person.identities().await;
+    (person, identities)
+}
+
+fn names(identities: &[Identity]) -> Vec<&str> {
+    identities.iter().map(|identity| identity.profile.username.as_str()).collect()
+}
+
+async fn pages_of_a_portfolio_are_found_if_they_were_chosen() {
+    let world = World::start().await;
+    // Another Page of the portfolio, which is not chosen.
+    world.named(platforms::get("facebook").expect("it has an adapter"), "portfolio.other");
+    let chosen = "own,portfolio.ada,client.bob,plus.eve,analyst.joe";
+    let (mut person, identities) = login(&world, chosen, &SCOPES).await;
+    let identities = identities.on("identities");
+    assert_eq!(names(&identities), ["own", "plus.eve", "portfolio.ada", "client.bob"]);
+    for identity in identities {
+        person.account.network_unique_id = identity.profile.network_unique_id;
+        person.grant = identity.grant.expect("a Page has its own grant");
+        let page = identity.profile.username;
+        let id = person.publish(&person.post(&format!("from {page}"))).await.on(&page);
+        let shown = person.shown(&id).await;
+        assert!(shown.contains(&format!("from {page}")), "{shown}");
+        assert!(shown.contains("Visible to people with a role on the app"), "{shown}");
+    }
+}
+
+async fn pages_of_a_portfolio_are_read_once_with_its_permission() {
+    let world = World::tapped().await;
+    world.named(platforms::get("facebook").expect("it has an adapter"), "portfolio.other");
+    let scopes = [&SCOPES[..], &["business_management"]].concat();
+    let (person, identities) = login(&world, "portfolio.ada,client.bob", &scopes).await;
+    let identities = identities.on("identities");
+    assert_eq!(names(&identities), ["portfolio.ada", "client.bob"]);
+    let client = &identities[1].profile.network_unique_id;
+    let heard = world.heard();
+    let reads = heard.iter().filter(|call| call.path.ends_with(&format!("/{client}")));
+    assert_eq!(reads.count(), 1, "its token is not in the portfolio's list");
+    assert!(person.grant.scopes.contains(&"business_management".to_owned()));
+
+    // A portfolio that can't be read hides no other Page.
+    let portfolios = "/graph.facebook.com/v26.0/me/businesses";
+    let refusal = json!({ "error": { "message": "no", "code": 200 } });
+    world.lie(&[(portfolios, 403, refusal)]);
+    assert_eq!(names(&person.identities().await.on("identities")), ["portfolio.ada", "client.bob"]);
+    let broken = json!({ "error": { "message": "later", "code": 2 } });
+    world.lie(&[(portfolios, 503, broken)]);
+    assert!(person.identities().await.is_err(), "the login is repeated");
+}
+
+async fn a_page_without_a_publishing_task_is_reported() {
+    let world = World::start().await;
+    let (_, identities) = login(&world, "analyst.joe", &SCOPES).await;
+    let failure = identities.expect_err("nothing can be posted to");
+    assert_eq!(failure.code, rejected(404));
+    assert!(failure.message.contains("analyst.joe") && failure.message.contains("no task"), "{failure}");
+}
+
+async fn a_declined_permission_is_asked_for_again() {
+    let world = World::start().await;
+    let person = actor(&world, "facebook");
+    let declined = [("declined", "pages_manage_posts")];
+    let brought = person.consent_with(&SCOPES, "allow", &declined).await.expect("it has codes");
+    let grant = person.exchange(&brought["code"]).await.on("exchange");
+    assert_eq!(grant.scopes, ["pages_show_list", "pages_read_engagement"]);
+    let brought = person.consent_to(&SCOPES, "allow").await.expect("it has codes");
+    let grant = person.exchange(&brought["code"]).await.on("exchange");
+    assert_eq!(grant.scopes, SCOPES);
+}
+
+async fn a_video_is_sent_in_the_parts_that_facebook_asks_for() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "facebook");
+    let post = actor.post_with("a film", MediaKind::Video, 1);
+    let size = post.media[0].size_bytes;
+    let id = actor.publish(&post).await.on("publish");
+    assert!(actor.shown(&id).await.contains("a film"));
+    let heard = world.heard();
+    let ends: Vec<_> = heard
+        .iter()
+        .filter(|call| call.method == "POST" && call.path.ends_with("/videos"))
+        .inspect(|call| assert!(call.path.starts_with("/graph-video.facebook.com/"), "{}", call.path))
+        .filter_map(|call| call.answer["end_offset"].as_str()?.parse::<u64>().ok())
+        .collect();
+    let part = 5 << 20;
+    assert!(size > part && size < 2 * part);
+    // The answer to the last part asks for nothing more.
+    assert_eq!(ends, [part, size, size]);
+}
+
+/// A checkpoint of an earlier version does not have the end of the next part.
+async fn an_upload_that_an_earlier_version_began_is_continued() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let post = actor.post_with("a film", MediaKind::Video, 1);
+    let media = &post.media[0];
+    let url = actor.sandbox("graph.facebook.com/v26.0/me/videos");
+    let form = [("upload_phase", "start".to_owned()), ("file_size", media.size_bytes.to_string())];
+    let call = actor.http.post(url).bearer_auth(&actor.grant.access_token).form(&form);
+    let begun: Value = call.send().await.expect("an answer").json().await.expect("JSON");
+    let at = json!({ "uploads": [{
+        "media": media.id, "expires_at": null, "stage": { "send": 0 },
+        "ticket": { "id": begun["video_id"], "session": begun["upload_session_id"] },
+    }] });
+    let at = actor.prepare_from(&post, Checkpoint(at)).await.on("prepare");
+    let committed = actor.commit(&post, &at).await.on("commit");
+    let id = actor.landed(&post, committed).await.on("landed");
+    assert_eq!(begun["video_id"], id);
+}
+
+async fn a_post_is_shown_in_chosen_countries_only() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    for (kind, count, place) in [
+        (MediaKind::Image, 0, "FEED"),
+        (MediaKind::Image, 2, "FEED"),
+        (MediaKind::Video, 1, "FEED"),
+        (MediaKind::Video, 1, "REELS"),
+    ] {
+        let mut post = actor.post_with(&format!("for some, {count} of {kind}"), kind, count);
+        post.settings = json!({ "media_type": place, "countries": ["AT", "DE"] });
+        let page = actor.shown(&actor.publish(&post).await.on(place)).await;
+        assert!(page.contains("Countries: AT, DE"), "{kind} {place}: {page}");
+    }
+}
+
+async fn a_lost_post_is_found_as_facebook_shows_it() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let mentioned = world.named(platforms::get("facebook").expect("it has an adapter"), "bob").account;
+    let mention = format!("with @[{}] #sandbox-lost-reply", mentioned.network_unique_id);
+    for (text, settings) in [
+        ("a clip #sandbox-lost-reply", json!({ "link": "https://www.youtube.com/watch?v=abc" })),
+        ("a film #sandbox-lost-reply", json!({ "link": "https://vimeo.com/1" })),
+        ("it moves #sandbox-lost-reply", json!({ "link": "https://example.com/a.gif" })),
+        ("look https://youtu.be/abc #sandbox-lost-reply", json!({})),
+        (mention.as_str(), json!({})),
+    ] {
+        let post = Publication { settings, ..actor.post(text) };
+        let at = actor.prepare(&post).await.on("prepare");
+        actor.commit(&post, &at).await.expect_err("the answer is lost");
+        let located = actor.settle(&post, &at).await.on("settle");
+        assert!(matches!(located, Located::Live(_)), "{text}: {located:?}");
+    }
+}
+
+async fn a_list_with_too_much_data_is_read_in_shorter_pages() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    for number in 0..3 {
+        actor.publish(&actor.post_with(&format!("album {number}"), MediaKind::Image, 10)).await.on("publish");
+    }
+    let history = actor.platform.history.expect("it has a history");
+    let keep = Kept::default();
+    let (mut texts, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = history.page(&actor.session(&keep), cursor.as_deref()).await.on("page");
+        texts.extend(page.items.into_iter().map(|post| post.text));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(texts, ["album 2", "album 1", "album 0"]);
+}
+
+async fn a_story_is_measured_without_its_removed_metrics() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let mut post = actor.post_with("", MediaKind::Image, 1);
+    post.settings = json!({ "media_type": "STORIES" });
+    let id = actor.publish(&post).await.on("publish");
+    let analytics = actor.platform.analytics.expect("it has figures");
+    let keep = Kept::default();
+    analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
+    let failure = analytics.metrics(&actor.session(&keep), &actor.unknown(&id)).await.expect_err("unknown");
+    assert_eq!(failure.code, rejected(404));
+}
+
+async fn polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    actor.set(&json!({ "processing_ms": 60_000 })).await;
+    let post = actor.post_with("a film", MediaKind::Video, 1);
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("a video is processed");
+    };
+    let begun = crate::fixtures::clock() - TimeDelta::seconds(5);
+    let pause = async || match actor.look(&post, &at, begun).await.on("look") {
+        Located::Processing { poll_after } => poll_after,
+        other => panic!("{other:?}"),
+    };
+    assert!(pause().await < Duration::from_secs(60));
+    // Beginning, two parts, the end and the polls.
+    actor.set(&json!({ "limits": { "facebook.calls": 7 } })).await;
+    assert!(pause().await >= Duration::from_secs(300));
+}

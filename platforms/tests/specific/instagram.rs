@@ -1,0 +1,80 @@
+//! Instagram: stories, tags in a carousel, and containers that can't be read.
+
+use super::actor;
+use crate::fixtures::{Named, World};
+use crate::trials::{self, singles};
+use domain::ErrorCode;
+use libtest_mimic::Trial;
+use platforms::MediaKind;
+use serde_json::json;
+use std::time::Duration;
+
+/// Returns the tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "instagram",
+        &singles![
+            an_image_story_is_published_without_its_alt_text,
+            accounts_are_tagged_in_the_images_of_a_carousel,
+            a_container_that_can_t_be_read_is_published_after_two_more,
+            the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
+        ],
+    )
+}
+
+async fn an_image_story_is_published_without_its_alt_text() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let mut post = actor.post_with("", MediaKind::Image, 1);
+    post.media[0].alt_text = Some("described".into());
+    post.settings = json!({ "media_type": "STORIES" });
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("STORY") && !page.contains("described"), "{page}");
+}
+
+async fn accounts_are_tagged_in_the_images_of_a_carousel() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let mut post = actor.post_with("together", MediaKind::Image, 3);
+    post.settings = json!({ "user_tags": [
+        { "username": "bob", "x": 0.5, "y": 0.25 },
+        { "username": "eve", "x": 0.1, "y": 0.2, "media_index": 2 },
+    ] });
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    for tag in [
+        r#"user_tags of 0: [{"username":"bob","x":0.5,"y":0.25}]"#,
+        r#"user_tags of 2: [{"username":"eve","x":0.1,"y":0.2}]"#,
+    ] {
+        assert!(page.contains(tag), "{tag}: {page}");
+    }
+    assert!(!page.contains("user_tags of 1"), "{page}");
+}
+
+async fn a_container_that_can_t_be_read_is_published_after_two_more() {
+    let world = World::tapped().await;
+    let platform = platforms::get("instagram").expect("it has an adapter");
+    let actor = world.named(platform, "unreadable.ada");
+    let post = actor.post_with("unseen", MediaKind::Image, 1);
+    let id = actor.publish(&post).await.on("publish");
+    assert!(actor.shown(&id).await.contains("unseen"));
+    let heard = world.heard();
+    let made = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/media"));
+    assert_eq!(made.count(), 3);
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let post = actor.post("too much");
+    actor.set(&json!({ "limits": { "instagram.posts": 0 } })).await;
+    let failure = actor.publish(&post).await.expect_err("the cap");
+    assert_eq!(failure.code, ErrorCode::RateLimited, "{failure}");
+    // The cap counts a day; the attempts of a post last longer.
+    let attempts = domain::retry::ATTEMPTS - 1;
+    let longest = failure.retry_after.map(|wait| wait * attempts);
+    assert!(longest.is_some_and(|longest| longest > Duration::from_secs(24 * 3600)), "{failure:?}");
+    actor.set(&json!({ "limits": { "instagram.calls": 0 } })).await;
+    let failure = actor.publish(&post).await.expect_err("the limit");
+    assert_eq!((failure.code, failure.retry_after), (ErrorCode::RateLimited, None), "{failure}");
+}
