@@ -120,7 +120,6 @@ impl WorldBuilder {
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
         let sandbox_url = service.sandbox.of(org);
         let Servers { database_url, temporal } = service.servers;
-        let temporal = format!("http://{temporal}");
         let leftovers = Leftovers { database_url, temporal, org, allowed: Vec::new() };
         let mut world = World {
             base: service.base,

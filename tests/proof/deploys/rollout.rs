@@ -11,9 +11,9 @@ use std::{
     net::TcpListener,
     os::unix::fs::PermissionsExt,
 };
-use temporalio_client::{ClientOptions, Connection, ConnectionOptions, WorkflowFetchHistoryOptions};
+use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::{UntypedWorkflow, protos::temporal::api::history::v1::history_event::Attributes};
-use tests::{Hold, Receiver, World, if_right, wait_until};
+use tests::{Hold, Receiver, World, if_right, temporal_client, wait_until};
 use url::Url;
 
 const ACCOUNTS: [(&str, &str); 2] = [("x", "ada"), ("bluesky", "ada.bsky.social")];
@@ -288,10 +288,7 @@ impl Rollout {
     /// Counts the workflows of posts and targets that workers of one version ran, and those that both did.
     /// `pids` are the processes while both ran: previous API and worker, then this version's.
     async fn handled(&self, pids: &[u32]) -> (usize, usize) {
-        let address: Url = format!("http://{}", tests::shared(&PROGRAM).await.temporal).parse().unwrap();
-        let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-        let client =
-            temporalio_client::Client::new(connection, ClientOptions::new("default").build()).unwrap();
+        let client = temporal_client(&tests::shared(&PROGRAM).await.temporal).await;
         let new = format!("fanfare-{}", pids.last().unwrap());
         let (mut one, mut both) = (0, 0);
         for (post, _) in &self.posts {

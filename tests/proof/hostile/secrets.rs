@@ -23,10 +23,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use temporalio_client::{
-    ClientOptions, Connection, ConnectionOptions, UntypedWorkflow, WorkflowFetchHistoryOptions,
-};
-use tests::{Receiver, World, proof::Section, wait_until};
+use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
+use tests::{Receiver, World, proof::Section, temporal_client, wait_until};
 use url::form_urlencoded;
 
 /// Shortest secret that can be searched for.
@@ -581,10 +579,7 @@ async fn rows(observed: &mut Observed) -> usize {
 
 /// Adds the histories of all workflows, with their payloads, and returns their number.
 async fn histories(observed: &mut Observed) -> usize {
-    let address: url::Url =
-        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
-    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-    let client = temporalio_client::Client::new(connection, ClientOptions::new("default").build()).unwrap();
+    let client = temporal_client(&tests::shared(&crate::PROGRAM).await.temporal).await;
     let query = format!("FanfareOrg = '{}'", observed.world.owner.org);
     let kinds =
         ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "ImportPosts", "PublishPost", "PublishTarget"];

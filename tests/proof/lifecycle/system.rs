@@ -12,8 +12,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::{cell::RefCell, collections::BTreeMap};
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, WorkflowCancelOptions, WorkflowHandle,
-    WorkflowTerminateOptions, errors::WorkflowInteractionError, grpc::WorkflowService, tonic::Request,
+    Client, WorkflowCancelOptions, WorkflowHandle, WorkflowTerminateOptions,
+    errors::WorkflowInteractionError, grpc::WorkflowService, tonic::Request,
 };
 use temporalio_common::{
     UntypedWorkflow,
@@ -22,7 +22,7 @@ use temporalio_common::{
         workflowservice::v1::ResetWorkflowExecutionRequest,
     },
 };
-use tests::{Hold, Receiver, World, wait_until};
+use tests::{Hold, Receiver, World, temporal_client, wait_until};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -483,12 +483,7 @@ async fn set_slots(world: &World) -> Vec<DateTime<Utc>> {
 /// Returns a client of the Temporal server.
 async fn client() -> &'static Client {
     static CLIENT: OnceCell<Client> = OnceCell::const_new();
-    let connect = async || {
-        let address: url::Url = format!("http://{}", tests::shared(&PROGRAM).await.temporal).parse().unwrap();
-        let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-        Client::new(connection, ClientOptions::new("default").build()).unwrap()
-    };
-    CLIENT.get_or_init(connect).await
+    CLIENT.get_or_init(async || temporal_client(&tests::shared(&PROGRAM).await.temporal).await).await
 }
 
 /// Resets a workflow to its first task. Returns false if it has none.
