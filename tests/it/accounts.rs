@@ -73,9 +73,7 @@ async fn a_revoked_grant_changes_health_and_status_and_sends_one_event() {
 async fn a_temporary_platform_error_leaves_the_account_active() {
     let world = world().start().await;
     let id = world.connect("x", "ada").await;
-    let limits = json!({ "limits": { "x.me": 0 } });
-    let url = format!("{}/_settings", world.sandbox_url);
-    assert!(world.http.post(url).json(&limits).send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "limits": { "x.me": 0 } })).await;
     let found = health(&world, &id).await;
     assert_eq!((&found["healthy"], &found["status"]), (&json!(false), &json!("active")), "{found}");
     assert_eq!(found["error_code"], "rate_limited");

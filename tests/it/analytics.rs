@@ -37,8 +37,7 @@ async fn connect_to(world: WorldBuilder) -> World {
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     // A post that the platform's read API does not show yet has no metrics either.
-    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0 })).await;
     world
 }
 
@@ -238,8 +237,7 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
 async fn metrics_are_collected_on_a_schedule() {
     // At this pace the waits of an hour take milliseconds.
     let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
-    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0 })).await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     let temporal = client().await;

@@ -286,9 +286,7 @@ async fn the_published_text_matches_the_response_to_the_edit() {
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let limits = json!({ "limits": { "bluesky.requests": 1_000_000 } });
-    let settings = format!("{}/_settings", world.sandbox_url);
-    let set = world.http.post(settings).json(&limits).send().await.unwrap();
-    assert!(set.status().is_success(), "{:?}", set.text().await);
+    world.set_sandbox(limits).await;
     // Number of reads of the post before each edit, which delays the edit.
     let looks = AtomicUsize::new(0);
     let (world, looks) = (&world, &looks);

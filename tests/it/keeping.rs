@@ -25,13 +25,6 @@ const ENDPOINTS: [(&str, &str, &str); 2] = [
 ];
 const X: &str = ENDPOINTS[0].2;
 
-/// Changes the sandbox's settings.
-async fn set(world: &World, settings: Value) {
-    let url = format!("{}/_settings", world.sandbox_url);
-    let answer = world.http.post(url).json(&settings).send().await.unwrap();
-    assert!(answer.status().is_success(), "{settings}");
-}
-
 /// Expires an account's tokens or revokes its grant at the sandbox.
 async fn end(world: &World, what: &str) {
     let url = format!("{}/_accounts/x/ada/tokens/{what}", world.sandbox_url);
@@ -104,7 +97,7 @@ async fn with_workers(workers: usize, pace: f64) -> World {
 #[tokio::test]
 async fn grants_are_renewed_before_they_expire_without_publishing() {
     let world = world().start().await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let mut ids = Vec::new();
     for (platform, account, _) in ENDPOINTS {
         ids.push(world.connect(platform, account).await);
@@ -116,7 +109,7 @@ async fn grants_are_renewed_before_they_expire_without_publishing() {
     let client = client().await;
     let keeper = renew_grant::id(ids[0].parse().unwrap());
     replay_run(&client, "renew_grant-updated", &keeper).await;
-    set(&world, json!({ "token_seconds": null })).await;
+    world.set_sandbox(json!({ "token_seconds": null })).await;
     // The next grants have their documented lifetime, and no request was rejected with an expired token.
     for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
         until(&world, id, "a grant with its documented lifetime", |account| {
@@ -136,7 +129,7 @@ async fn grants_are_renewed_before_they_expire_without_publishing() {
 #[tokio::test]
 async fn accounts_connected_by_login_are_renewed() {
     let world = world().start().await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
@@ -174,7 +167,7 @@ async fn accounts_connected_by_login_are_renewed() {
 #[tokio::test]
 async fn two_workers_renew_a_grant_once() {
     let world = with_workers(2, 0.01).await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let account = world.connect("x", "ada").await;
     // X rejects a refresh token that is used twice.
     let answers = asked(&world, "x", X, 4).await;
@@ -204,12 +197,12 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         let world = world().start().await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
-        set(&world, json!({ "token_seconds": 3 })).await;
+        world.set_sandbox(json!({ "token_seconds": 3 })).await;
         let account = world.connect("x", "ada").await;
         match cause {
             "taken back" => end(&world, "revoke").await,
             // For example an app that X does not know: the grant itself may be valid.
-            _ => set(&world, json!({ "refusals": { (X): 401 } })).await,
+            _ => world.set_sandbox(json!({ "refusals": { (X): 401 } })).await,
         }
         let reported = receiver.events(&[event]).await;
         assert_eq!(reported[0].json()["data"]["accountId"], json!(account));
@@ -235,7 +228,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
             assert_eq!(answers(&world).await.len(), 1, "a revoked grant is not refreshed again");
         }
         // Reconnecting starts the renewal again.
-        set(&world, json!({ "refusals": {} })).await;
+        world.set_sandbox(json!({ "refusals": {} })).await;
         let before = answers(&world).await.len();
         assert_eq!(world.connect("x", "ada").await, account);
         assert_eq!(self::status(&world, &account).await, "active");
@@ -248,7 +241,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    set(&world, json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
     let account = world.connect("x", "ada").await;
     let expires_at = grant(&world, &account).await["expires_at"].clone();
     let mut tries = 0;
@@ -259,7 +252,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
     }
     asked(&world, "x", X, tries + 1).await;
     assert_eq!(status(&world, &account).await, "active");
-    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     while answers(&world).await.last() != Some(&200) {
         assert!(tokio::time::Instant::now() < deadline, "the refresh was not retried");
@@ -274,7 +267,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
 #[tokio::test]
 async fn an_empty_refresh_token_replaces_nothing() {
     let world = world().start().await;
-    set(&world, json!({ "token_seconds": 3, "empty_refresh": true })).await;
+    world.set_sandbox(json!({ "token_seconds": 3, "empty_refresh": true })).await;
     let account = world.connect("x", "ada").await;
     let before = grant(&world, &account).await;
     assert!(before["refresh_token"].as_str().is_some_and(|token| !token.is_empty()));
@@ -312,7 +305,7 @@ async fn a_refresh_on_demand_reschedules_the_renewal() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     end(&world, "expire").await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
     // Without the new expiry the next renewal would be in an hour and a half.
     assert_eq!(asked(&world, "x", X, 2).await, [200, 200]);
@@ -330,7 +323,7 @@ async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client, "renew_grant-disconnected", &id).await;
 
-    set(&world, json!({ "token_seconds": 3 })).await;
+    world.set_sandbox(json!({ "token_seconds": 3 })).await;
     assert_eq!(world.connect("x", "ada").await, account);
     assert_eq!(asked(&world, "x", X, 1).await, [200]);
 }

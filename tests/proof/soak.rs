@@ -397,7 +397,7 @@ impl Fault {
             Self::ApiStopped => stack.end("api-2", Signal::SIGTERM).await,
             Self::Refused(pair) => stack.lines[&pair].set(State::Refused),
             Self::Frozen(pair) => stack.lines[&pair].set(State::Frozen),
-            Self::Throttled => stack.sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
+            Self::Throttled => stack.world.set_sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
             // An expired token of Threads can't be refreshed.
             Self::TokensExpired => stack.expire_tokens(&accounts[..2]).await,
             Self::ReceiverFails => receiver.answer([500; 30]),
@@ -409,7 +409,7 @@ impl Fault {
             Self::WorkerKilled | Self::WorkerStopped => stack.launch("worker-2", "worker", &[]).await,
             Self::ApiKilled | Self::ApiStopped => stack.launch("api-2", "api", &[listen(api)]).await,
             Self::Refused(pair) | Self::Frozen(pair) => stack.lines[&pair].set(State::Open),
-            Self::Throttled => stack.sandbox(json!({ "refusals": {} })).await,
+            Self::Throttled => stack.world.set_sandbox(json!({ "refusals": {} })).await,
             Self::TokensExpired | Self::ReceiverFails => {}
         }
     }

@@ -205,17 +205,10 @@ impl Stack {
             _ports: vec![port],
         };
         let limits: BTreeMap<_, _> = LIMITS.iter().map(|name| (name, 1_000_000_000)).collect();
-        stack.sandbox(json!({ "limits": limits })).await;
+        stack.world.set_sandbox(json!({ "limits": limits })).await;
         stack.run(Part::Api).await;
         stack.run(Part::Worker).await;
         stack
-    }
-
-    /// Changes settings of the sandbox.
-    pub(crate) async fn sandbox(&self, settings: serde_json::Value) {
-        let url = format!("{}/_settings", self.world.sandbox_url);
-        let changed = self.world.http.post(url).json(&settings).send().await.unwrap();
-        assert!(changed.status().is_success(), "{settings}");
     }
 
     /// Makes the receiver's line lead to a webhook receiver, and returns the URL to subscribe.

@@ -423,6 +423,14 @@ impl World {
         webhook
     }
 
+    /// Changes settings of the sandbox, as its documentation describes.
+    pub async fn set_sandbox(&self, settings: Value) {
+        let url = format!("{}/_settings", self.sandbox_url);
+        let answer = self.http.post(url).json(&settings).send().await.expect("an answer");
+        let status = answer.status();
+        assert_eq!(status, StatusCode::OK, "{settings}: {:?}", answer.text().await);
+    }
+
     /// Makes the sandbox hold a request, as its documentation describes.
     pub async fn hold(&self, request: Value) -> Hold {
         let holds = format!("{}/_holds", self.sandbox_url);

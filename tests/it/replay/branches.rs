@@ -34,12 +34,6 @@ async fn cli(action: &str, workflow: &str) {
     temporal(&PROGRAM, &[&["workflow", action, "-w", workflow], more].concat()).await;
 }
 
-/// Changes the sandbox's settings.
-async fn set(world: &World, settings: Value) {
-    let url = format!("{}/_settings", world.sandbox_url);
-    assert!(world.http.post(url).json(&settings).send().await.unwrap().status().is_success(), "{settings}");
-}
-
 /// Expires the tokens or revokes the grant of an account of X.
 async fn end(world: &World, name: &str, what: &str) {
     let url = format!("{}/_accounts/x/{name}/tokens/{what}", world.sandbox_url);
@@ -125,7 +119,7 @@ async fn posts_that_a_platform_processes_replay() {
     for name in ["ada", "bob", "eve"] {
         world.connect("x", name).await;
     }
-    set(&world, json!({ "processing_ms": 300 })).await;
+    world.set_sandbox(json!({ "processing_ms": 300 })).await;
     let quick = media::ready(&world, "a.gif", None, gif(2)).await;
     // X's window of ten minutes is six seconds at this pace.
     let stuck = media::ready(&world, "sandbox-stuck.gif", None, gif(2)).await;
@@ -173,7 +167,7 @@ async fn posts_whose_token_is_refused_replay() {
         replay(&client, &format!("publish_target-{name}"), &workflows(&post).1).await;
     }
 
-    set(&world, json!({ "refusals": { (TOKEN): 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { (TOKEN): 503 } })).await;
     let post = posted(&world, "Later", "bob").await;
     let path = format!("/posts/{}/timeline", id(&post));
     let has_waited = |timeline: &Value| {
@@ -183,7 +177,7 @@ async fn posts_whose_token_is_refused_replay() {
         })
     };
     world.until_at(&path, "a failed refresh", has_waited).await;
-    set(&world, json!({ "refusals": {} })).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     replay(&client, "publish_target-no_fresh_token", &workflows(&post).1).await;
 }
@@ -218,11 +212,11 @@ async fn posts_that_an_operator_stops_or_resets_replay() {
     replay(&client, "publish_post-canceled_while_publishing", &workflows(&post).0).await;
 
     // No look-up can tell whether it was published.
-    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 503 } })).await;
     let post = attempt_failed(&world, "Perhaps #sandbox-drop", "eve").await;
     cli("cancel", &workflows(&post).1).await;
     mentions(&workflows(&post).1, r#""name":"settle""#, 2).await;
-    set(&world, json!({ "refusals": {} })).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
     assert_eq!(world.ended(&post).await["status"], "failed");
     replay(&client, "publish_target-stopped_in_doubt", &workflows(&post).1).await;
 }
@@ -255,14 +249,14 @@ async fn renewals_replay() {
     cli("cancel", &renewal(&account)).await;
     replay_run_that(&client, "renew_grant-canceled", &renewal(&account), "Canceled").await;
 
-    set(&world, json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
     let account = world.connect("x", "bob").await;
     mentions(&renewal(&account), r#""name":"renew_grant""#, 1).await;
-    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
     assert_eq!(world.connect("x", "bob").await, account);
     replay_run(&client, "renew_grant-replaced_while_unavailable", &renewal(&account)).await;
 
-    set(&world, json!({ "token_seconds": 3 })).await;
+    world.set_sandbox(json!({ "token_seconds": 3 })).await;
     let account = world.connect("x", "eve").await;
     end(&world, "eve", "revoke").await;
     replay(&client, "renew_grant-lost", &renewal(&account)).await;
@@ -275,7 +269,7 @@ async fn imports_replay() {
     let world = world().start().await;
     let client = client().await;
     // A page of X has a hundred posts.
-    set(&world, json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
+    world.set_sandbox(json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
     let token = world.account("x", "ada").await.grant.access_token;
     for number in 0..101 {
         let url = format!("{}/api.x.com/2/tweets", world.sandbox_url);
@@ -303,7 +297,7 @@ async fn imports_replay() {
     assert_eq!(world.get(&path).await["status"], "failed");
     hold.release().await;
 
-    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 503 } })).await;
     let (workflow, path) = import().await;
     mentions(&workflow, "TimerStarted", 1).await;
     cli("cancel", &workflow).await;
@@ -425,7 +419,7 @@ async fn deliveries_replay() {
 async fn an_account_whose_grant_is_not_revoked_replays() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
-    set(&world, json!({ "refusals": { "/2/oauth2/revoke": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/oauth2/revoke": 503 } })).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client().await, "disconnect_account-unrevoked", &format!("disconnect-{account}-1")).await;

@@ -111,8 +111,7 @@ impl Rollout {
         world.run("previous-api").await;
         world.run("previous-worker").await;
         let limits = json!({ "limits": { "x.posts": 1_000_000, "bluesky.requests": 1_000_000 } });
-        let url = format!("{}/_settings", world.sandbox_url);
-        assert!(world.http.post(url).json(&limits).send().await.unwrap().status().is_success());
+        world.set_sandbox(limits).await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
         let accounts = vec![by_login(&world, "x", "ada").await, by_password(&world, "ada.bsky.social").await];

@@ -397,9 +397,7 @@ async fn start() -> (Observed, Arc<AtomicBool>, std::path::PathBuf) {
     )
     .await;
     world.run("all").await;
-    let settings = json!({ "lag_ms": 0, "limits": { "bluesky.logins": 1_000_000 } });
-    let settings = world.http.post(format!("{place}/_settings")).json(&settings);
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0, "limits": { "bluesky.logins": 1_000_000 } })).await;
     plant(&planted, "API key", &world.key);
     let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
     (Observed { world, http, planted, seen: Vec::new() }, refuses_codes, log)

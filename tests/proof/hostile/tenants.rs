@@ -107,9 +107,8 @@ impl Tenant {
         // The attacks log in more often than Bluesky allows.
         let limits =
             ["bluesky.logins", "bluesky.logins_day", "bluesky.requests"].map(|name| (name, 1_000_000));
-        let settings = json!({ "lag_ms": 0, "limits": limits.into_iter().collect::<BTreeMap<_, _>>() });
-        let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&settings);
-        assert!(settings.send().await.unwrap().status().is_success());
+        let limits: BTreeMap<_, _> = limits.into_iter().collect();
+        world.set_sandbox(json!({ "lag_ms": 0, "limits": limits })).await;
         world.connect("x", "bob").await;
         let account = world.connect("x", "ada").await;
         let create = async |path: &str, body: Value| -> Value {

@@ -57,10 +57,7 @@ impl System {
         IS_OBSERVED.get_or_init(|| observed::install(&world.db)).await;
         // Reads lag as little as the service waits for them, and a second publication is accepted, so that it
         // shows.
-        let settings = json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 });
-        let url = format!("{}/_settings", world.sandbox_url);
-        let set = world.http.post(url).json(&settings).send().await.unwrap();
-        assert!(set.status().is_success(), "{:?}", set.text().await);
+        world.set_sandbox(json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 })).await;
         let mut accounts = Vec::new();
         for (platform, name, _) in ACCOUNTS {
             accounts.push(world.connect(platform, name).await);
