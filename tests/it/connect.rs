@@ -126,11 +126,6 @@ async fn is_healthy(world: &World, id: &str) -> bool {
     world.get(&format!("/social-accounts/{id}/health")).await["healthy"] == true
 }
 
-async fn expire(world: &World, account: &str) {
-    let url = format!("{}/_accounts/{account}/tokens/expire", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
-}
-
 /// Checks the headers and markup of a hosted page, and returns its status and HTML.
 async fn page(response: Response) -> (u16, String) {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -205,8 +200,7 @@ async fn reconnecting_keeps_the_id_and_the_owners_settings() {
     let patch = json!({ "profile_id": profile, "display_name": "Ours" });
     let path = format!("/social-accounts/{id}");
     assert_eq!(world.call(Method::PATCH, &path, Some(&patch)).await.0, StatusCode::OK);
-    let revoke = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(revoke).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     assert!(!is_healthy(&world, &id).await);
 
     let again = json!({ "reconnect_account_id": id });
@@ -259,7 +253,7 @@ async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let second = kept().await;
     assert_ne!(second["access_token"], first["access_token"]);
     assert_eq!(second["refresh_token"], first["refresh_token"]);
-    expire(&world, "youtube/ada").await;
+    world.expire_tokens("youtube", "ada").await;
     assert!(is_healthy(&world, &tube).await, "the token can be refreshed");
 }
 
@@ -648,7 +642,7 @@ async fn an_app_password_connects_a_bluesky_account() {
     let id = first["id"].as_str().unwrap();
     assert!(is_healthy(&world, id).await);
     // When the session expires, the password creates the next one.
-    expire(&world, "bluesky/ada.bsky.social").await;
+    world.expire_tokens("bluesky", "ada.bsky.social").await;
     assert!(is_healthy(&world, id).await);
     let events = receiver.events(&["account.connected"; 2]).await;
     assert!(events.iter().all(|event| event.json()["data"]["accountId"] == *id), "{events:?}");
@@ -808,13 +802,13 @@ async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     let network = register(app.client_secret.as_deref().unwrap()).await;
     let id = joined(&world, "x", "ada", json!({})).await;
     assert_eq!(account(&world, &id).await["social_network_id"], network);
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(is_healthy(&world, &id).await, "the refresh uses the organization's own app");
 
     // With a wrong secret neither the exchange nor the refresh succeeds.
     register("of somebody else").await;
     assert_eq!(walk(&world, "x", "ada", json!({})).await["error"], "exchange_failed");
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(!is_healthy(&world, &id).await);
 
     // A deleted app is still used for the accounts that were connected through it.
@@ -824,7 +818,7 @@ async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     let kept = networks::credentials(&world.db, world.owner, network.as_str().unwrap().parse().unwrap());
     assert!(kept.await.unwrap().unwrap().secret_sealed.is_some());
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(is_healthy(&world, &id).await);
     assert_eq!(account(&world, &id).await["social_network_id"], network);
 }

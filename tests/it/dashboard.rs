@@ -516,8 +516,7 @@ async fn accounts_are_checked_and_redirected_to_their_platform() {
     let browser = Browser::signed_in(&world).await;
     let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
     assert!(page.text.contains("It works: the platform answered just now."), "{}", page.text);
-    let url = format!("{}/_accounts/x/ada/tokens/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
     assert!(page.text.contains("It does not work. The platform says:"), "{}", page.text);
     let page = browser.open("").await;

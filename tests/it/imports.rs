@@ -238,14 +238,10 @@ async fn a_rate_limited_import_waits_and_fails_when_its_account_is_disconnected(
 async fn an_import_refreshes_an_expired_token_and_fails_on_a_revoked_grant() {
     let world = world().start().await;
     let account = prolific(&world, "ada", 1).await;
-    let end = async |what: &str| {
-        let url = format!("{}/_accounts/x/ada/{what}", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
-    };
-    end("tokens/expire").await;
+    world.expire_tokens("x", "ada").await;
     let done = ended(&world, &begin(&world, &account, json!({})).await).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("completed"), (1, 0)), "{done}");
-    end("revoke").await;
+    world.revoke_grants("x", "ada").await;
     let done = ended(&world, &begin(&world, &account, json!({})).await).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("failed"), (0, 0)), "{done}");
     assert!(done["error_message"].as_str().unwrap().starts_with("token_expired"), "{done}");

@@ -25,12 +25,6 @@ const ENDPOINTS: [(&str, &str, &str); 2] = [
 ];
 const X: &str = ENDPOINTS[0].2;
 
-/// Expires an account's tokens or revokes its grant at the sandbox.
-async fn end(world: &World, what: &str) {
-    let url = format!("{}/_accounts/x/ada/tokens/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
-}
-
 /// Waits until a token endpoint has received `count` requests, and returns the statuses of all of them.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
     let patience = tests::PATIENCE.as_millis();
@@ -180,7 +174,7 @@ async fn fifty_posts_with_an_expired_token_refresh_it_once_and_are_published() {
     // Nothing is retried, so that waits need not be shortened.
     let world = with_workers(2, 1.0).await;
     world.connect("x", "ada").await;
-    end(&world, "expire").await;
+    world.expire_tokens("x", "ada").await;
     for post in posts(&world, 50).await {
         assert_eq!(post["status"], "published", "{post:#}");
     }
@@ -200,7 +194,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         world.set_sandbox(json!({ "token_seconds": 3 })).await;
         let account = world.connect("x", "ada").await;
         match cause {
-            "taken back" => end(&world, "revoke").await,
+            "taken back" => world.revoke_grants("x", "ada").await,
             // For example an app that X does not know: the grant itself may be valid.
             _ => world.set_sandbox(json!({ "refusals": { (X): 401 } })).await,
         }
@@ -210,7 +204,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         assert_eq!(answers(&world).await.len(), 1, "a rejection is final");
         unkept(&client().await, &account).await;
 
-        end(&world, "expire").await;
+        world.expire_tokens("x", "ada").await;
         for post in posts(&world, 10).await {
             assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
         }
@@ -304,7 +298,7 @@ async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
 async fn a_refresh_on_demand_reschedules_the_renewal() {
     let world = world().start().await;
     world.connect("x", "ada").await;
-    end(&world, "expire").await;
+    world.expire_tokens("x", "ada").await;
     world.set_sandbox(json!({ "token_seconds": 4 })).await;
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
     // Without the new expiry the next renewal would be in an hour and a half.

@@ -380,8 +380,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let mut posts = vec![world.post(json!({ "content": "One", "accounts": both })).await];
     world.ended(&posts[0]).await;
     for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
-        let url = format!("{}/_accounts/{platform}/{account}/tokens/expire", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        world.expire_tokens(platform, account).await;
     }
     for content in ["Two", "Three #sandbox-401", "Four #sandbox-400", "Five #sandbox-500x1"] {
         let post = world.post(json!({ "content": content, "accounts": both })).await;
@@ -390,8 +389,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
         search.hide_grant(&world, &x).await;
         search.hide_grant(&world, &bluesky).await;
     }
-    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let last = world.post(json!({ "content": "Six", "accounts": both })).await;
     world.ended(&last).await;
     posts.push(last);

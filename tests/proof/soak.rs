@@ -399,7 +399,11 @@ impl Fault {
             Self::Frozen(pair) => stack.lines[&pair].set(State::Frozen),
             Self::Throttled => stack.world.set_sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
             // An expired token of Threads can't be refreshed.
-            Self::TokensExpired => stack.expire_tokens(&accounts[..2]).await,
+            Self::TokensExpired => {
+                for Account { platform, username, .. } in &accounts[..2] {
+                    stack.world.expire_tokens(platform, username).await;
+                }
+            }
             Self::ReceiverFails => receiver.answer([500; 30]),
         }
     }

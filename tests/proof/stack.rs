@@ -6,7 +6,6 @@
 
 use crate::{
     PROGRAM,
-    load::Account,
     machine::{Clocks, Volume},
     network::{Line, Port},
 };
@@ -368,15 +367,6 @@ impl Stack {
     pub(crate) fn temporal_cli(&self) -> (PathBuf, String) {
         let server = self.temporal.as_ref().expect("it runs");
         (server.program.clone(), server.address.clone())
-    }
-
-    /// Makes the platforms refuse the access tokens issued so far.
-    pub(crate) async fn expire_tokens(&self, accounts: &[Account]) {
-        for Account { platform, username, .. } in accounts {
-            let url = format!("{}/_accounts/{platform}/{username}/tokens/expire", self.world.sandbox_url);
-            let expired = self.world.http.post(url).send().await.unwrap();
-            assert!(expired.status().is_success(), "{platform}");
-        }
     }
 
     /// Stops everything in order, and fails if a process does not exit with success.

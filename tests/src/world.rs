@@ -423,6 +423,22 @@ impl World {
         webhook
     }
 
+    /// Expires the access tokens that the sandbox issued for an account so far.
+    pub async fn expire_tokens(&self, platform: &str, username: &str) {
+        self.end_tokens(platform, username, "expire").await;
+    }
+
+    /// Revokes the grants that the sandbox gave for an account so far.
+    pub async fn revoke_grants(&self, platform: &str, username: &str) {
+        self.end_tokens(platform, username, "revoke").await;
+    }
+
+    async fn end_tokens(&self, platform: &str, username: &str, what: &str) {
+        let url = format!("{}/_accounts/{platform}/{username}/tokens/{what}", self.sandbox_url);
+        let status = self.http.post(url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::NO_CONTENT, "{what} {platform} {username}");
+    }
+
     /// Changes settings of the sandbox, as its documentation describes.
     pub async fn set_sandbox(&self, settings: Value) {
         let url = format!("{}/_settings", self.sandbox_url);

@@ -34,12 +34,6 @@ async fn cli(action: &str, workflow: &str) {
     temporal(&PROGRAM, &[&["workflow", action, "-w", workflow], more].concat()).await;
 }
 
-/// Expires the tokens or revokes the grant of an account of X.
-async fn end(world: &World, name: &str, what: &str) {
-    let url = format!("{}/_accounts/x/{name}/tokens/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success(), "{what}");
-}
-
 /// Waits until the history of a workflow mentions something this many times.
 async fn mentions(workflow: &str, what: &str, times: usize) {
     let client = client().await;
@@ -139,7 +133,7 @@ async fn posts_that_a_platform_processes_replay() {
     for post in [&refused, &stopped] {
         mentions(&workflows(post).1, r#""name":"poll""#, 1).await;
     }
-    end(&world, "bob", "expire").await;
+    world.expire_tokens("x", "bob").await;
     cli("cancel", &workflows(&stopped).1).await;
     for (name, post) in [
         ("closed_window", closed),
@@ -156,9 +150,9 @@ async fn posts_whose_token_is_refused_replay() {
     let world = world().start().await;
     for name in ["ada", "bob", "eve"] {
         world.connect("x", name).await;
-        end(&world, name, "expire").await;
+        world.expire_tokens("x", name).await;
     }
-    end(&world, "eve", "revoke").await;
+    world.revoke_grants("x", "eve").await;
     let client = client().await;
     let refused = posted(&world, "Refreshed", "ada").await;
     let lost = posted(&world, "Lost", "eve").await;
@@ -258,7 +252,7 @@ async fn renewals_replay() {
 
     world.set_sandbox(json!({ "token_seconds": 3 })).await;
     let account = world.connect("x", "eve").await;
-    end(&world, "eve", "revoke").await;
+    world.revoke_grants("x", "eve").await;
     replay(&client, "renew_grant-lost", &renewal(&account)).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.get(&path).await["status"], "reauth_required");

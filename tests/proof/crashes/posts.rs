@@ -129,9 +129,7 @@ impl Posts {
     ) -> Post {
         let (account, username) = account;
         if kind == Kind::ExpiredToken {
-            let url =
-                format!("{}/_accounts/{}/{username}/tokens/expire", self.world.sandbox_url, platform.id);
-            assert_eq!(self.world.http.post(url).send().await.unwrap().status(), StatusCode::NO_CONTENT);
+            self.world.expire_tokens(platform.id, &username).await;
         }
         let body = json!({ "containers": self.containers(platform, kind), "accounts": [account] });
         let post = self.world.post(body).await;

@@ -247,7 +247,6 @@ async fn planted_secrets_are_found_nowhere() {
     let mut section = Section::new("7c-hostile-secrets", "Planted secrets");
     let (mut observed, refuses_codes, log) = start().await;
     let receiver = Receiver::start().await;
-    let platform = observed.world.sandbox_url.clone();
     let planted = observed.planted.clone();
 
     // Everything that is issued once.
@@ -305,10 +304,8 @@ async fn planted_secrets_are_found_nowhere() {
     for post in &posts {
         observed.world.ended(post).await;
     }
-    for control in ["x/ada/tokens/expire", "bluesky/ada.bsky.social/tokens/expire"] {
-        let url = format!("{platform}/_accounts/{control}");
-        assert!(observed.http.post(url).send().await.unwrap().status().is_success());
-    }
+    observed.world.expire_tokens("x", "ada").await;
+    observed.world.expire_tokens("bluesky", "ada.bsky.social").await;
     let post = observed.world.post(json!({ "content": "Six", "accounts": accounts })).await;
     observed.world.ended(&post).await;
     posts.push(post);
@@ -317,9 +314,8 @@ async fn planted_secrets_are_found_nowhere() {
     let import = format!("{imports}/{}", import["id"].as_str().unwrap());
     observed.world.until_at(&import, "the import", |import| import["finished_at"].is_string()).await;
     everything(&mut observed, "while the accounts work").await;
-    for control in ["x/ada/revoke", "bluesky/ada.bsky.social/revoke", "facebook/ada/revoke"] {
-        let url = format!("{platform}/_accounts/{control}");
-        assert!(observed.http.post(url).send().await.unwrap().status().is_success(), "{control}");
+    for (platform, name) in [("x", "ada"), ("bluesky", "ada.bsky.social"), ("facebook", "ada")] {
+        observed.world.revoke_grants(platform, name).await;
     }
     let post = observed.world.post(json!({ "content": "Seven", "accounts": accounts })).await;
     observed.world.ended(&post).await;

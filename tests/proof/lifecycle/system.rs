@@ -90,17 +90,19 @@ impl System {
                 Ok(())
             }
             Step::Expire { account } => {
+                let (platform, name, _) = ACCOUNTS[*account];
                 // Meta's tokens can't be refreshed any more when they have expired.
-                if ACCOUNTS[*account].0 == "threads" {
+                if platform == "threads" {
                     self.model.doubt(*account);
                 }
-                self.end_tokens(*account, "expire").await;
+                self.world.expire_tokens(platform, name).await;
                 Ok(())
             }
             Step::Revoke { account } => {
                 self.model.doubt(*account);
-                self.end_tokens(*account, "revoke").await;
-                self.end_tokens(*account, "expire").await;
+                let (platform, name, _) = ACCOUNTS[*account];
+                self.world.revoke_grants(platform, name).await;
+                self.world.expire_tokens(platform, name).await;
                 Ok(())
             }
             Step::Catch { account, is_accepted, fault } => self.catch(*account, *is_accepted, *fault).await,
@@ -272,12 +274,6 @@ impl System {
 
     async fn rows(&self) -> Vec<Row> {
         observed::rows(&self.world.db, self.world.owner.org.0).await
-    }
-
-    async fn end_tokens(&self, account: usize, what: &str) {
-        let (platform, name, _) = ACCOUNTS[account];
-        let url = format!("{}/_accounts/{platform}/{name}/tokens/{what}", self.world.sandbox_url);
-        assert!(self.world.http.post(url).send().await.unwrap().status().is_success(), "{what}");
     }
 
     /// Creates a post whose publishing call is held, if its account can publish.
