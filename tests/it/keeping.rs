@@ -4,7 +4,7 @@
 //! with its status, so that a second refresh of the same grant shows.
 
 use crate::{
-    connect::{finalize, joined, several},
+    connect::finalize,
     replay::{client, replay, replay_run},
     world,
 };
@@ -15,7 +15,11 @@ use serde_json::{Value, json};
 use store::{grants, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
-use tests::{Receiver, World, if_right, wait_until};
+use tests::{
+    Receiver, World, if_right,
+    login::{joined, several},
+    wait_until,
+};
 use workflows::renew_grant;
 
 /// Platform, account and path of the token endpoints.

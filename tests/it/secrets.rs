@@ -1,10 +1,6 @@
 //! Only workers decrypt secrets, their keys can be rotated, and secrets appear in no other place.
 
-use crate::{
-    connect::{finalize, several},
-    replay::client,
-    world,
-};
+use crate::{connect::finalize, replay::client, world};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{AccountId, Mode};
 use futures::StreamExt;
@@ -18,7 +14,7 @@ use store::{
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;
-use tests::{PATIENCE, Receiver, World, wait_until};
+use tests::{PATIENCE, Receiver, World, login::several, wait_until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,

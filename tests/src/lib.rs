@@ -12,6 +12,7 @@
 )]
 
 mod leftovers;
+pub mod login;
 mod pointers;
 pub mod proof;
 mod receiver;

@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use tests::{
-    Receiver, World, if_right,
+    Receiver, World, if_right, login,
     samples::{film, gif, png},
     temporal, wait_until,
 };
@@ -431,9 +431,9 @@ async fn requests_to_workers_replay() {
         replay(&client, &format!("worker_request-{name}"), &id).await;
         known.insert(id);
     };
-    connect::joined(&world, "x", "ada", json!({})).await;
+    login::joined(&world, "x", "ada", json!({})).await;
     latest("callback").await;
-    let token = connect::several(&world, "google_business", "ada").await;
+    let token = login::several(&world, "google_business", "ada").await;
     latest("callback").await;
     let pending = world.get(&format!("/social-accounts/pending/{token}")).await;
     let (status, _) = connect::finalize(&world, &token, &[id(&pending["data"][0])]).await;

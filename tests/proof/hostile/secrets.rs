@@ -4,7 +4,7 @@
 //! ([`Gossip`]), and that remembers every secret that passes. Whatever the service then answers, delivers, stores,
 //! tells Temporal or logs is searched for all of them.
 
-use super::{document, login, tenants::Tenant, world};
+use super::{document, tenants::Tenant, world};
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
@@ -24,7 +24,7 @@ use std::{
     },
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
-use tests::{Receiver, World, proof::Section, temporal_client, wait_until};
+use tests::{Receiver, World, login, proof::Section, temporal_client, wait_until};
 use url::form_urlencoded;
 
 /// Shortest secret that can be searched for.
@@ -404,12 +404,12 @@ async fn accepted(observed: &mut Observed, platform: &str, username: &str) -> St
     let back = login::consented(&observed.world, platform, username).await;
     let location = arrived(observed, &back).await;
     let location: url::Url = location.parse().unwrap();
-    login::parameter(&location, "account_ids")
+    login::parameters(&location)["account_ids"].clone()
 }
 
 /// Opens a login's callback, and returns where it leads.
 async fn arrived(observed: &mut Observed, back: &url::Url) -> String {
-    plant(&observed.planted, "authorization code", &login::parameter(back, "code"));
+    plant(&observed.planted, "authorization code", &login::parameters(back)["code"]);
     let request = observed.http.get(back.clone());
     let (_, headers, text) = observed.send_unseen(request.try_clone().unwrap()).await;
     observed.seen.push(("the end of a login".to_owned(), format!("{headers}\n{text}")));

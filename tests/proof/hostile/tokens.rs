@@ -3,7 +3,7 @@
 
 use super::{
     client::{Client, Request},
-    login, seed,
+    seed,
     tenants::Tenant,
     world,
 };
@@ -18,7 +18,7 @@ use reqwest::{Method, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tests::{
-    Receiver, World,
+    Receiver, World, login,
     proof::{Section, is_full},
     samples::png,
 };
@@ -173,7 +173,7 @@ impl Issued {
         let invitation = invited["invite_url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let pending = login::several(world, "facebook", "ada,bob").await;
         let back = login::consented(world, "x", "grace").await;
-        let state = login::parameter(&back, "state");
+        let state = login::parameters(&back)["state"].clone();
         let media = json!({ "filename": "later.png" });
         let (_, media) = world.call(Method::POST, "/media/upload", Some(&media)).await;
         let upload = media["upload_url"].as_str().unwrap().to_owned();
@@ -349,15 +349,15 @@ impl Issued {
         // A code that was issued for another login.
         let (mine, theirs) =
             (login::consented(world, "x", "heidi").await, login::consented(world, "x", "ivan").await);
-        let code = login::parameter(&theirs, "code");
+        let code = login::parameters(&theirs)["code"].clone();
         let mut mixed = mine.clone();
         mixed
             .query_pairs_mut()
             .clear()
-            .extend_pairs([("state", login::parameter(&mine, "state")), ("code", code)]);
+            .extend_pairs([("state", login::parameters(&mine)["state"].clone()), ("code", code)]);
         let accounts = world.get("/social-accounts").await["data"].as_array().unwrap().len();
-        let (_, told) = login::arrive(&mixed).await;
-        assert_eq!(told.get("status").map(String::as_str), Some("error"), "{told:?}");
+        let told = login::reported(&login::location(&login::arrive(&mixed).await));
+        assert_eq!(told["status"], "error", "{told:?}");
         assert_eq!(world.get("/social-accounts").await["data"].as_array().unwrap().len(), accounts);
         count + 1
     }
