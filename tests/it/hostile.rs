@@ -379,9 +379,7 @@ async fn dashboard_forms_have_bounded_cost() {
         let request = request.header(header::ORIGIN, &origin).header("sec-fetch-site", "same-origin");
         request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
     };
-    let entered = post("/dashboard/sign-in", "", format!("key={}", world.key)).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(&world).await;
     let id = "00000000-0000-0000-0000-000000000000";
     let paths = [
         "/dashboard/sign-in".to_owned(),

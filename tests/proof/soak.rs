@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use tests::{Receiver, now, proof, wait_within};
+use tests::{Receiver, login, now, proof, wait_within};
 use tokio::{process::Command, sync::watch, task::JoinHandle};
 
 /// Kinds of posts of the load.
@@ -275,12 +275,7 @@ impl Visitor {
         let browser =
             Client::builder().redirect(Policy::none()).timeout(Duration::from_secs(10)).build().unwrap();
         let origin = stack.world.base.trim_end_matches("/api/v1").to_owned();
-        let form = [("key", stack.world.key.as_str())];
-        let request = browser.post(format!("{origin}/dashboard/sign-in")).form(&form);
-        let request = request.header(header::ORIGIN, &origin).header("sec-fetch-site", "same-origin");
-        let answer = request.send().await.unwrap();
-        let cookie =
-            answer.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let cookie = login::sign_in(&stack.world).await;
         Self { caller, accounts, webhook, browser, origin, cookie, posts: Vec::new(), requests: 0 }
     }
 

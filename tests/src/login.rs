@@ -1,4 +1,4 @@
-//! Logins, as a platform's user and a browser do them.
+//! Logins, as people and their browsers do them: on a platform, and on the dashboard.
 
 use crate::World;
 use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
@@ -86,4 +86,15 @@ pub async fn several(world: &World, platform: &str, username: &str) -> String {
         "{reported:?}"
     );
     reported["token"].clone()
+}
+
+/// Signs in to the dashboard with the world's key, and returns the session's cookie as `name=value`.
+pub async fn sign_in(world: &World) -> String {
+    let origin = world.base.trim_end_matches("/api/v1");
+    let request = browser().post(format!("{origin}/dashboard/sign-in")).form(&[("key", &world.key)]);
+    let request = request.header(header::ORIGIN, origin).header("sec-fetch-site", "same-origin");
+    let entered = request.send().await.expect("an answer");
+    assert_eq!(entered.status(), StatusCode::SEE_OTHER, "{entered:?}");
+    let cookie = entered.headers()[header::SET_COOKIE].to_str().expect("text");
+    cookie.split(';').next().expect("a cookie").to_owned()
 }

@@ -479,9 +479,7 @@ async fn dashboard(observed: &mut Observed, webhook: &Value) {
         let request = observed.http.post(format!("{origin}/dashboard{path}")).form(fields);
         request.header(header::ORIGIN, &origin)
     };
-    let entered = form("/sign-in", &[("key", &observed.world.key)]).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(&observed.world).await;
     plant(&observed.planted, "session", cookie.split_once('=').unwrap().1);
     let wrong = form("/sign-in", &[("key", "sk_test_planted-and-wrong-0000000000000000")]);
     let webhook = webhook["id"].as_str().unwrap();

@@ -55,7 +55,7 @@ async fn forged_tokens_are_refused() {
     let origin = world.base.trim_end_matches("/api/v1").to_owned();
 
     let swapped = cursors(&world, [&victim, &other, &live]).await;
-    let issued = Issued::by(&world, &http, &origin).await;
+    let issued = Issued::by(&world).await;
     let tokens = issued.tokens(&world, &http, &origin);
     let (mut count, kinds) = (0, tokens.len());
     for token in &tokens {
@@ -148,7 +148,7 @@ struct Issued {
 
 impl Issued {
     /// Obtains one token of each kind.
-    async fn by(world: &World, http: &reqwest::Client, origin: &str) -> Self {
+    async fn by(world: &World) -> Self {
         let account = account(world).await;
         let webhook = first(world, "/webhooks").await;
         let mut cursors = Vec::new();
@@ -163,11 +163,7 @@ impl Issued {
                 page["next_cursor"].as_str().unwrap_or_else(|| panic!("{path} has one page: {page}"));
             cursors.push((name, format!("{path}?cursor={cursor}")));
         }
-        let form = [("key", world.key.as_str())];
-        let entered = http.post(format!("{origin}/dashboard/sign-in")).form(&form);
-        let entered = entered.header(header::ORIGIN, origin).send().await.unwrap();
-        let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
-        let session = cookie.split(';').next().unwrap().split_once('=').unwrap().1.to_owned();
+        let session = login::sign_in(world).await.split_once('=').unwrap().1.to_owned();
         let invited = json!({ "email": "grace@example.com", "role": "viewer" });
         let (_, invited) = world.call(Method::POST, "/team", Some(&invited)).await;
         let invitation = invited["invite_url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
@@ -414,11 +410,7 @@ async fn cursors(world: &World, tenants: [&Tenant; 3]) -> usize {
 
 /// Sends forms of the dashboard as another site would, and returns their number.
 async fn foreign_forms(world: &World, http: &reqwest::Client, origin: &str) -> usize {
-    let form = [("key", world.key.as_str())];
-    let entered = http.post(format!("{origin}/dashboard/sign-in")).form(&form);
-    let entered = entered.header(header::ORIGIN, origin).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(world).await;
     let account = account(world).await;
     let post = first(world, "/posts").await;
     let webhook = first(world, "/webhooks").await;
