@@ -1,13 +1,13 @@
 //! Posts with media that a platform processes before publishing, and errors between the steps.
 
-use crate::{media::ready, world};
+use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, World, samples::gif};
 
 /// Posts a GIF, which X processes before it can be published.
 async fn post_gif(world: &World, content: &str) -> Value {
-    let medium = ready(world, "a.gif", None, gif(2)).await;
+    let medium = world.medium("a.gif", None, gif(2)).await;
     let container = json!({ "content": content, "media": [{ "id": medium["id"] }] });
     world.post(json!({ "containers": [container], "accounts": ["ada"] })).await
 }

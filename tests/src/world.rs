@@ -415,6 +415,36 @@ impl World {
         post
     }
 
+    /// Declares a file to upload, and returns the asset with its upload URL.
+    pub async fn declare(&self, body: Value) -> Value {
+        let (status, medium) = self.call(Method::POST, "/media/upload", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{medium}");
+        medium
+    }
+
+    /// Declares a file and uploads it without an API key, and returns the asset with its upload URL.
+    pub async fn upload(&self, body: Value, bytes: Vec<u8>) -> Value {
+        let medium = self.declare(body).await;
+        let url = medium["upload_url"].as_str().expect("a URL");
+        let answer = self.http.put(url).body(bytes).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK, "{url}");
+        medium
+    }
+
+    /// Confirms an upload, and returns the answer.
+    pub async fn confirm(&self, medium: &Value) -> (StatusCode, Value) {
+        let path = format!("/media/{}/confirm", medium["id"].as_str().expect("an id"));
+        self.call(Method::POST, &path, None).await
+    }
+
+    /// Uploads a file, and returns the asset, which is ready.
+    pub async fn medium(&self, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
+        let declared = json!({ "filename": filename, "alt_text": alt_text });
+        let (status, medium) = self.confirm(&self.upload(declared, bytes).await).await;
+        assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
+        medium
+    }
+
     /// Subscribes an endpoint to all events, and returns it with its signing secret.
     pub async fn subscribe(&self, url: &str) -> Value {
         let body = json!({ "url": url, "events": ["*"] });

@@ -114,9 +114,9 @@ async fn posts_that_a_platform_processes_replay() {
         world.connect("x", name).await;
     }
     world.set_sandbox(json!({ "processing_ms": 300 })).await;
-    let quick = media::ready(&world, "a.gif", None, gif(2)).await;
+    let quick = world.medium("a.gif", None, gif(2)).await;
     // X's window of ten minutes is six seconds at this pace.
-    let stuck = media::ready(&world, "sandbox-stuck.gif", None, gif(2)).await;
+    let stuck = world.medium("sandbox-stuck.gif", None, gif(2)).await;
     let create = async |medium: &Value, name: &str| {
         let container = json!({ "content": "Moving", "media": [{ "id": medium["id"] }] });
         world.post(json!({ "containers": [container], "accounts": [name] })).await
@@ -319,11 +319,8 @@ async fn media_replay() {
     replay(&client, "process_media-fetched", &format!("fetch-{}", id(&medium))).await;
 
     // Longer than what is inspected while the caller waits.
-    let (_, medium) = world.call(Method::POST, "/media/upload", Some(&json!({ "filename": "a.mp4" }))).await;
-    let url = medium["upload_url"].as_str().unwrap();
-    assert_eq!(world.http.put(url).body(film(1000, 33 << 20)).send().await.unwrap().status(), StatusCode::OK);
-    let (status, _) = world.call(Method::POST, &format!("/media/{}/confirm", id(&medium)), None).await;
-    assert_eq!(status, StatusCode::OK);
+    let medium = world.upload(json!({ "filename": "a.mp4" }), film(1000, 33 << 20)).await;
+    assert_eq!(world.confirm(&medium).await.0, StatusCode::OK);
     media::until(&world, &medium["id"], "ready").await;
     replay(&client, "process_media-probed", &format!("probe-{}", id(&medium))).await;
 
@@ -447,6 +444,6 @@ async fn requests_to_workers_replay() {
     let account = world.connect("pinterest", "ada").await;
     world.get(&format!("/social-accounts/{account}/options/boards")).await;
     latest("options").await;
-    media::ready(&world, "a.png", None, png(8, 8)).await;
+    world.medium("a.png", None, png(8, 8)).await;
     latest("confirm").await;
 }

@@ -105,8 +105,8 @@ impl Posts {
         world.run("worker").await;
         // Google takes no image below 10 KB.
         let picture = [jpeg(1080, 1080), vec![0; 16 << 10]].concat();
-        let image = upload(&world, "picture.jpg", picture).await;
-        let video = upload(&world, "film.mp4", film(5000, 4096)).await;
+        let image = world.medium("picture.jpg", None, picture).await["id"].clone();
+        let video = world.medium("film.mp4", None, film(5000, 4096)).await["id"].clone();
         Self { world, image, video, accounts: AtomicU32::new(0) }
     }
 
@@ -237,19 +237,6 @@ impl Posts {
         .await
         .unwrap()
     }
-}
-
-/// Uploads a file, and returns its id.
-async fn upload(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
-    let declared = json!({ "filename": filename });
-    let (status, medium) = world.call(Method::POST, "/media/upload", Some(&declared)).await;
-    assert_eq!(status, StatusCode::CREATED, "{medium}");
-    let url = medium["upload_url"].as_str().unwrap();
-    assert_eq!(world.http.put(url).body(bytes).send().await.unwrap().status(), StatusCode::OK);
-    let path = format!("/media/{}/confirm", medium["id"].as_str().unwrap());
-    let (status, medium) = world.call(Method::POST, &path, None).await;
-    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
-    medium["id"].clone()
 }
 
 /// Returns the method, host and path of a journal entry, without ids.

@@ -170,8 +170,7 @@ impl Issued {
         let pending = login::several(world, "facebook", "ada,bob").await;
         let back = login::consented(world, "x", "grace").await;
         let state = login::parameters(&back)["state"].clone();
-        let media = json!({ "filename": "later.png" });
-        let (_, media) = world.call(Method::POST, "/media/upload", Some(&media)).await;
+        let media = world.declare(json!({ "filename": "later.png" })).await;
         let upload = media["upload_url"].as_str().unwrap().to_owned();
         let ready = world.get("/media?status=ready").await;
         let download = ready["data"][0]["url"].as_str().unwrap().to_owned();
@@ -296,8 +295,7 @@ impl Issued {
     async fn misuse(&self, world: &World, http: &reqwest::Client, origin: &str) -> usize {
         let mut count = 0;
         let (upload, pass) = self.upload.split_once("?pass=").unwrap();
-        let other =
-            world.call(Method::POST, "/media/upload", Some(&json!({ "filename": "other.png" }))).await.1;
+        let other = world.declare(json!({ "filename": "other.png" })).await;
         let (other, other_pass) = other["upload_url"].as_str().unwrap().split_once("?pass=").unwrap();
         let (download, name) = self.download.rsplit_once('/').unwrap();
         let (download, download_pass) = download.rsplit_once('/').unwrap();
