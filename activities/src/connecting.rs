@@ -234,7 +234,11 @@ impl<'a> LoginSession<'a> {
         if !missing.is_empty() {
             return Err((LoginError::InsufficientScope, not_granted(&missing, &intent.scopes)));
         }
-        let mut identities = self.identities(&grant).await.map_err(failed)?;
+        let mut identities = self.identities(&grant).await.map_err(|failure| match failure.code {
+            // There are some, and the message tells why none can be posted to.
+            ErrorCode::Rejected(404) => (LoginError::NoPages, failure.message),
+            _ => failed(failure),
+        })?;
         if identities.is_empty() {
             let detail = format!("the login covers nothing on {} that can be posted to", self.platform.id);
             return Err((LoginError::NoPages, detail));

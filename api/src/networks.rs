@@ -368,17 +368,15 @@ fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
     let is_list = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
     let is_map = |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
     let is_access = |value: &Value| AppAccess::deserialize(value).is_ok();
-    let rules: [(&str, &dyn Fn(&Value) -> bool, &str); 4] = [
-        (REDIRECT_URIS, &is_list, "Must be an array of strings"),
-        (PRESET, &Value::is_string, "Must be a string"),
-        (PARAMETERS, &is_map, "Must be an object whose values are strings"),
-        (ACCESS, &is_access, "Must be `trial` or `full`"),
-    ];
-    for (name, is_valid, message) in rules {
+    let mut check = |name: &str, is_valid: fn(&Value) -> bool, message: &str| {
         if config.get(name).is_some_and(|value| !is_valid(value)) {
             issues.push(Issue::custom(["extra_config", name], message));
         }
-    }
+    };
+    check(REDIRECT_URIS, is_list, "Must be an array of strings");
+    check(PRESET, Value::is_string, "Must be a string");
+    check(PARAMETERS, is_map, "Must be an object whose values are strings");
+    check(ACCESS, is_access, "Must be `trial` or `full`");
     let parameters = config.get(PARAMETERS).and_then(Value::as_object);
     for name in parameters.into_iter().flat_map(Map::keys) {
         if authorization::RESERVED.contains(&name.as_str()) {

@@ -1,7 +1,7 @@
 //! Login of accounts, as data: OAuth 2.0 with each platform's deviations, or an app password.
 
-use crate::{Feature, Preset, ScopeSet};
 use crate::session::Session;
+use crate::{Feature, Preset, ScopeSet};
 use domain::Grant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -111,7 +111,9 @@ struct Settings {
     tags: Option<Vec<String>>,
     /// A link card below the text of the first post. The post's only image, if there is one, is the card's picture.
     link: Option<Card>,
-    /// Who may reply, in addition to the author; nobody if the list is empty, everybody without it.
+    /// Who may reply, in addition to the author: accounts that the post mentions (`mentioned`), that follow the
+    /// author (`followers`), or that the author follows (`following`). Nobody if the list is empty, everybody
+    /// without it.
     #[schemars(length(max = 3))]
     allow_replies_from: Option<Vec<ReplyRule>>,
     /// Prevents quotes of the post.
@@ -132,12 +134,10 @@ enum Label {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+// No doc comments: the schema would be a choice of constants, which OpenAPI 3.0 does not have.
 enum ReplyRule {
-    /// Accounts that the post mentions.
     Mentioned,
-    /// Accounts that follow the author.
     Followers,
-    /// Accounts that the author follows.
     Following,
 }
 

@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Returns the failure for an exceeded quota with this message and these details.
-    fn exceeded(message: &str, metadata: &serde_json::Value) -> Failure {
+    fn exceeded(message: &str, metadata: &Value) -> Failure {
         let error = json!({
             "code": 429, "message": message, "status": "RESOURCE_EXHAUSTED",
             "errors": [{ "reason": "rateLimitExceeded" }],

@@ -773,6 +773,7 @@ mod tests {
                 client_id: "app",
                 redirect_uri: "https://example.com",
                 scopes: &[],
+                parameters: &std::collections::BTreeMap::new(),
                 state: "state",
                 verifier: "verifier",
                 is_forced,

@@ -31,8 +31,6 @@ const API: &str = "https://open.tiktokapis.com/v2";
 const MAX_CHUNK_BYTES: u64 = 64_000_000;
 /// Size of a part of a larger video, as in TikTok's example. The last part also contains the remainder.
 const CHUNK_BYTES: u64 = 10_000_000;
-/// Maximum length of a photo's shorter side, in pixels.
-const MAX_SHORT_SIDE: u32 = 1080;
 /// Maximum length of a photo post's title, in UTF-16 code units.
 const MAX_TITLE: usize = 90;
 /// An upload is valid for an hour; one that expires within the margin is not used any more.
@@ -76,8 +74,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 max_text: Some(4000),
                 mimes: &["image/jpeg", "image/webp"],
                 max_bytes: 20_000_000,
-                // The shorter side has a lower limit.
-                pixels: Some((1..=1920, 1..=1920)),
+                pixels: Some((1..=1920, 1..=1080)),
                 ..MediaLimit::ANY
             },
         ],
@@ -172,24 +169,11 @@ fn units(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for TikTok {
-    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+    fn validate(&self, _containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let Ok(settings) = schema::read::<Settings>(settings) else {
             return Vec::new();
         };
         let mut found = Vec::new();
-        for (index, medium) in main.media.iter().enumerate() {
-            let short = medium.width.zip(medium.height).map(|(width, height)| width.min(height));
-            if let Some(short) = short.filter(|_| medium.kind == MediaKind::Image)
-                && short > MAX_SHORT_SIDE
-            {
-                let message = format!(
-                    "tiktok takes images whose shorter side has {MAX_SHORT_SIDE} pixels at most, and this has {short}"
-                );
-                let path = vec![json!("containers"), json!(0), json!("media"), json!(index)];
-                let code = "media_dimensions".to_owned();
-                found.push(Issue { severity: Severity::Error, code, message, path });
-            }
-        }
         let at = |setting: &str| vec![json!("config"), json!(ADAPTER.id), json!(setting)];
         if let Some(length) = settings.title.as_deref().map(units).filter(|length| *length > MAX_TITLE) {
             let message =

@@ -176,8 +176,10 @@ impl Engine {
             // Again, since a reply that failed meanwhile wrote another message.
             Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
             None if attempt.entries.len() > 1 || attempt.status == TargetStatus::Published => {
+                let key = attempt.key;
+                let is_held = publishing::mark_complete(&self.db, key, attempt.fence, (self.now)()).await?;
                 // The attempt that took the target up meanwhile may have scheduled another.
-                if !publishing::mark_complete(&self.db, attempt.key, attempt.fence, (self.now)()).await? {
+                if !is_held {
                     return Err(Interrupt::Superseded);
                 }
             }

@@ -82,9 +82,7 @@ async fn measure(client: &Client) -> anyhow::Result<()> {
     let unlimited = ["x.posts", "bluesky.requests", "bluesky.points_hour", "bluesky.points_day"];
     let limits: serde_json::Map<_, _> =
         unlimited.map(|name| (name.to_owned(), json!(u32::MAX))).into_iter().collect();
-    let settings =
-        world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "limits": limits }));
-    settings.send().await?.error_for_status()?;
+    world.set_sandbox(json!({ "limits": limits })).await;
     // Warm up pools, caches and pollers before measuring.
     run(client, 4, 40, 1, &|n| ours(&world, client, n, 1)).await?;
     run(client, 4, 40, 1, &|n| theirs(client, n, 1)).await?;

@@ -10,12 +10,6 @@ use serde_json::{Value, json};
 use store::disconnect;
 use tests::{Receiver, World, wait_until};
 
-/// Revokes or expires an account's grant at the sandbox.
-async fn end(world: &World, account: &str, what: &str) {
-    let url = format!("{}/_accounts/{account}/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
-}
-
 async fn health(world: &World, id: &str) -> Value {
     world.get(&format!("/social-accounts/{id}/health")).await
 }
@@ -37,7 +31,7 @@ async fn the_health_of_an_account_is_checked_on_the_platform() {
             let account = world.get(&format!("/social-accounts/{id}")).await;
             assert!(account["last_synced_at"].as_str() > before["last_synced_at"].as_str(), "{platform}");
             assert_eq!(found["checked_at"], account["last_synced_at"]);
-            end(&world, &format!("{platform}/{username}"), "tokens/expire").await;
+            world.expire_tokens(platform, username).await;
         }
     }
 }
@@ -48,7 +42,7 @@ async fn a_revoked_grant_changes_health_and_status_and_sends_one_event() {
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let id = world.connect("x", "ada").await;
-    end(&world, "x/ada", "revoke").await;
+    world.revoke_grants("x", "ada").await;
     for _ in 0..2 {
         let found = health(&world, &id).await;
         assert_eq!(
@@ -73,9 +67,7 @@ async fn a_revoked_grant_changes_health_and_status_and_sends_one_event() {
 async fn a_temporary_platform_error_leaves_the_account_active() {
     let world = world().start().await;
     let id = world.connect("x", "ada").await;
-    let limits = json!({ "limits": { "x.me": 0 } });
-    let url = format!("{}/_settings", world.sandbox_url);
-    assert!(world.http.post(url).json(&limits).send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "limits": { "x.me": 0 } })).await;
     let found = health(&world, &id).await;
     assert_eq!((&found["healthy"], &found["status"]), (&json!(false), &json!("active")), "{found}");
     assert_eq!(found["error_code"], "rate_limited");

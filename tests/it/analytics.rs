@@ -37,8 +37,7 @@ async fn connect_to(world: WorldBuilder) -> World {
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     // A post that the platform's read API does not show yet has no metrics either.
-    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0 })).await;
     world
 }
 
@@ -52,12 +51,6 @@ fn path(post: &Value) -> String {
 
 fn of<'a>(analytics: &'a Value, platform: &str) -> Option<&'a Value> {
     analytics["metrics_by_account"].as_array().unwrap().iter().find(|entry| entry["platform"] == platform)
-}
-
-/// Expires an account's tokens or revokes its grant at the sandbox.
-async fn end(world: &World, what: &str) {
-    let url = format!("{}/_accounts/x/ada/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
 }
 
 #[tokio::test]
@@ -103,7 +96,7 @@ async fn a_failing_account_is_skipped_and_its_last_metrics_are_returned() {
     let world = connected().await;
     let (known, unknown) = (published(&world, "Asked before").await, published(&world, "Never asked").await);
     let first = analytics(&world, &known).await;
-    end(&world, "revoke").await;
+    world.revoke_grants("x", "ada").await;
 
     let shown = analytics(&world, &unknown).await;
     assert!(of(&shown, "x").is_none() && of(&shown, "bluesky").is_some(), "{shown:#}");
@@ -122,7 +115,7 @@ async fn a_failing_account_is_skipped_and_its_last_metrics_are_returned() {
 async fn reading_analytics_refreshes_an_expired_token() {
     let world = connected().await;
     let post = published(&world, "Expired meanwhile").await;
-    end(&world, "tokens/expire").await;
+    world.expire_tokens("x", "ada").await;
     assert!(of(&analytics(&world, &post).await, "x").is_some());
     assert_eq!(world.get("/social-accounts?platform=x").await["data"][0]["status"], "active");
 }
@@ -238,8 +231,7 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
 async fn metrics_are_collected_on_a_schedule() {
     // At this pace the waits of an hour take milliseconds.
     let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
-    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0 })).await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     let temporal = client().await;
@@ -250,7 +242,7 @@ async fn metrics_are_collected_on_a_schedule() {
     let counts = |read: u32, failed: u32, left: u32| json!({ "read": read, "failed": failed, "left": left });
     assert_eq!(collect(&temporal, &handle).await, counts(4, 0, 0));
     // A failing account is tried once, skipped, and does not stop the collection for the others.
-    end(&world, "revoke").await;
+    world.revoke_grants("x", "ada").await;
     assert_eq!(collect(&temporal, &handle).await, counts(2, 1, 1));
     assert_eq!(world.get("/social-accounts?platform=x").await["data"][0]["status"], "reauth_required");
     assert_eq!(collect(&temporal, &handle).await, counts(2, 0, 0));

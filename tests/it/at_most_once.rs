@@ -50,7 +50,7 @@ async fn an_unreadable_response_publishes_once() {
 /// The publishing call of the first post is dropped; the second is published before the first is located.
 #[tokio::test]
 async fn two_posts_with_the_same_text_are_both_published() {
-    let world = world().pace(0.1).platforms(&["google_business"]).start().await;
+    let world = world().approved().pace(0.1).platforms(&["google_business"]).start().await;
     let account = world.connect("google_business", "ada").await;
     let body = json!({ "content": "The same words #sandbox-dropx1", "accounts": [account] });
     let first = world.post(body.clone()).await;

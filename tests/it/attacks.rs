@@ -3,13 +3,13 @@
 //! The operations are read from the OpenAPI document, so that a new operation is covered without a change
 //! here. An invalid field is a 400 that names it, no request is a 5xx, and every error is a problem document.
 
-use crate::{api, connect::joined, world};
+use crate::{api, world};
 use ::store::{keys, keys::NewKey, organizations};
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::{Method, header};
 use sandbox::{self, Access, Address, AppStatus, Options, Sandbox};
 use serde_json::{Map, Value, json};
-use tests::World;
+use tests::{World, login::joined};
 
 /// Returns the OpenAPI document and its operations: method, path and operation object.
 async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {

@@ -10,7 +10,7 @@ use poem::{
     http::{StatusCode, header},
 };
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -171,36 +171,21 @@ async fn world_of(bucket: &Bucket) -> (World, String) {
     (world, address)
 }
 
-async fn announced(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
-    let (status, reported) =
-        world.call(Method::POST, "/media/upload", Some(&json!({ "filename": filename }))).await;
-    assert_eq!(status, 201, "{reported}");
-    let sent = world.http.put(reported["upload_url"].as_str().unwrap()).body(bytes).send().await.unwrap();
-    assert_eq!(sent.status(), 200);
-    reported
-}
-
-async fn confirmed(world: &World, reported: &Value) -> (u16, Value) {
-    let path = format!("/media/{}/confirm", reported["id"].as_str().unwrap());
-    let (status, medium) = world.call(Method::POST, &path, None).await;
-    (status.as_u16(), medium)
-}
-
 #[tokio::test]
 async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     let bucket = Bucket::default();
     let (world, _) = world_of(&bucket).await;
     let bytes = jpeg(640, 640);
-    let reported = announced(&world, "a b.jpg", bytes.clone()).await;
+    let reported = world.upload(json!({ "filename": "a b.jpg" }), bytes.clone()).await;
     let upload = Url::parse(reported["upload_url"].as_str().unwrap()).unwrap();
     let parameters: BTreeMap<_, _> = upload.query_pairs().into_owned().collect();
     let life: u32 = parameters["X-Amz-Expires"].parse().unwrap();
     assert!((43_190..=43_200).contains(&life), "{life}");
     assert_eq!(bucket.keys().len(), 1);
-    let (status, medium) = confirmed(&world, &reported).await;
+    let (status, medium) = world.confirm(&reported).await;
     assert_eq!(
         (status, &medium["status"], &medium["width"]),
-        (200, &json!("ready"), &json!(640)),
+        (StatusCode::OK, &json!("ready"), &json!(640)),
         "{medium}"
     );
 
@@ -219,14 +204,14 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
 
     // The bucket accepts any file; the confirmation checks its type and size.
     for (bytes, expected) in [(vec![7; 100], 422), ([png(9, 9), vec![0; 1_000_000]].concat(), 413)] {
-        let reported = announced(&world, "a.png", bytes).await;
-        assert_eq!(confirmed(&world, &reported).await.0, expected);
+        let reported = world.upload(json!({ "filename": "a.png" }), bytes).await;
+        assert_eq!(world.confirm(&reported).await.0, expected);
     }
 
     // X is sent the bytes; Instagram fetches them from a URL.
-    let film = announced(&world, "a.mp4", film(8_000, 3 << 20)).await;
-    let (status, film) = confirmed(&world, &film).await;
-    assert_eq!((status, &film["status"]), (200, &json!("ready")), "{film}");
+    let film = world.upload(json!({ "filename": "a.mp4" }), film(8_000, 3 << 20)).await;
+    let (status, film) = world.confirm(&film).await;
+    assert_eq!((status, &film["status"]), (StatusCode::OK, &json!("ready")), "{film}");
     for (platform, medium) in [("x", &film), ("instagram", &medium)] {
         let account = world.connect(platform, "ada").await;
         let container = json!({ "content": "Look", "media": [{ "id": medium["id"] }] });

@@ -10,100 +10,29 @@ use chrono::{DateTime, TimeDelta, Timelike};
 use domain::{Owner, StateId, scope::Scope};
 use futures::{StreamExt, future::join};
 use platforms::{Adapter, Feature};
-use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
+use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use store::{
     networks, oauth_states,
     pending_logins::{Digest, Pending},
     vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
-use tests::{Receiver, World, wait_until};
+use tests::{
+    Receiver, World,
+    login::{
+        BACK, arrive, begin, browser, consented, decide, joined, location, parameters, reported, several,
+        walk,
+    },
+    wait_until,
+};
 use url::{Url, form_urlencoded};
 use uuid::Uuid;
-
-/// The client's redirect URI.
-const BACK: &str = "http://localhost:3000/done?from=fanfare";
-
-/// Query parameters of the redirect to the client.
-type Told = HashMap<String, String>;
 
 /// Returns the platforms whose accounts are connected by OAuth.
 fn platforms() -> impl Iterator<Item = &'static Adapter> {
     let is_oauth = |platform: &&Adapter| platform.auth.oauth().is_some();
     platforms::all().iter().copied().filter(is_oauth)
-}
-
-/// Returns a browser that does not follow redirects.
-fn browser() -> Client {
-    Client::builder().redirect(Policy::none()).build().unwrap()
-}
-
-fn location(response: &Response) -> Url {
-    assert_eq!(response.status(), StatusCode::FOUND, "{response:?}");
-    response.headers()[header::LOCATION].to_str().unwrap().parse().unwrap()
-}
-
-fn pairs(url: &Url) -> Told {
-    url.query_pairs().into_owned().collect()
-}
-
-/// Returns the query parameters of a redirect to the client.
-fn reported(url: &Url) -> Told {
-    assert!(url.as_str().starts_with(BACK), "{url}");
-    pairs(url)
-}
-
-/// Begins a login and returns the platform's authorization URL.
-async fn begin(world: &World, platform: &str, body: Value) -> Url {
-    let path = format!("/social-networks/{platform}/auth-url");
-    let (status, answer) = world.call(Method::POST, &path, Some(&body)).await;
-    assert_eq!(status, StatusCode::OK, "{platform}: {answer}");
-    answer["auth_url"].as_str().unwrap().parse().unwrap()
-}
-
-/// Submits the consent form and returns the redirect; None if the platform does not know the username.
-async fn decide(asked: &Url, username: &str, decision: &str) -> Option<Url> {
-    let page = browser().get(asked.clone()).send().await.unwrap();
-    assert_eq!(page.status(), StatusCode::OK, "{asked}");
-    assert!(page.text().await.unwrap().contains("<form"), "{asked}");
-    let mut form: Vec<_> = asked.query_pairs().into_owned().collect();
-    form.push(("username".to_owned(), username.to_owned()));
-    form.push(("decision".to_owned(), decision.to_owned()));
-    let decided = browser().post(asked.clone()).form(&form).send().await.unwrap();
-    (decided.status() != StatusCode::BAD_REQUEST).then(|| location(&decided))
-}
-
-/// Requests the callback URL.
-async fn arrive(back: &Url) -> Response {
-    browser().get(back.clone()).send().await.unwrap()
-}
-
-/// Performs a whole login and returns the parameters of the redirect to the client.
-async fn walk(world: &World, platform: &str, username: &str, mut body: Value) -> Told {
-    body["redirect_uri"] = json!(BACK);
-    let asked = begin(world, platform, body).await;
-    let back = decide(&asked, username, "allow").await.unwrap();
-    reported(&location(&arrive(&back).await))
-}
-
-/// Performs a login that connects one account, and returns the account's id.
-pub(crate) async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
-    let reported = walk(world, platform, username, body).await;
-    assert_eq!(reported["status"], "connected", "{platform}: {reported:?}");
-    reported["account_ids"].clone()
-}
-
-/// Performs a login that covers several accounts, and returns the token of the pending login.
-pub(crate) async fn several(world: &World, platform: &str, username: &str) -> String {
-    let reported = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
-    assert_eq!(
-        (reported["status"].as_str(), reported["tenant_id"].as_str()),
-        ("pending", "t-1"),
-        "{reported:?}"
-    );
-    reported["token"].clone()
 }
 
 pub(crate) async fn finalize(world: &World, token: &str, ids: &[&str]) -> (StatusCode, Value) {
@@ -126,11 +55,6 @@ async fn is_healthy(world: &World, id: &str) -> bool {
     world.get(&format!("/social-accounts/{id}/health")).await["healthy"] == true
 }
 
-async fn expire(world: &World, account: &str) {
-    let url = format!("{}/_accounts/{account}/tokens/expire", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
-}
-
 /// Checks the headers and markup of a hosted page, and returns its status and HTML.
 async fn page(response: Response) -> (u16, String) {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -148,7 +72,7 @@ async fn page(response: Response) -> (u16, String) {
 
 #[tokio::test]
 async fn a_login_on_each_platform_connects_a_healthy_account() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let mut connected = Vec::new();
@@ -205,8 +129,7 @@ async fn reconnecting_keeps_the_id_and_the_owners_settings() {
     let patch = json!({ "profile_id": profile, "display_name": "Ours" });
     let path = format!("/social-accounts/{id}");
     assert_eq!(world.call(Method::PATCH, &path, Some(&patch)).await.0, StatusCode::OK);
-    let revoke = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(revoke).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     assert!(!is_healthy(&world, &id).await);
 
     let again = json!({ "reconnect_account_id": id });
@@ -259,7 +182,7 @@ async fn a_login_without_a_refresh_token_keeps_the_stored_one() {
     let second = kept().await;
     assert_ne!(second["access_token"], first["access_token"]);
     assert_eq!(second["refresh_token"], first["refresh_token"]);
-    expire(&world, "youtube/ada").await;
+    world.expire_tokens("youtube", "ada").await;
     assert!(is_healthy(&world, &tube).await, "the token can be refreshed");
 }
 
@@ -286,7 +209,7 @@ async fn a_denied_login_redirects_with_access_denied_once() {
 async fn an_expired_forged_or_malformed_callback_connects_nothing() {
     let world = world().start().await;
     let callback = format!("{}/connect/callback", world.base);
-    let state = pairs(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
+    let state = parameters(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
     let mut changed = state.clone().into_bytes();
     changed[40] ^= 1;
     let changed = String::from_utf8_lossy(&changed).into_owned();
@@ -311,7 +234,7 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
 
     // An unknown code, no code, and errors of the platform that have no code of their own here.
     let come_back = async |query: &str| {
-        let state = pairs(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
+        let state = parameters(&begin(&world, "x", json!({ "redirect_uri": BACK })).await)["state"].clone();
         let url: Url = format!("{callback}?state={state}&{query}").parse().unwrap();
         reported(&location(&arrive(&url).await))
     };
@@ -372,8 +295,7 @@ fn of(key: &Key, callback: &str, owner: Owner, id: StateId, expires_at: DateTime
 async fn of_two_concurrent_callbacks_one_connects() {
     let world = world().start().await;
     for round in 0..3 {
-        let asked = begin(&world, "x", json!({ "redirect_uri": BACK })).await;
-        let back = decide(&asked, "ada", "allow").await.unwrap();
+        let back = consented(&world, "x", "ada").await;
         let (one, other) = join(arrive(&back), arrive(&back)).await;
         let mut ends = [one, other].map(|end| {
             let reported = reported(&location(&end));
@@ -451,7 +373,7 @@ async fn an_app_with_few_scopes_connects_publishes_and_names_what_is_off() {
         });
         let (status, network) = world.call(Method::POST, "/social-networks", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{network}");
-        let asked = pairs(&begin(&world, platform, json!({})).await);
+        let asked = parameters(&begin(&world, platform, json!({})).await);
         assert_eq!(asked["hint"], "a b");
         let expected = platforms::get(platform).unwrap().auth.oauth().unwrap().preset(preset).unwrap().scopes;
         let mut scopes: Vec<_> = asked["scope"].split([' ', ',']).collect();
@@ -476,7 +398,7 @@ async fn an_app_with_few_scopes_connects_publishes_and_names_what_is_off() {
 
 #[tokio::test]
 async fn the_selected_accounts_of_a_login_are_connected() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let mut tried = 0;
     for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK, "tenant_id": "t-1" })).await;
@@ -648,7 +570,7 @@ async fn an_app_password_connects_a_bluesky_account() {
     let id = first["id"].as_str().unwrap();
     assert!(is_healthy(&world, id).await);
     // When the session expires, the password creates the next one.
-    expire(&world, "bluesky/ada.bsky.social").await;
+    world.expire_tokens("bluesky", "ada.bsky.social").await;
     assert!(is_healthy(&world, id).await);
     let events = receiver.events(&["account.connected"; 2]).await;
     assert!(events.iter().all(|event| event.json()["data"]["accountId"] == *id), "{events:?}");
@@ -813,13 +735,13 @@ async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     let network = register(app.client_secret.as_deref().unwrap()).await;
     let id = joined(&world, "x", "ada", json!({})).await;
     assert_eq!(account(&world, &id).await["social_network_id"], network);
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(is_healthy(&world, &id).await, "the refresh uses the organization's own app");
 
     // With a wrong secret neither the exchange nor the refresh succeeds.
     register("of somebody else").await;
     assert_eq!(walk(&world, "x", "ada", json!({})).await["error"], "exchange_failed");
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(!is_healthy(&world, &id).await);
     // That is the operator's to correct, and no reason to connect the account again.
     assert_eq!(account(&world, &id).await["status"], "active");
@@ -831,7 +753,7 @@ async fn an_organizations_own_app_authorizes_exchanges_and_refreshes() {
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     let kept = networks::credentials(&world.db, world.owner, network.as_str().unwrap().parse().unwrap());
     assert!(kept.await.unwrap().unwrap().secret_sealed.is_some());
-    expire(&world, "x/ada").await;
+    world.expire_tokens("x", "ada").await;
     assert!(is_healthy(&world, &id).await);
     assert_eq!(account(&world, &id).await["social_network_id"], network);
 }
@@ -901,8 +823,7 @@ async fn a_plan_limits_the_number_of_accounts() {
 #[tokio::test]
 async fn without_a_worker_a_login_fails() {
     let world = world().running(&["api"]).start().await;
-    let asked = begin(&world, "x", json!({ "redirect_uri": BACK })).await;
-    let back = decide(&asked, "ada", "allow").await.unwrap();
+    let back = consented(&world, "x", "ada").await;
     let body = json!({ "identifier": "ada.bsky.social", "app_password": "a" });
     let login = request(&world, Method::POST, "/social-accounts/bluesky/connect").json(&body);
     let (end, (headers, _)) = join(arrive(&back), fail(login, 503, "unavailable")).await;
@@ -912,8 +833,12 @@ async fn without_a_worker_a_login_fails() {
 
 #[tokio::test]
 async fn login_credentials_appear_in_no_response_history_or_log() {
-    let mut world =
-        world().running(&[]).platforms(&["x", "google_business", "facebook", "bluesky"]).start().await;
+    let mut world = world()
+        .approved()
+        .running(&[])
+        .platforms(&["x", "google_business", "facebook", "bluesky"])
+        .start()
+        .await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", Uuid::now_v7()));
     world.set("RUST_LOG", "debug,h2=info,hyper=info");
     world.log_to(&log);
@@ -926,9 +851,8 @@ async fn login_credentials_appear_in_no_response_history_or_log() {
     answers += &world.call(Method::POST, "/social-networks", Some(&own)).await.1.to_string();
     secrets.extend(app.client_secret);
     for (platform, username) in [("x", "ada"), ("google_business", "ada"), ("facebook", "ada,bob")] {
-        let asked = begin(&world, platform, json!({ "redirect_uri": BACK })).await;
-        let back = decide(&asked, username, "allow").await.unwrap();
-        secrets.push(pairs(&back)["code"].clone());
+        let back = consented(&world, platform, username).await;
+        secrets.push(parameters(&back)["code"].clone());
         let end = location(&arrive(&back).await);
         answers += end.as_str();
         if let Some(token) = reported(&end).get("token") {

@@ -1,6 +1,6 @@
 //! The dashboard over HTTP: sessions, pages and forms.
 
-use crate::{media, replay, world};
+use crate::{replay, world};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{Mode, Owner, scope::Scope, signature};
 use reqwest::{Client, StatusCode, header, redirect::Policy};
@@ -516,8 +516,7 @@ async fn accounts_are_checked_and_redirected_to_their_platform() {
     let browser = Browser::signed_in(&world).await;
     let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
     assert!(page.text.contains("It works: the platform answered just now."), "{}", page.text);
-    let url = format!("{}/_accounts/x/ada/tokens/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
     assert!(page.text.contains("It does not work. The platform says:"), "{}", page.text);
     let page = browser.open("").await;
@@ -657,7 +656,7 @@ async fn media_are_listed_imported_posted_and_deleted() {
     let slots = json!({ "slots": [{ "weekday": "monday", "time": "09:00" }] });
     let (status, reported) = world.call(reqwest::Method::PUT, "/scheduling/slots", Some(&slots)).await;
     assert_eq!(status, StatusCode::OK, "{reported}");
-    let picture = media::ready(&world, "dawn.png", Some("A bridge at dawn"), png(64, 48)).await;
+    let picture = world.medium("dawn.png", Some("A bridge at dawn"), png(64, 48)).await;
     let id = picture["id"].as_str().unwrap();
     let browser = Browser::signed_in(&world).await;
     let page = browser.open("/media").await;

@@ -1,6 +1,6 @@
 //! A post can be edited until publishing starts. A lock on its row decides between the two.
 
-use crate::{media, world};
+use crate::world;
 use chrono::{TimeDelta, Utc};
 use domain::PostId;
 use futures::{StreamExt, stream};
@@ -87,7 +87,7 @@ async fn an_edit_replaces_the_given_fields_and_keeps_the_others() {
 async fn a_new_text_keeps_the_media_of_a_single_container() {
     let world = world().start().await;
     world.connect("x", "ada").await;
-    let picture = media::ready(&world, "a.png", None, png(64, 64)).await;
+    let picture = world.medium("a.png", None, png(64, 64)).await;
     let shown = json!([{ "id": picture["id"], "alt_text": "A bridge at dawn" }]);
     let at = "2040-01-02T03:04:05.000Z";
     let main = json!({ "content": "Lok", "media": shown });
@@ -286,9 +286,7 @@ async fn the_published_text_matches_the_response_to_the_edit() {
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let limits = json!({ "limits": { "bluesky.requests": 1_000_000 } });
-    let settings = format!("{}/_settings", world.sandbox_url);
-    let set = world.http.post(settings).json(&limits).send().await.unwrap();
-    assert!(set.status().is_success(), "{:?}", set.text().await);
+    world.set_sandbox(limits).await;
     // Number of reads of the post before each edit, which delays the edit.
     let looks = AtomicUsize::new(0);
     let (world, looks) = (&world, &looks);

@@ -139,8 +139,7 @@ async fn a_partial_post_sends_post_published_once_and_no_post_error() {
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
-    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let post = world.post(json!({ "content": "Partly", "accounts": [x, bluesky] })).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "partial", "{ended:#}");
@@ -167,8 +166,7 @@ async fn reauth_required_has_the_tenant_and_the_error() {
         let path = format!("/social-accounts/{account}");
         let patch = json!({ "tenant_id": tenant });
         assert_eq!(world.call(Method::PATCH, &path, Some(&patch)).await.0, StatusCode::OK);
-        let url = format!("{}/_accounts/x/{username}/revoke", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        world.revoke_grants("x", username).await;
         let health = world.get(&format!("{path}/health")).await;
         let members = json!({ "orgId": world.owner.org, "tenantId": tenant, "error": health["detail"] });
         assert!(members["error"].as_str().is_some_and(|error| !error.is_empty()), "{health}");

@@ -119,7 +119,7 @@ async fn imported(world: &World, url: &str) {
 }
 
 async fn confirmed(world: &World) {
-    crate::media::ready(world, "a.png", None, png(8, 8)).await;
+    world.medium("a.png", None, png(8, 8)).await;
 }
 
 async fn sampled(world: &World, webhook: &str) {

@@ -4,11 +4,11 @@
 //! without a change here. The tests bound the memory and the CPU time of a request; CPU time rather than
 //! duration, because it does not depend on the load of the machine.
 
-use crate::{connect, serving::cpu_time, world};
+use crate::{serving::cpu_time, world};
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header, redirect::Policy};
 use serde_json::{Map, Value, json};
 use std::{sync::LazyLock, time::Duration};
-use tests::World;
+use tests::{World, login};
 
 /// Size of a body in bytes, the most that the service reads.
 const SIZE: usize = 1 << 20;
@@ -180,7 +180,7 @@ fn request(world: &World, method: &Method, path: &str, body: String) -> RequestB
 async fn large_bodies_have_bounded_cost_for_every_operation() {
     let world = world().own().platforms(&["x", "youtube", "facebook", "bluesky"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
-    let token = connect::several(&world, "facebook", "ada,bob").await;
+    let token = login::several(&world, "facebook", "ada,bob").await;
     let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
     let mut is_first = true;
     for (method, path, schema, mut example) in operations {
@@ -370,7 +370,7 @@ async fn mcp_messages_have_bounded_cost() {
 async fn dashboard_forms_have_bounded_cost() {
     let world = world().own().platforms(&["x", "facebook"]).start().await;
     let account = world.connect("x", "ada").await;
-    let token = connect::several(&world, "facebook", "ada,bob").await;
+    let token = login::several(&world, "facebook", "ada,bob").await;
     let mut victim = Victim::of(&world);
     let origin = world.base.trim_end_matches("/api/v1").to_owned();
     let http = Client::builder().redirect(Policy::none()).build().unwrap();
@@ -379,9 +379,7 @@ async fn dashboard_forms_have_bounded_cost() {
         let request = request.header(header::ORIGIN, &origin).header("sec-fetch-site", "same-origin");
         request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
     };
-    let entered = post("/dashboard/sign-in", "", format!("key={}", world.key)).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(&world).await;
     let id = "00000000-0000-0000-0000-000000000000";
     let paths = [
         "/dashboard/sign-in".to_owned(),

@@ -15,15 +15,9 @@ use tests::{Hold, Receiver, World};
 /// More posts than fit on one page of X.
 const MANY: usize = 130;
 
-/// Changes the sandbox's settings.
-async fn settle(world: &World, settings: Value) {
-    let url = format!("{}/_settings", world.sandbox_url);
-    assert!(world.http.post(url).json(&settings).send().await.unwrap().status().is_success());
-}
-
 /// Connects an X account with `posts` posts that were published without Fanfare, and returns its id.
 async fn prolific(world: &World, username: &str, posts: usize) -> String {
-    settle(world, json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
+    world.set_sandbox(json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
     publish(world, username, 0..posts).await;
     world.connect("x", username).await
 }
@@ -210,7 +204,7 @@ async fn a_rate_limited_import_waits_and_fails_when_its_account_is_disconnected(
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    settle(&world, json!({ "limits": { "x.timeline": 1 } })).await;
+    world.set_sandbox(json!({ "limits": { "x.timeline": 1 } })).await;
     let import = begin(&world, &account, json!({ "limit": 1000 })).await;
     let waiting = until(&world, &import, |found| counts(found).0 == 100).await;
     assert_eq!((&waiting["status"], &waiting["finished_at"]), (&json!("running"), &Value::Null));
@@ -244,14 +238,10 @@ async fn a_rate_limited_import_waits_and_fails_when_its_account_is_disconnected(
 async fn an_import_refreshes_an_expired_token_and_fails_on_a_revoked_grant() {
     let world = world().start().await;
     let account = prolific(&world, "ada", 1).await;
-    let end = async |what: &str| {
-        let url = format!("{}/_accounts/x/ada/{what}", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
-    };
-    end("tokens/expire").await;
+    world.expire_tokens("x", "ada").await;
     let done = ended(&world, &begin(&world, &account, json!({})).await).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("completed"), (1, 0)), "{done}");
-    end("revoke").await;
+    world.revoke_grants("x", "ada").await;
     let done = ended(&world, &begin(&world, &account, json!({})).await).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("failed"), (0, 0)), "{done}");
     assert!(done["error_message"].as_str().unwrap().starts_with("token_expired"), "{done}");

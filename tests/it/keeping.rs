@@ -4,7 +4,7 @@
 //! with its status, so that a second refresh of the same grant shows.
 
 use crate::{
-    connect::{finalize, joined, several},
+    connect::finalize,
     replay::{client, replay, replay_run},
     world,
 };
@@ -15,7 +15,11 @@ use serde_json::{Value, json};
 use store::{grants, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
-use tests::{Receiver, World, if_right, wait_until};
+use tests::{
+    Receiver, World, if_right,
+    login::{joined, several},
+    wait_until,
+};
 use workflows::renew_grant;
 
 /// Platform, account and path of the token endpoints.
@@ -24,19 +28,6 @@ const ENDPOINTS: [(&str, &str, &str); 2] = [
     ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.server.refreshSession"),
 ];
 const X: &str = ENDPOINTS[0].2;
-
-/// Changes the sandbox's settings.
-async fn set(world: &World, settings: Value) {
-    let url = format!("{}/_settings", world.sandbox_url);
-    let answer = world.http.post(url).json(&settings).send().await.unwrap();
-    assert!(answer.status().is_success(), "{settings}");
-}
-
-/// Expires an account's tokens or revokes its grant at the sandbox.
-async fn end(world: &World, what: &str) {
-    let url = format!("{}/_accounts/x/ada/tokens/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
-}
 
 /// Waits until a token endpoint has received `count` requests, and returns the statuses of all of them.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
@@ -104,7 +95,7 @@ async fn with_workers(workers: usize, pace: f64) -> World {
 #[tokio::test]
 async fn grants_are_renewed_before_they_expire_without_publishing() {
     let world = world().start().await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let mut ids = Vec::new();
     for (platform, account, _) in ENDPOINTS {
         ids.push(world.connect(platform, account).await);
@@ -116,7 +107,7 @@ async fn grants_are_renewed_before_they_expire_without_publishing() {
     let client = client().await;
     let keeper = renew_grant::id(ids[0].parse().unwrap());
     replay_run(&client, "renew_grant-updated", &keeper).await;
-    set(&world, json!({ "token_seconds": null })).await;
+    world.set_sandbox(json!({ "token_seconds": null })).await;
     // The next grants have their documented lifetime, and no request was rejected with an expired token.
     for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
         until(&world, id, "a grant with its documented lifetime", |account| {
@@ -135,8 +126,8 @@ async fn grants_are_renewed_before_they_expire_without_publishing() {
 
 #[tokio::test]
 async fn accounts_connected_by_login_are_renewed() {
-    let world = world().start().await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    let world = world().approved().start().await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
@@ -174,7 +165,7 @@ async fn accounts_connected_by_login_are_renewed() {
 #[tokio::test]
 async fn two_workers_renew_a_grant_once() {
     let world = with_workers(2, 0.01).await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let account = world.connect("x", "ada").await;
     // X rejects a refresh token that is used twice.
     let answers = asked(&world, "x", X, 4).await;
@@ -187,7 +178,7 @@ async fn fifty_posts_with_an_expired_token_refresh_it_once_and_are_published() {
     // Nothing is retried, so that waits need not be shortened.
     let world = with_workers(2, 1.0).await;
     world.connect("x", "ada").await;
-    end(&world, "expire").await;
+    world.expire_tokens("x", "ada").await;
     for post in posts(&world, 50).await {
         assert_eq!(post["status"], "published", "{post:#}");
     }
@@ -202,12 +193,12 @@ async fn a_refused_app_costs_no_account() {
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let account = world.connect("x", "ada").await;
-    set(&world, json!({ "refusals": { (X): 401 } })).await;
-    end(&world, "expire").await;
+    world.set_sandbox(json!({ "refusals": { (X): 401 } })).await;
+    world.expire_tokens("x", "ada").await;
     let post = world.post(json!({ "content": "Soon", "accounts": [account] })).await;
     asked(&world, "x", X, 2).await;
     assert_eq!(status(&world, &account).await, "active");
-    set(&world, json!({ "refusals": {} })).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     receiver.events(&["post.published"]).await;
     assert!(
@@ -226,12 +217,12 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         let world = world().start().await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
-        set(&world, json!({ "token_seconds": 3 })).await;
+        world.set_sandbox(json!({ "token_seconds": 3 })).await;
         let account = world.connect("x", "ada").await;
         match cause {
-            "taken back" => end(&world, "revoke").await,
+            "taken back" => world.revoke_grants("x", "ada").await,
             // For a reason that X does not name: the grant itself may be valid.
-            _ => set(&world, json!({ "refusals": { (X): 403 } })).await,
+            _ => world.set_sandbox(json!({ "refusals": { (X): 403 } })).await,
         }
         let reported = receiver.events(&[event]).await;
         assert_eq!(reported[0].json()["data"]["accountId"], json!(account));
@@ -239,7 +230,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         assert_eq!(answers(&world).await.len(), 1, "a rejection is final");
         unkept(&client().await, &account).await;
 
-        end(&world, "expire").await;
+        world.expire_tokens("x", "ada").await;
         for post in posts(&world, 10).await {
             assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
         }
@@ -257,7 +248,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
             assert_eq!(answers(&world).await.len(), 1, "a revoked grant is not refreshed again");
         }
         // Reconnecting starts the renewal again.
-        set(&world, json!({ "refusals": {} })).await;
+        world.set_sandbox(json!({ "refusals": {} })).await;
         let before = answers(&world).await.len();
         assert_eq!(world.connect("x", "ada").await, account);
         assert_eq!(self::status(&world, &account).await, "active");
@@ -270,7 +261,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    set(&world, json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
     let account = world.connect("x", "ada").await;
     let expires_at = grant(&world, &account).await["expires_at"].clone();
     let mut tries = 0;
@@ -281,7 +272,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
     }
     asked(&world, "x", X, tries + 1).await;
     assert_eq!(status(&world, &account).await, "active");
-    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     while answers(&world).await.last() != Some(&200) {
         assert!(tokio::time::Instant::now() < deadline, "the refresh was not retried");
@@ -296,7 +287,7 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
 #[tokio::test]
 async fn an_empty_refresh_token_replaces_nothing() {
     let world = world().start().await;
-    set(&world, json!({ "token_seconds": 3, "empty_refresh": true })).await;
+    world.set_sandbox(json!({ "token_seconds": 3, "empty_refresh": true })).await;
     let account = world.connect("x", "ada").await;
     let before = grant(&world, &account).await;
     assert!(before["refresh_token"].as_str().is_some_and(|token| !token.is_empty()));
@@ -333,8 +324,8 @@ async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
 async fn a_refresh_on_demand_reschedules_the_renewal() {
     let world = world().start().await;
     world.connect("x", "ada").await;
-    end(&world, "expire").await;
-    set(&world, json!({ "token_seconds": 4 })).await;
+    world.expire_tokens("x", "ada").await;
+    world.set_sandbox(json!({ "token_seconds": 4 })).await;
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
     // Without the new expiry the next renewal would be in an hour and a half.
     assert_eq!(asked(&world, "x", X, 2).await, [200, 200]);
@@ -352,7 +343,7 @@ async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client, "renew_grant-disconnected", &id).await;
 
-    set(&world, json!({ "token_seconds": 3 })).await;
+    world.set_sandbox(json!({ "token_seconds": 3 })).await;
     assert_eq!(world.connect("x", "ada").await, account);
     assert_eq!(asked(&world, "x", X, 1).await, [200]);
 }

@@ -1,6 +1,6 @@
 //! MCP tools: the same functions, keys, scopes and limits as the API's.
 
-use crate::{api::fail, api::key, media, world};
+use crate::{api::fail, api::key, world};
 use domain::scope::Scope;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ async fn a_tool_does_what_its_operation_does() {
     let edited = call(&world, "update_post", edit).await;
     assert_eq!(edited["containers"][0]["content"], "Much later");
     assert_eq!(edited["scheduled_at"], planned["scheduled_at"]);
-    let picture = media::ready(&world, "a.png", None, png(8, 8)).await;
+    let picture = world.medium("a.png", None, png(8, 8)).await;
     let shown = json!([{ "id": picture["id"], "alt_text": "Ada" }]);
     let body = json!({ "id": planned["id"], "containers": [{ "content": "Lok", "media": shown }] });
     call(&world, "update_post", body).await;

@@ -34,34 +34,9 @@ use workflows::clean_up_media;
 /// The content type of a Word document.
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// Declares a file to upload.
-async fn announce(world: &World, body: Value) -> Value {
-    let (status, reported) = world.call(Method::POST, "/media/upload", Some(&body)).await;
-    assert_eq!(status, StatusCode::CREATED, "{reported}");
-    reported
-}
-
 /// Uploads bytes to an upload URL, without an API key.
 async fn put(world: &World, url: &str, bytes: impl Into<Body>) -> StatusCode {
     world.http.put(url).body(bytes).send().await.unwrap().status()
-}
-
-async fn confirm(world: &World, reported: &Value) -> (StatusCode, Value) {
-    world.call(Method::POST, &format!("/media/{}/confirm", reported["id"].as_str().unwrap()), None).await
-}
-
-/// Uploads a file and confirms it.
-async fn sent(world: &World, body: Value, bytes: Vec<u8>) -> (StatusCode, Value) {
-    let reported = announce(world, body).await;
-    assert_eq!(put(world, reported["upload_url"].as_str().unwrap(), bytes).await, StatusCode::OK);
-    confirm(world, &reported).await
-}
-
-/// Uploads a file, and returns it once it is ready.
-pub(crate) async fn ready(world: &World, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
-    let (status, medium) = sent(world, json!({ "filename": filename, "alt_text": alt_text }), bytes).await;
-    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
-    medium
 }
 
 /// Waits until an asset has this status.
@@ -75,11 +50,9 @@ pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
 async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
     let world = world().start().await;
     let bytes = png(1200, 675);
-    let reported = announce(
-        &world,
-        json!({ "filename": "a b.png", "content_type": "image/png", "size": bytes.len(), "alt_text": "Ada" }),
-    )
-    .await;
+    let declared =
+        json!({ "filename": "a b.png", "content_type": "image/png", "size": bytes.len(), "alt_text": "Ada" });
+    let reported = world.declare(declared).await;
     assert_eq!(
         (
             &reported["status"],
@@ -96,14 +69,14 @@ async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
             &json!({ "Content-Type": "image/png" })
         )
     );
-    let (status, problem) = confirm(&world, &reported).await;
+    let (status, problem) = world.confirm(&reported).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
 
     let url = reported["upload_url"].as_str().unwrap();
     // The upload may be repeated until the file is confirmed.
     assert_eq!(put(&world, url, vec![7; bytes.len()]).await, StatusCode::OK);
     assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::OK);
-    let (status, medium) = confirm(&world, &reported).await;
+    let (status, medium) = world.confirm(&reported).await;
     assert_eq!(status, StatusCode::OK, "{medium}");
     let facts = json!({
         "id": reported["id"], "kind": "image", "filename": "a b.png", "content_type": "image/png", "size": bytes.len(),
@@ -113,7 +86,7 @@ async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
         assert_eq!(&medium[key], value, "{key}");
     }
     assert_eq!(medium["sha256"].as_str().map(str::len), Some(64));
-    assert_eq!(confirm(&world, &reported).await.0, StatusCode::OK);
+    assert_eq!(world.confirm(&reported).await.0, StatusCode::OK);
     assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::CONFLICT);
 
     let url = medium["url"].as_str().unwrap();
@@ -160,7 +133,7 @@ async fn the_media_type_is_detected_from_the_bytes() {
         ("a.wav", wav(32_000), "audio", "audio/wav", json!([null, null, 2000])),
         ("a.pdf", pdf(), "document", "application/pdf", json!([null, null, null])),
     ] {
-        let medium = ready(&world, filename, None, bytes).await;
+        let medium = world.medium(filename, None, bytes).await;
         assert_eq!(
             (&medium["kind"], &medium["content_type"]),
             (&json!(kind), &json!(content_type)),
@@ -215,12 +188,12 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         // An animated GIF has a size limit of its own.
         (json!({ "filename": "a.gif" }), moving(1500), 413),
     ] {
-        let reported = announce(&world, body.clone()).await;
+        let reported = world.declare(body.clone()).await;
         let what = format!("{body} {}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
         let url = reported["upload_url"].as_str().unwrap();
         assert_eq!(put(&world, url, bytes).await, StatusCode::OK, "{what}");
         for _ in 0..2 {
-            let (answered, problem) = confirm(&world, &reported).await;
+            let (answered, problem) = world.confirm(&reported).await;
             assert_eq!(answered.as_u16(), status, "{what}: {problem}");
             let code = if status == 413 { "payload_too_large" } else { "unprocessable" };
             assert_eq!(problem["code"], code, "{what}");
@@ -246,16 +219,16 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
 async fn uploads_must_match_the_declared_size_and_digest() {
     let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 100000, "gif": 1000}"#).start().await;
     let bytes = png(8, 8);
-    let digest = ready(&world, "a.png", None, bytes.clone()).await["sha256"].clone();
+    let digest = world.medium("a.png", None, bytes.clone()).await["sha256"].clone();
     let right = json!({ "filename": "a.png", "size": bytes.len(), "sha256": digest.as_str().unwrap().to_uppercase() });
-    assert_eq!(sent(&world, right.clone(), bytes.clone()).await.0, StatusCode::OK);
+    assert_eq!(world.confirm(&world.upload(right.clone(), bytes.clone()).await).await.0, StatusCode::OK);
     for (body, sent, expected) in [
         (json!({ "filename": "a.png", "size": bytes.len() + 1 }), bytes.clone(), 422),
         (json!({ "filename": "a.png", "size": bytes.len() - 1 }), bytes.clone(), 422),
         (json!({ "filename": "a.png", "sha256": "0".repeat(64) }), bytes.clone(), 422),
         (json!({ "filename": "a.png" }), vec![0; 100_001], 413),
     ] {
-        let reported = announce(&world, body.clone()).await;
+        let reported = world.declare(body.clone()).await;
         let url = reported["upload_url"].as_str().unwrap();
         assert_eq!(put(&world, url, sent.clone()).await.as_u16(), expected, "{body}");
         // Also without a `Content-Length`.
@@ -264,7 +237,7 @@ async fn uploads_must_match_the_declared_size_and_digest() {
         );
         assert_eq!(put(&world, url, Body::wrap_stream(pieces)).await.as_u16(), expected, "{body}");
         // No bytes were kept.
-        assert_eq!(confirm(&world, &reported).await.0, StatusCode::CONFLICT, "{body}");
+        assert_eq!(world.confirm(&reported).await.0, StatusCode::CONFLICT, "{body}");
     }
 }
 
@@ -272,8 +245,8 @@ async fn uploads_must_match_the_declared_size_and_digest() {
 async fn a_signed_url_permits_one_action_on_one_file_until_it_expires() {
     let world = world().start().await;
     let (one, other) = (
-        announce(&world, json!({ "filename": "a.png" })).await,
-        announce(&world, json!({ "filename": "b.png" })).await,
+        world.declare(json!({ "filename": "a.png" })).await,
+        world.declare(json!({ "filename": "b.png" })).await,
     );
     let url = one["upload_url"].as_str().unwrap();
     let id = |reported: &Value| reported["id"].as_str().unwrap().to_owned();
@@ -302,7 +275,7 @@ async fn a_signed_url_permits_one_action_on_one_file_until_it_expires() {
     ] {
         assert_eq!(put(&world, &url, png(8, 8)).await.as_u16(), expected, "{url}");
     }
-    assert_eq!(confirm(&world, &one).await.0, StatusCode::CONFLICT);
+    assert_eq!(world.confirm(&one).await.0, StatusCode::CONFLICT);
     assert_eq!(
         put(&world, &at(&pass(Permission::Put, world.owner, now + hour)), png(8, 8)).await,
         StatusCode::OK
@@ -348,8 +321,8 @@ async fn an_image_and_a_video_are_published_with_alt_text() {
     let world = world().start().await;
     let x = world.connect("x", "ada").await;
     let bluesky = world.connect("bluesky", "ada.bsky.social").await;
-    let picture = ready(&world, "a.png", Some("A bridge at dawn"), png(64, 64)).await;
-    let film = ready(&world, "a.mp4", None, film(8_000, 3 << 20)).await;
+    let picture = world.medium("a.png", Some("A bridge at dawn"), png(64, 64)).await;
+    let film = world.medium("a.mp4", None, film(8_000, 3 << 20)).await;
     let call = json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "when": "before" });
     let hold = world.hold(call).await;
     let post = world
@@ -382,7 +355,7 @@ async fn a_platform_can_download_the_file() {
     let world = world().start().await;
     let account = world.connect("instagram", "ada").await;
     let jpeg = jpeg(640, 640);
-    let picture = ready(&world, "a.jpg", None, jpeg).await;
+    let picture = world.medium("a.jpg", None, jpeg).await;
     let post = world
         .post(json!({
             "containers": [{ "content": "Look", "media": [{ "id": picture["id"] }] }], "accounts": [account],
@@ -397,14 +370,15 @@ async fn a_post_accepts_only_media_that_can_be_published() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
-    let awaited = announce(&world, json!({ "filename": "a.png" })).await;
-    let picture = ready(&world, "a.png", None, png(8, 8)).await;
-    let wide = ready(&world, "a.gif", None, {
-        let mut wide = gif(2);
-        wide[6..8].copy_from_slice(&2000u16.to_le_bytes());
-        wide
-    })
-    .await;
+    let awaited = world.declare(json!({ "filename": "a.png" })).await;
+    let picture = world.medium("a.png", None, png(8, 8)).await;
+    let wide = world
+        .medium("a.gif", None, {
+            let mut wide = gif(2);
+            wide[6..8].copy_from_slice(&2000u16.to_le_bytes());
+            wide
+        })
+        .await;
     let of = |ids: &[&Value]| {
         let media: Vec<_> = ids.iter().map(|id| json!({ "id": id })).collect();
         json!({ "containers": [{ "content": "Look", "media": media }], "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" })
@@ -443,9 +417,9 @@ async fn media_are_listed_newest_first_by_offset() {
     let world = world().start().await;
     let mut ids = Vec::new();
     for index in 0..5 {
-        ids.push(announce(&world, json!({ "filename": format!("{index}.png") })).await["id"].clone());
+        ids.push(world.declare(json!({ "filename": format!("{index}.png") })).await["id"].clone());
     }
-    let film = announce(&world, json!({ "filename": "a.mp4" })).await["id"].clone();
+    let film = world.declare(json!({ "filename": "a.mp4" })).await["id"].clone();
     let named = |page: &Value| {
         page["data"].as_array().unwrap().iter().map(|medium| medium["id"].clone()).collect::<Vec<_>>()
     };
@@ -578,7 +552,7 @@ async fn memory_does_not_grow_with_the_size_of_a_video() {
     let world = world().own().platforms(&["youtube"]).start().await;
     world.connect("youtube", "ada").await;
     // Warm up, so that memory needed for any post is not measured.
-    let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
+    let small = world.medium("a.mp4", None, film(8_000, 1 << 20)).await;
     let post = |id: &Value| json!({ "containers": [{ "content": "Watch", "media": [{ "id": id }] }], "accounts": ["ada"] });
     world.ended(&world.post(post(&small["id"])).await).await;
     let before = peak(&world);
@@ -591,13 +565,13 @@ async fn memory_does_not_grow_with_the_size_of_a_video() {
     let piece = Bytes::from(vec![0x2a; 1 << 20]);
     let pieces =
         stream::iter(std::iter::once(Bytes::from(head)).chain(std::iter::repeat_n(piece, length >> 20)));
-    let reported = announce(&world, json!({ "filename": "long.mp4", "content_type": "video/mp4" })).await;
+    let reported = world.declare(json!({ "filename": "long.mp4", "content_type": "video/mp4" })).await;
     let url = reported["upload_url"].as_str().unwrap();
     assert_eq!(
         put(&world, url, Body::wrap_stream(pieces.map(Ok::<_, std::io::Error>))).await,
         StatusCode::OK
     );
-    let (status, medium) = confirm(&world, &reported).await;
+    let (status, medium) = world.confirm(&reported).await;
     // Only its headers were inspected; the rest is read in the background.
     assert_eq!(
         (status, &medium["status"], &medium["duration_ms"]),
@@ -734,7 +708,7 @@ async fn a_schedule_deletes_unconfirmed_uploads() {
     let pass = Key::derive(&[0; 32]).write(Permission::Put, &pass);
     let url = format!("{}/media/{media}/content?pass={pass}", world.base);
     assert_eq!(put(&world, &url, png(8, 8)).await, StatusCode::OK);
-    let awaited = announce(&world, json!({ "filename": "a.png" })).await;
+    let awaited = world.declare(json!({ "filename": "a.png" })).await;
     assert_eq!(put(&world, awaited["upload_url"].as_str().unwrap(), png(8, 8)).await, StatusCode::OK);
     let files = || {
         let arriving = world.files.join(format!("staging/test/{}", world.owner.org));
@@ -747,5 +721,5 @@ async fn a_schedule_deletes_unconfirmed_uploads() {
     replay(&temporal, "process_media-cleaned_up", &format!("discard-{media}")).await;
     assert_eq!(json!(files()), json!([awaited["id"]]));
     assert_eq!(store::media::find_deleted(&world.db, world.owner, media).await.unwrap(), None);
-    assert_eq!(confirm(&world, &awaited).await.0, StatusCode::OK);
+    assert_eq!(world.confirm(&awaited).await.0, StatusCode::OK);
 }

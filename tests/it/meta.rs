@@ -52,13 +52,15 @@ async fn a_token_that_cannot_be_refreshed_fails_the_target_and_asks_to_reconnect
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    for (platform, what, event, status) in [
-        ("facebook", "expire", "account.token_expired", "token_expired"),
-        ("threads", "revoke", "account.reauth_required", "reauth_required"),
+    for (platform, is_expired, event, status) in [
+        ("facebook", true, "account.token_expired", "token_expired"),
+        ("threads", false, "account.reauth_required", "reauth_required"),
     ] {
         let account = world.connect(platform, "ada").await;
-        let url = format!("{}/_accounts/{platform}/ada/tokens/{what}", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        match is_expired {
+            true => world.expire_tokens(platform, "ada").await,
+            false => world.revoke_grants(platform, "ada").await,
+        }
         let post = world.post(json!({ "content": "Too late", "accounts": [account] })).await;
         let ended = world.ended(&post).await;
         assert_eq!(target(&ended, platform)["error_code"], "token_expired", "{ended:#}");

@@ -1,20 +1,13 @@
 //! Posts with media that a platform processes before publishing, and errors between the steps.
 
-use crate::{media::ready, world};
+use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, World, samples::gif};
 
-/// Sets how long the sandbox processes media.
-async fn process_for(world: &World, milliseconds: u64) {
-    let settings = json!({ "processing_ms": milliseconds });
-    let changed = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&settings).send().await;
-    assert_eq!(changed.unwrap().status(), StatusCode::OK);
-}
-
 /// Posts a GIF, which X processes before it can be published.
 async fn post_gif(world: &World, content: &str) -> Value {
-    let medium = ready(world, "a.gif", None, gif(2)).await;
+    let medium = world.medium("a.gif", None, gif(2)).await;
     let container = json!({ "content": content, "media": [{ "id": medium["id"] }] });
     world.post(json!({ "containers": [container], "accounts": ["ada"] })).await
 }
@@ -30,7 +23,7 @@ async fn processing_that_never_finishes_fails_when_its_window_closes() {
     // X's window of ten minutes is six seconds at this pace.
     let world = world().start().await;
     world.connect("x", "ada").await;
-    process_for(&world, 3_600_000).await;
+    world.set_sandbox(json!({ "processing_ms": 3_600_000 })).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let post = post_gif(&world, "Never done").await;
@@ -47,7 +40,7 @@ async fn processing_that_never_finishes_fails_when_its_window_closes() {
 async fn a_call_that_fails_after_processing_has_the_full_retry_budget() {
     let world = world().pace(0.001).start().await;
     world.connect("x", "ada").await;
-    process_for(&world, 1).await;
+    world.set_sandbox(json!({ "processing_ms": 1 })).await;
     let post = post_gif(&world, "Refused #sandbox-503").await;
     let ended = world.ended(&post).await;
     let target = &ended["targets"][0];
@@ -99,7 +92,7 @@ async fn a_platform_id_survives_database_errors() {
 
 #[tokio::test]
 async fn an_accepted_call_survives_database_errors() {
-    let world = world().own().platforms(&["google_business"]).start().await;
+    let world = world().approved().own().platforms(&["google_business"]).start().await;
     world.connect("google_business", "ada").await;
     break_updates(&world, "new.accepted and not old.accepted").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;

@@ -70,7 +70,7 @@ async fn a_thread_is_published_in_order_below_its_main_container() {
 
 #[tokio::test]
 async fn containers_that_a_platform_does_not_support_are_left_out_and_reported() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let x = world.connect("x", "ada").await;
     let google = world.connect("google_business", "ada").await;
     let facebook = world.connect("facebook", "ada").await;
@@ -184,8 +184,7 @@ async fn one_published_and_one_dead_target_make_a_partial_post_with_one_event() 
     world.connect("bluesky", "ada.bsky.social").await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let post = world.post(json!({ "content": "Partly", "accounts": ["ada", "ada.bsky.social"] })).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "partial", "{ended:#}");
@@ -242,8 +241,7 @@ async fn an_expired_token_is_refreshed_once_and_the_post_is_published() {
     let world = world().start().await;
     for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
         world.connect(platform, account).await;
-        let url = format!("{}/_accounts/{platform}/{account}/tokens/expire", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        world.expire_tokens(platform, account).await;
         let post = world.post(json!({ "content": "Fresh token, please", "accounts": [account] })).await;
         let ended = world.ended(&post).await;
         assert_eq!(ended["status"], "published", "{platform}: {ended:#}");
@@ -266,8 +264,7 @@ async fn a_revoked_grant_fails_the_target_and_notifies_the_owner() {
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let post = world.post(json!({ "content": "Too late", "accounts": ["ada"] })).await;
     let ended = world.ended(&post).await;
     assert_eq!(target(&ended, "x")["error_code"], "token_expired", "{ended:#}");

@@ -21,8 +21,8 @@ use std::{
     path::{Path, PathBuf},
 };
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, WorkflowExecutionInfo, WorkflowFetchHistoryOptions,
-    WorkflowHandle, WorkflowHistory, errors::WorkflowGetResultError,
+    Client, WorkflowExecutionInfo, WorkflowFetchHistoryOptions, WorkflowHandle, WorkflowHistory,
+    errors::WorkflowGetResultError,
 };
 use temporalio_common::{
     UntypedWorkflow,
@@ -32,7 +32,7 @@ use temporalio_common::{
     },
 };
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
-use tests::{Receiver, wait_until};
+use tests::{Receiver, temporal_client, wait_until};
 use workflows::{
     CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
     PublishTarget, RenewGrant, WorkerRequest,
@@ -242,10 +242,7 @@ fn decode<T: DeserializeOwned>(name: &str, payloads: &Option<Payloads>) -> T {
 
 /// Returns a client of the Temporal server that the tests share.
 pub(crate) async fn client() -> Client {
-    let address: url::Url =
-        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
-    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-    Client::new(connection, ClientOptions::new("default").build()).unwrap()
+    temporal_client(&tests::shared(&crate::PROGRAM).await.temporal).await
 }
 
 #[tokio::test]

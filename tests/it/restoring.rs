@@ -47,8 +47,7 @@ async fn started(world: &mut World) {
 /// Publishes a post with a comment on each account, and restores the database to the time before.
 async fn restored(world: &mut World) -> Value {
     // Reads lag as little as the service waits for them at this pace.
-    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 50 }));
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 50 })).await;
     for (platform, account) in ACCOUNTS {
         world.connect(platform, account).await;
     }
@@ -68,7 +67,7 @@ async fn restored(world: &mut World) -> Value {
 }
 
 fn service() -> tests::WorldBuilder {
-    world().running(&["api"]).platforms(&ACCOUNTS.map(|(platform, _)| platform))
+    world().approved().running(&["api"]).platforms(&ACCOUNTS.map(|(platform, _)| platform))
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Scheduled posts, drafts and canceled posts.
 
-use crate::{media, world};
+use crate::world;
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn a_draft_may_be_invalid_until_it_is_released() {
     );
     let (status, problem) = patch(json!({ "is_draft": false })).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
-    let picture = media::ready(&world, "a.jpg", None, jpeg(640, 640)).await;
+    let picture = world.medium("a.jpg", None, jpeg(640, 640)).await;
     let shown = json!([{ "content": "Here it is", "media": [{ "id": picture["id"] }] }]);
     let (status, released) =
         patch(json!({ "containers": shown, "is_draft": false, "scheduled_at": "2040-01-01T00:00:00Z" }))

@@ -1,10 +1,6 @@
 //! Only workers decrypt secrets, their keys can be rotated, and secrets appear in no other place.
 
-use crate::{
-    connect::{finalize, several},
-    replay::client,
-    world,
-};
+use crate::{connect::finalize, replay::client, world};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{AccountId, Mode};
 use futures::StreamExt;
@@ -18,7 +14,7 @@ use store::{
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;
-use tests::{PATIENCE, Receiver, World, wait_until};
+use tests::{PATIENCE, Receiver, World, login::several, wait_until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -134,7 +130,7 @@ async fn the_api_runs_without_the_decryption_key() {
 
 #[tokio::test]
 async fn encryption_keys_are_rotated_while_the_service_runs() {
-    let mut world = world().own().platforms(&["x", "google_business", "youtube"]).start().await;
+    let mut world = world().approved().own().platforms(&["x", "google_business", "youtube"]).start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });
@@ -380,8 +376,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let mut posts = vec![world.post(json!({ "content": "One", "accounts": both })).await];
     world.ended(&posts[0]).await;
     for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
-        let url = format!("{}/_accounts/{platform}/{account}/tokens/expire", world.sandbox_url);
-        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        world.expire_tokens(platform, account).await;
     }
     for content in ["Two", "Three #sandbox-401", "Four #sandbox-400", "Five #sandbox-500x1"] {
         let post = world.post(json!({ "content": content, "accounts": both })).await;
@@ -390,8 +385,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
         search.hide_grant(&world, &x).await;
         search.hide_grant(&world, &bluesky).await;
     }
-    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    world.revoke_grants("x", "ada").await;
     let last = world.post(json!({ "content": "Six", "accounts": both })).await;
     world.ended(&last).await;
     posts.push(last);

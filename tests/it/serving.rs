@@ -5,7 +5,6 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::time::Duration;
 use tests::{PATIENCE, World};
@@ -135,9 +134,7 @@ async fn a_response_before_the_body_keeps_the_connection_open() {
 #[tokio::test]
 async fn a_missing_body_is_answered_with_408() {
     let world = world().set("FANFARE_BODY_TIMEOUT", "1").start().await;
-    let upload = json!({ "filename": "a.png" });
-    let (status, upload) = world.call(Method::POST, "/media/upload", Some(&upload)).await;
-    assert_eq!(status, StatusCode::CREATED, "{upload}");
+    let upload = world.declare(json!({ "filename": "a.png" })).await;
     let upload = upload["upload_url"].as_str().unwrap();
     let (_, upload) = upload.split_at(upload.find("/api/").unwrap());
     for (method, path) in [("POST", "/api/v1/posts"), ("POST", "/api/mcp"), ("PUT", upload)] {

@@ -9,7 +9,6 @@
 
 mod client;
 mod document;
-mod login;
 mod requests;
 mod secrets;
 mod tenants;

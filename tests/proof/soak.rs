@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use tests::{Receiver, now, proof, wait_within};
+use tests::{Receiver, login, now, proof, wait_within};
 use tokio::{process::Command, sync::watch, task::JoinHandle};
 
 /// Kinds of posts of the load.
@@ -275,12 +275,7 @@ impl Visitor {
         let browser =
             Client::builder().redirect(Policy::none()).timeout(Duration::from_secs(10)).build().unwrap();
         let origin = stack.world.base.trim_end_matches("/api/v1").to_owned();
-        let form = [("key", stack.world.key.as_str())];
-        let request = browser.post(format!("{origin}/dashboard/sign-in")).form(&form);
-        let request = request.header(header::ORIGIN, &origin).header("sec-fetch-site", "same-origin");
-        let answer = request.send().await.unwrap();
-        let cookie =
-            answer.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let cookie = login::sign_in(&stack.world).await;
         Self { caller, accounts, webhook, browser, origin, cookie, posts: Vec::new(), requests: 0 }
     }
 
@@ -397,9 +392,13 @@ impl Fault {
             Self::ApiStopped => stack.end("api-2", Signal::SIGTERM).await,
             Self::Refused(pair) => stack.lines[&pair].set(State::Refused),
             Self::Frozen(pair) => stack.lines[&pair].set(State::Frozen),
-            Self::Throttled => stack.sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
+            Self::Throttled => stack.world.set_sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
             // An expired token of Threads can't be refreshed.
-            Self::TokensExpired => stack.expire_tokens(&accounts[..2]).await,
+            Self::TokensExpired => {
+                for Account { platform, username, .. } in &accounts[..2] {
+                    stack.world.expire_tokens(platform, username).await;
+                }
+            }
             Self::ReceiverFails => receiver.answer([500; 30]),
         }
     }
@@ -409,7 +408,7 @@ impl Fault {
             Self::WorkerKilled | Self::WorkerStopped => stack.launch("worker-2", "worker", &[]).await,
             Self::ApiKilled | Self::ApiStopped => stack.launch("api-2", "api", &[listen(api)]).await,
             Self::Refused(pair) | Self::Frozen(pair) => stack.lines[&pair].set(State::Open),
-            Self::Throttled => stack.sandbox(json!({ "refusals": {} })).await,
+            Self::Throttled => stack.world.set_sandbox(json!({ "refusals": {} })).await,
             Self::TokensExpired | Self::ReceiverFails => {}
         }
     }

@@ -6,7 +6,6 @@
 
 use crate::{
     PROGRAM,
-    load::Account,
     machine::{Clocks, Volume},
     network::{Line, Port},
 };
@@ -205,17 +204,10 @@ impl Stack {
             _ports: vec![port],
         };
         let limits: BTreeMap<_, _> = LIMITS.iter().map(|name| (name, 1_000_000_000)).collect();
-        stack.sandbox(json!({ "limits": limits })).await;
+        stack.world.set_sandbox(json!({ "limits": limits })).await;
         stack.run(Part::Api).await;
         stack.run(Part::Worker).await;
         stack
-    }
-
-    /// Changes settings of the sandbox.
-    pub(crate) async fn sandbox(&self, settings: serde_json::Value) {
-        let url = format!("{}/_settings", self.world.sandbox_url);
-        let changed = self.world.http.post(url).json(&settings).send().await.unwrap();
-        assert!(changed.status().is_success(), "{settings}");
     }
 
     /// Makes the receiver's line lead to a webhook receiver, and returns the URL to subscribe.
@@ -375,15 +367,6 @@ impl Stack {
     pub(crate) fn temporal_cli(&self) -> (PathBuf, String) {
         let server = self.temporal.as_ref().expect("it runs");
         (server.program.clone(), server.address.clone())
-    }
-
-    /// Makes the platforms refuse the access tokens issued so far.
-    pub(crate) async fn expire_tokens(&self, accounts: &[Account]) {
-        for Account { platform, username, .. } in accounts {
-            let url = format!("{}/_accounts/{platform}/{username}/tokens/expire", self.world.sandbox_url);
-            let expired = self.world.http.post(url).send().await.unwrap();
-            assert!(expired.status().is_success(), "{platform}");
-        }
     }
 
     /// Stops everything in order, and fails if a process does not exit with success.

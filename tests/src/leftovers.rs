@@ -3,13 +3,12 @@
 //! All work that an organization started must finish: an undelivered message, a pending delivery or a hanging
 //! workflow is a fault, even if the test checked something else.
 
-use crate::{runtime::RUNTIME, wait::wait_until};
+use crate::{runtime::RUNTIME, shared::temporal_client, wait::wait_until};
 use domain::OrgId;
 use futures::TryStreamExt;
 use sqlx::{Connection, PgConnection};
 use std::{collections::HashSet, thread};
-use temporalio_client::{Client, ClientOptions, ConnectionOptions};
-use url::Url;
+use temporalio_client::Client;
 
 /// Workflows that may still run: those of drafts and scheduled posts.
 const WAITING: &str = "
@@ -30,6 +29,7 @@ const OPEN: &str = "
 /// An organization to check for unfinished work.
 pub(crate) struct Leftovers {
     pub(crate) database_url: String,
+    /// Address of Temporal, as `host:port`.
     pub(crate) temporal: String,
     pub(crate) org: OrgId,
     /// Substrings of descriptions that are allowed to be left over.
@@ -46,10 +46,7 @@ impl Leftovers {
 
     async fn gone(&self) {
         let mut db = PgConnection::connect(&self.database_url).await.expect("a connection");
-        let address: Url = self.temporal.parse().expect("an address");
-        let connection = temporalio_client::Connection::connect(ConnectionOptions::new(address).build());
-        let connection = connection.await.expect("Temporal answers");
-        let temporal = Client::new(connection, ClientOptions::new("default").build()).expect("a client");
+        let temporal = temporal_client(&self.temporal).await;
         let look = async || {
             let left = self.left(&mut db, &temporal).await;
             if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }

@@ -12,6 +12,7 @@
 )]
 
 mod leftovers;
+pub mod login;
 mod pointers;
 pub mod proof;
 mod receiver;
@@ -26,7 +27,9 @@ pub use pointers::pointers;
 pub use receiver::{Delivery, Receiver};
 pub use runtime::serve;
 pub use service::unlimited;
-pub use shared::{Servers, Shared, database, database_url, directory, durable, shared, sql, temporal};
+pub use shared::{
+    Servers, Shared, database, database_url, directory, durable, shared, sql, temporal, temporal_client,
+};
 pub use wait::{if_right, wait_until, wait_within};
 pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 

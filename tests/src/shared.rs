@@ -17,7 +17,9 @@ use std::{
     thread,
 };
 use store::Pool;
+use temporalio_client::{Client, ClientOptions, ConnectionOptions};
 use tokio::{process::Command, sync::OnceCell};
+use url::Url;
 
 /// The servers of a run.
 pub struct Shared {
@@ -124,6 +126,14 @@ pub async fn temporal(program: &str, args: &[&str]) -> String {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     })
     .await
+}
+
+/// Connects to the Temporal server at an address, given as `host:port`.
+pub async fn temporal_client(address: &str) -> Client {
+    let address: Url = format!("http://{address}").parse().expect("an address");
+    let connection = temporalio_client::Connection::connect(ConnectionOptions::new(address).build());
+    let connection = connection.await.expect("Temporal answers");
+    Client::new(connection, ClientOptions::new("default").build()).expect("a client")
 }
 
 /// Returns the temporary directory of this run.

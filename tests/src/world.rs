@@ -50,6 +50,8 @@ pub struct WorldBuilder {
     commands: Option<Vec<&'static str>>,
     /// Variables that limit the queues served by the world's own processes.
     served: Vec<(&'static str, String)>,
+    /// True if the platforms have reviewed its apps.
+    is_approved: bool,
 }
 
 impl WorldBuilder {
@@ -96,6 +98,13 @@ impl WorldBuilder {
         self
     }
 
+    /// Gives the world apps that the platforms have reviewed, for a test of features that a newly registered app
+    /// does not have.
+    pub fn approved(mut self) -> Self {
+        self.is_approved = true;
+        self
+    }
+
     /// Starts the world.
     pub async fn start(self) -> World {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -120,7 +129,6 @@ impl WorldBuilder {
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
         let sandbox_url = service.sandbox.of(org);
         let Servers { database_url, temporal } = service.servers;
-        let temporal = format!("http://{temporal}");
         let leftovers = Leftovers { database_url, temporal, org, allowed: Vec::new() };
         let mut world = World {
             base: service.base,
@@ -149,6 +157,9 @@ impl WorldBuilder {
         }
         for command in commands {
             world.run(command).await;
+        }
+        if self.is_approved {
+            world.set_sandbox(json!({ "app": "approved" })).await;
         }
         world
     }
@@ -228,6 +239,7 @@ impl World {
             servers: None,
             commands: None,
             served: Vec::new(),
+            is_approved: false,
         };
         world.platforms(&["x", "bluesky"])
     }
@@ -416,12 +428,66 @@ impl World {
         post
     }
 
+    /// Declares a file to upload, and returns the asset with its upload URL.
+    pub async fn declare(&self, body: Value) -> Value {
+        let (status, medium) = self.call(Method::POST, "/media/upload", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{medium}");
+        medium
+    }
+
+    /// Declares a file and uploads it without an API key, and returns the asset with its upload URL.
+    pub async fn upload(&self, body: Value, bytes: Vec<u8>) -> Value {
+        let medium = self.declare(body).await;
+        let url = medium["upload_url"].as_str().expect("a URL");
+        let answer = self.http.put(url).body(bytes).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK, "{url}");
+        medium
+    }
+
+    /// Confirms an upload, and returns the answer.
+    pub async fn confirm(&self, medium: &Value) -> (StatusCode, Value) {
+        let path = format!("/media/{}/confirm", medium["id"].as_str().expect("an id"));
+        self.call(Method::POST, &path, None).await
+    }
+
+    /// Uploads a file, and returns the asset, which is ready.
+    pub async fn medium(&self, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
+        let declared = json!({ "filename": filename, "alt_text": alt_text });
+        let (status, medium) = self.confirm(&self.upload(declared, bytes).await).await;
+        assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
+        medium
+    }
+
     /// Subscribes an endpoint to all events, and returns it with its signing secret.
     pub async fn subscribe(&self, url: &str) -> Value {
         let body = json!({ "url": url, "events": ["*"] });
         let (status, webhook) = self.call(Method::POST, "/webhooks", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{webhook}");
         webhook
+    }
+
+    /// Expires the access tokens that the sandbox issued for an account so far.
+    pub async fn expire_tokens(&self, platform: &str, username: &str) {
+        self.end_tokens(platform, username, "expire").await;
+    }
+
+    /// Revokes the grants that the sandbox gave for an account so far.
+    pub async fn revoke_grants(&self, platform: &str, username: &str) {
+        self.end_tokens(platform, username, "revoke").await;
+    }
+
+    async fn end_tokens(&self, platform: &str, username: &str, what: &str) {
+        let url = format!("{}/_accounts/{platform}/{username}/tokens/{what}", self.sandbox_url);
+        let status = self.http.post(url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::NO_CONTENT, "{what} {platform} {username}");
+    }
+
+    /// Changes settings of the sandbox, as its documentation describes.
+    pub async fn set_sandbox(&self, settings: Value) {
+        let url = format!("{}/_settings", self.sandbox_url);
+        let answer = self.http.post(url).json(&settings).send().await.expect("an answer");
+        let status = answer.status();
+        assert_eq!(status, StatusCode::OK, "{settings}: {:?}", answer.text().await);
     }
 
     /// Makes the sandbox hold a request, as its documentation describes.

@@ -237,7 +237,8 @@ async fn a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation() {
     let mut stranger = actor.clone();
     stranger.app.as_mut().expect("it has an app").client_secret = Some("wrong".into());
     let failure = stranger.refresh().await.expect_err("a stranger");
-    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false), "{failure}");
+    // The operator's fault: no account has to be connected again.
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::NetworkError, false), "{failure}");
 
     let keep = Kept::default();
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");

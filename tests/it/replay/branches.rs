@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use tests::{
-    Receiver, World, if_right,
+    Receiver, World, if_right, login,
     samples::{film, gif, png},
     temporal, wait_until,
 };
@@ -32,18 +32,6 @@ async fn cli(action: &str, workflow: &str) {
     let reset = ["--type", "FirstWorkflowTask", "--reason", "a test"];
     let more = if action == "reset" { &reset[..] } else { &[] };
     temporal(&PROGRAM, &[&["workflow", action, "-w", workflow], more].concat()).await;
-}
-
-/// Changes the sandbox's settings.
-async fn set(world: &World, settings: Value) {
-    let url = format!("{}/_settings", world.sandbox_url);
-    assert!(world.http.post(url).json(&settings).send().await.unwrap().status().is_success(), "{settings}");
-}
-
-/// Expires the tokens or revokes the grant of an account of X.
-async fn end(world: &World, name: &str, what: &str) {
-    let url = format!("{}/_accounts/x/{name}/tokens/{what}", world.sandbox_url);
-    assert!(world.http.post(url).send().await.unwrap().status().is_success(), "{what}");
 }
 
 /// Waits until the history of a workflow mentions something this many times.
@@ -125,10 +113,10 @@ async fn posts_that_a_platform_processes_replay() {
     for name in ["ada", "bob", "eve"] {
         world.connect("x", name).await;
     }
-    set(&world, json!({ "processing_ms": 300 })).await;
-    let quick = media::ready(&world, "a.gif", None, gif(2)).await;
+    world.set_sandbox(json!({ "processing_ms": 300 })).await;
+    let quick = world.medium("a.gif", None, gif(2)).await;
     // X's window of ten minutes is six seconds at this pace.
-    let stuck = media::ready(&world, "sandbox-stuck.gif", None, gif(2)).await;
+    let stuck = world.medium("sandbox-stuck.gif", None, gif(2)).await;
     let create = async |medium: &Value, name: &str| {
         let container = json!({ "content": "Moving", "media": [{ "id": medium["id"] }] });
         world.post(json!({ "containers": [container], "accounts": [name] })).await
@@ -145,7 +133,7 @@ async fn posts_that_a_platform_processes_replay() {
     for post in [&refused, &stopped] {
         mentions(&workflows(post).1, r#""name":"poll""#, 1).await;
     }
-    end(&world, "bob", "expire").await;
+    world.expire_tokens("x", "bob").await;
     cli("cancel", &workflows(&stopped).1).await;
     for (name, post) in [
         ("closed_window", closed),
@@ -162,9 +150,9 @@ async fn posts_whose_token_is_refused_replay() {
     let world = world().start().await;
     for name in ["ada", "bob", "eve"] {
         world.connect("x", name).await;
-        end(&world, name, "expire").await;
+        world.expire_tokens("x", name).await;
     }
-    end(&world, "eve", "revoke").await;
+    world.revoke_grants("x", "eve").await;
     let client = client().await;
     let refused = posted(&world, "Refreshed", "ada").await;
     let lost = posted(&world, "Lost", "eve").await;
@@ -173,7 +161,7 @@ async fn posts_whose_token_is_refused_replay() {
         replay(&client, &format!("publish_target-{name}"), &workflows(&post).1).await;
     }
 
-    set(&world, json!({ "refusals": { (TOKEN): 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { (TOKEN): 503 } })).await;
     let post = posted(&world, "Later", "bob").await;
     let path = format!("/posts/{}/timeline", id(&post));
     let has_waited = |timeline: &Value| {
@@ -183,7 +171,7 @@ async fn posts_whose_token_is_refused_replay() {
         })
     };
     world.until_at(&path, "a failed refresh", has_waited).await;
-    set(&world, json!({ "refusals": {} })).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     replay(&client, "publish_target-no_fresh_token", &workflows(&post).1).await;
 }
@@ -218,11 +206,11 @@ async fn posts_that_an_operator_stops_or_resets_replay() {
     replay(&client, "publish_post-canceled_while_publishing", &workflows(&post).0).await;
 
     // No look-up can tell whether it was published.
-    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 503 } })).await;
     let post = attempt_failed(&world, "Perhaps #sandbox-drop", "eve").await;
     cli("cancel", &workflows(&post).1).await;
     mentions(&workflows(&post).1, r#""name":"settle""#, 2).await;
-    set(&world, json!({ "refusals": {} })).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
     assert_eq!(world.ended(&post).await["status"], "failed");
     replay(&client, "publish_target-stopped_in_doubt", &workflows(&post).1).await;
 }
@@ -255,16 +243,16 @@ async fn renewals_replay() {
     cli("cancel", &renewal(&account)).await;
     replay_run_that(&client, "renew_grant-canceled", &renewal(&account), "Canceled").await;
 
-    set(&world, json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
     let account = world.connect("x", "bob").await;
     mentions(&renewal(&account), r#""name":"renew_grant""#, 1).await;
-    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
     assert_eq!(world.connect("x", "bob").await, account);
     replay_run(&client, "renew_grant-replaced_while_unavailable", &renewal(&account)).await;
 
-    set(&world, json!({ "token_seconds": 3 })).await;
+    world.set_sandbox(json!({ "token_seconds": 3 })).await;
     let account = world.connect("x", "eve").await;
-    end(&world, "eve", "revoke").await;
+    world.revoke_grants("x", "eve").await;
     replay(&client, "renew_grant-lost", &renewal(&account)).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.get(&path).await["status"], "reauth_required");
@@ -275,7 +263,7 @@ async fn imports_replay() {
     let world = world().start().await;
     let client = client().await;
     // A page of X has a hundred posts.
-    set(&world, json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
+    world.set_sandbox(json!({ "lag_ms": 0, "limits": { "x.posts": 1000 } })).await;
     let token = world.account("x", "ada").await.grant.access_token;
     for number in 0..101 {
         let url = format!("{}/api.x.com/2/tweets", world.sandbox_url);
@@ -303,7 +291,7 @@ async fn imports_replay() {
     assert_eq!(world.get(&path).await["status"], "failed");
     hold.release().await;
 
-    set(&world, json!({ "refusals": { "/2/users/": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 503 } })).await;
     let (workflow, path) = import().await;
     mentions(&workflow, "TimerStarted", 1).await;
     cli("cancel", &workflow).await;
@@ -331,11 +319,8 @@ async fn media_replay() {
     replay(&client, "process_media-fetched", &format!("fetch-{}", id(&medium))).await;
 
     // Longer than what is inspected while the caller waits.
-    let (_, medium) = world.call(Method::POST, "/media/upload", Some(&json!({ "filename": "a.mp4" }))).await;
-    let url = medium["upload_url"].as_str().unwrap();
-    assert_eq!(world.http.put(url).body(film(1000, 33 << 20)).send().await.unwrap().status(), StatusCode::OK);
-    let (status, _) = world.call(Method::POST, &format!("/media/{}/confirm", id(&medium)), None).await;
-    assert_eq!(status, StatusCode::OK);
+    let medium = world.upload(json!({ "filename": "a.mp4" }), film(1000, 33 << 20)).await;
+    assert_eq!(world.confirm(&medium).await.0, StatusCode::OK);
     media::until(&world, &medium["id"], "ready").await;
     replay(&client, "process_media-probed", &format!("probe-{}", id(&medium))).await;
 
@@ -425,7 +410,7 @@ async fn deliveries_replay() {
 async fn an_account_whose_grant_is_not_revoked_replays() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
-    set(&world, json!({ "refusals": { "/2/oauth2/revoke": 503 } })).await;
+    world.set_sandbox(json!({ "refusals": { "/2/oauth2/revoke": 503 } })).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client().await, "disconnect_account-unrevoked", &format!("disconnect-{account}-1")).await;
@@ -435,7 +420,7 @@ async fn an_account_whose_grant_is_not_revoked_replays() {
 
 #[tokio::test]
 async fn requests_to_workers_replay() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let client = client().await;
     let mut known = HashSet::new();
     let mut latest = async |name: &str| {
@@ -443,9 +428,9 @@ async fn requests_to_workers_replay() {
         replay(&client, &format!("worker_request-{name}"), &id).await;
         known.insert(id);
     };
-    connect::joined(&world, "x", "ada", json!({})).await;
+    login::joined(&world, "x", "ada", json!({})).await;
     latest("callback").await;
-    let token = connect::several(&world, "google_business", "ada").await;
+    let token = login::several(&world, "google_business", "ada").await;
     latest("callback").await;
     let pending = world.get(&format!("/social-accounts/pending/{token}")).await;
     let (status, _) = connect::finalize(&world, &token, &[id(&pending["data"][0])]).await;
@@ -459,6 +444,6 @@ async fn requests_to_workers_replay() {
     let account = world.connect("pinterest", "ada").await;
     world.get(&format!("/social-accounts/{account}/options/boards")).await;
     latest("options").await;
-    media::ready(&world, "a.png", None, png(8, 8)).await;
+    world.medium("a.png", None, png(8, 8)).await;
     latest("confirm").await;
 }

@@ -95,7 +95,7 @@ impl Posts {
     /// Starts an API and a worker for all platforms.
     pub(super) async fn start(pace: f64) -> Self {
         let all: Vec<_> = platforms::all().iter().map(|platform| platform.id).collect();
-        let mut world = World::of(&PROGRAM).running(&[]).platforms(&all).pace(pace).start().await;
+        let mut world = World::of(&PROGRAM).approved().running(&[]).platforms(&all).pace(pace).start().await;
         // Some platforms fetch media from the API.
         let base = world.base.clone();
         world.set("FANFARE_BASE_URL", &base);
@@ -105,8 +105,8 @@ impl Posts {
         world.run("worker").await;
         // Google takes no image below 10 KB.
         let picture = [jpeg(1080, 1080), vec![0; 16 << 10]].concat();
-        let image = upload(&world, "picture.jpg", picture).await;
-        let video = upload(&world, "film.mp4", film(5000, 4096)).await;
+        let image = world.medium("picture.jpg", None, picture).await["id"].clone();
+        let video = world.medium("film.mp4", None, film(5000, 4096)).await["id"].clone();
         Self { world, image, video, accounts: AtomicU32::new(0) }
     }
 
@@ -129,9 +129,7 @@ impl Posts {
     ) -> Post {
         let (account, username) = account;
         if kind == Kind::ExpiredToken {
-            let url =
-                format!("{}/_accounts/{}/{username}/tokens/expire", self.world.sandbox_url, platform.id);
-            assert_eq!(self.world.http.post(url).send().await.unwrap().status(), StatusCode::NO_CONTENT);
+            self.world.expire_tokens(platform.id, &username).await;
         }
         let body = json!({ "containers": self.containers(platform, kind), "accounts": [account] });
         let post = self.world.post(body).await;
@@ -239,19 +237,6 @@ impl Posts {
         .await
         .unwrap()
     }
-}
-
-/// Uploads a file, and returns its id.
-async fn upload(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
-    let declared = json!({ "filename": filename });
-    let (status, medium) = world.call(Method::POST, "/media/upload", Some(&declared)).await;
-    assert_eq!(status, StatusCode::CREATED, "{medium}");
-    let url = medium["upload_url"].as_str().unwrap();
-    assert_eq!(world.http.put(url).body(bytes).send().await.unwrap().status(), StatusCode::OK);
-    let path = format!("/media/{}/confirm", medium["id"].as_str().unwrap());
-    let (status, medium) = world.call(Method::POST, &path, None).await;
-    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
-    medium["id"].clone()
 }
 
 /// Returns the method, host and path of a journal entry, without ids.

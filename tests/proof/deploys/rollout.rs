@@ -4,16 +4,16 @@ use crate::PROGRAM;
 use chrono::TimeDelta;
 use domain::{Mode, Owner};
 use futures::future::join_all;
-use reqwest::{Client, Method, StatusCode, header, redirect::Policy};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::TcpListener,
     os::unix::fs::PermissionsExt,
 };
-use temporalio_client::{ClientOptions, Connection, ConnectionOptions, WorkflowFetchHistoryOptions};
+use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::{UntypedWorkflow, protos::temporal::api::history::v1::history_event::Attributes};
-use tests::{Hold, Receiver, World, if_right, wait_until};
+use tests::{Hold, Receiver, World, if_right, login, temporal_client, wait_until};
 use url::Url;
 
 const ACCOUNTS: [(&str, &str); 2] = [("x", "ada"), ("bluesky", "ada.bsky.social")];
@@ -111,11 +111,13 @@ impl Rollout {
         world.run("previous-api").await;
         world.run("previous-worker").await;
         let limits = json!({ "limits": { "x.posts": 1_000_000, "bluesky.requests": 1_000_000 } });
-        let url = format!("{}/_settings", world.sandbox_url);
-        assert!(world.http.post(url).json(&limits).send().await.unwrap().status().is_success());
+        world.set_sandbox(limits).await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
-        let accounts = vec![by_login(&world, "x", "ada").await, by_password(&world, "ada.bsky.social").await];
+        let accounts = vec![
+            login::joined(&world, "x", "ada", json!({})).await,
+            by_password(&world, "ada.bsky.social").await,
+        ];
         Self { world, receiver, accounts, apis, posts: Vec::new(), texts: 0 }
     }
 
@@ -288,10 +290,7 @@ impl Rollout {
     /// Counts the workflows of posts and targets that workers of one version ran, and those that both did.
     /// `pids` are the processes while both ran: previous API and worker, then this version's.
     async fn handled(&self, pids: &[u32]) -> (usize, usize) {
-        let address: Url = format!("http://{}", tests::shared(&PROGRAM).await.temporal).parse().unwrap();
-        let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-        let client =
-            temporalio_client::Client::new(connection, ClientOptions::new("default").build()).unwrap();
+        let client = temporal_client(&tests::shared(&PROGRAM).await.temporal).await;
         let new = format!("fanfare-{}", pids.last().unwrap());
         let (mut one, mut both) = (0, 0);
         for (post, _) in &self.posts {
@@ -333,25 +332,6 @@ fn program(previous: &str) -> &'static str {
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path.to_str().unwrap().to_owned().leak()
-}
-
-/// Connects an account of X by a login, and returns its id.
-async fn by_login(world: &World, platform: &str, username: &str) -> String {
-    let browser = Client::builder().redirect(Policy::none()).build().unwrap();
-    let body = json!({ "redirect_uri": "http://localhost:3000/done" });
-    let path = format!("/social-networks/{platform}/auth-url");
-    let (status, answer) = world.call(Method::POST, &path, Some(&body)).await;
-    assert_eq!(status, StatusCode::OK, "{answer}");
-    let asked: Url = answer["auth_url"].as_str().unwrap().parse().unwrap();
-    let mut form: Vec<_> = asked.query_pairs().into_owned().collect();
-    form.extend([("username".to_owned(), username.to_owned()), ("decision".to_owned(), "allow".to_owned())]);
-    let location = |response: reqwest::Response| -> Url {
-        response.headers()[header::LOCATION].to_str().unwrap().parse().unwrap()
-    };
-    let back = location(browser.post(asked).form(&form).send().await.unwrap());
-    let done = location(browser.get(back).send().await.unwrap());
-    let connected = done.query_pairs().find(|(name, _)| name == "account_ids");
-    connected.unwrap_or_else(|| panic!("{done}")).1.into_owned()
 }
 
 /// Connects an account of Bluesky by its app password, and returns its id.

@@ -4,7 +4,7 @@
 //! ([`Gossip`]), and that remembers every secret that passes. Whatever the service then answers, delivers, stores,
 //! tells Temporal or logs is searched for all of them.
 
-use super::{document, login, tenants::Tenant, world};
+use super::{document, tenants::Tenant, world};
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
@@ -23,10 +23,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use temporalio_client::{
-    ClientOptions, Connection, ConnectionOptions, UntypedWorkflow, WorkflowFetchHistoryOptions,
-};
-use tests::{Receiver, World, proof::Section, wait_until};
+use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
+use tests::{Receiver, World, login, proof::Section, temporal_client, wait_until};
 use url::form_urlencoded;
 
 /// Shortest secret that can be searched for.
@@ -249,7 +247,6 @@ async fn planted_secrets_are_found_nowhere() {
     let mut section = Section::new("7c-hostile-secrets", "Planted secrets");
     let (mut observed, refuses_codes, log) = start().await;
     let receiver = Receiver::start().await;
-    let platform = observed.world.sandbox_url.clone();
     let planted = observed.planted.clone();
 
     // Everything that is issued once.
@@ -307,10 +304,8 @@ async fn planted_secrets_are_found_nowhere() {
     for post in &posts {
         observed.world.ended(post).await;
     }
-    for control in ["x/ada/tokens/expire", "bluesky/ada.bsky.social/tokens/expire"] {
-        let url = format!("{platform}/_accounts/{control}");
-        assert!(observed.http.post(url).send().await.unwrap().status().is_success());
-    }
+    observed.world.expire_tokens("x", "ada").await;
+    observed.world.expire_tokens("bluesky", "ada.bsky.social").await;
     let post = observed.world.post(json!({ "content": "Six", "accounts": accounts })).await;
     observed.world.ended(&post).await;
     posts.push(post);
@@ -319,9 +314,8 @@ async fn planted_secrets_are_found_nowhere() {
     let import = format!("{imports}/{}", import["id"].as_str().unwrap());
     observed.world.until_at(&import, "the import", |import| import["finished_at"].is_string()).await;
     everything(&mut observed, "while the accounts work").await;
-    for control in ["x/ada/revoke", "bluesky/ada.bsky.social/revoke", "facebook/ada/revoke"] {
-        let url = format!("{platform}/_accounts/{control}");
-        assert!(observed.http.post(url).send().await.unwrap().status().is_success(), "{control}");
+    for (platform, name) in [("x", "ada"), ("bluesky", "ada.bsky.social"), ("facebook", "ada")] {
+        observed.world.revoke_grants(platform, name).await;
     }
     let post = observed.world.post(json!({ "content": "Seven", "accounts": accounts })).await;
     observed.world.ended(&post).await;
@@ -399,9 +393,7 @@ async fn start() -> (Observed, Arc<AtomicBool>, std::path::PathBuf) {
     )
     .await;
     world.run("all").await;
-    let settings = json!({ "lag_ms": 0, "limits": { "bluesky.logins": 1_000_000 } });
-    let settings = world.http.post(format!("{place}/_settings")).json(&settings);
-    assert!(settings.send().await.unwrap().status().is_success());
+    world.set_sandbox(json!({ "lag_ms": 0, "limits": { "bluesky.logins": 1_000_000 } })).await;
     plant(&planted, "API key", &world.key);
     let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
     (Observed { world, http, planted, seen: Vec::new() }, refuses_codes, log)
@@ -412,12 +404,12 @@ async fn accepted(observed: &mut Observed, platform: &str, username: &str) -> St
     let back = login::consented(&observed.world, platform, username).await;
     let location = arrived(observed, &back).await;
     let location: url::Url = location.parse().unwrap();
-    login::parameter(&location, "account_ids")
+    login::parameters(&location)["account_ids"].clone()
 }
 
 /// Opens a login's callback, and returns where it leads.
 async fn arrived(observed: &mut Observed, back: &url::Url) -> String {
-    plant(&observed.planted, "authorization code", &login::parameter(back, "code"));
+    plant(&observed.planted, "authorization code", &login::parameters(back)["code"]);
     let request = observed.http.get(back.clone());
     let (_, headers, text) = observed.send_unseen(request.try_clone().unwrap()).await;
     observed.seen.push(("the end of a login".to_owned(), format!("{headers}\n{text}")));
@@ -487,9 +479,7 @@ async fn dashboard(observed: &mut Observed, webhook: &Value) {
         let request = observed.http.post(format!("{origin}/dashboard{path}")).form(fields);
         request.header(header::ORIGIN, &origin)
     };
-    let entered = form("/sign-in", &[("key", &observed.world.key)]).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(&observed.world).await;
     plant(&observed.planted, "session", cookie.split_once('=').unwrap().1);
     let wrong = form("/sign-in", &[("key", "sk_test_planted-and-wrong-0000000000000000")]);
     let webhook = webhook["id"].as_str().unwrap();
@@ -581,10 +571,7 @@ async fn rows(observed: &mut Observed) -> usize {
 
 /// Adds the histories of all workflows, with their payloads, and returns their number.
 async fn histories(observed: &mut Observed) -> usize {
-    let address: url::Url =
-        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
-    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-    let client = temporalio_client::Client::new(connection, ClientOptions::new("default").build()).unwrap();
+    let client = temporal_client(&tests::shared(&crate::PROGRAM).await.temporal).await;
     let query = format!("FanfareOrg = '{}'", observed.world.owner.org);
     let kinds =
         ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "ImportPosts", "PublishPost", "PublishTarget"];

@@ -107,9 +107,8 @@ impl Tenant {
         // The attacks log in more often than Bluesky allows.
         let limits =
             ["bluesky.logins", "bluesky.logins_day", "bluesky.requests"].map(|name| (name, 1_000_000));
-        let settings = json!({ "lag_ms": 0, "limits": limits.into_iter().collect::<BTreeMap<_, _>>() });
-        let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&settings);
-        assert!(settings.send().await.unwrap().status().is_success());
+        let limits: BTreeMap<_, _> = limits.into_iter().collect();
+        world.set_sandbox(json!({ "lag_ms": 0, "limits": limits })).await;
         world.connect("x", "bob").await;
         let account = world.connect("x", "ada").await;
         let create = async |path: &str, body: Value| -> Value {
@@ -126,12 +125,8 @@ impl Tenant {
         let slots =
             json!({ "social_account_id": account, "slots": [{ "weekday": "monday", "time": "09:00" }] });
         assert_eq!(world.call(Method::PUT, "/scheduling/slots", Some(&slots)).await.0.as_u16(), 200);
-        create("/media/upload", json!({ "filename": "later.png" })).await;
-        let medium = create("/media/upload", json!({ "filename": "now.png" })).await;
-        let upload = world.http.put(medium["upload_url"].as_str().unwrap()).body(png(64, 64));
-        assert_eq!(upload.send().await.unwrap().status().as_u16(), 200);
-        let medium = medium["id"].as_str().unwrap();
-        create(&format!("/media/{medium}/confirm"), json!({})).await;
+        world.declare(json!({ "filename": "later.png" })).await;
+        let medium = world.medium("now.png", None, png(64, 64)).await;
         let queued = json!({ "content": "Later", "accounts": [account], "queued_from_account": account });
         create("/posts", queued).await;
         if self.owner.mode == Mode::Test {
@@ -156,7 +151,7 @@ impl Tenant {
                 .await;
         }
         // The last, so that it is the first in the list of posts: it can be changed.
-        let containers = json!([{ "content": "With a picture", "media": [{ "id": medium }] }]);
+        let containers = json!([{ "content": "With a picture", "media": [{ "id": medium["id"] }] }]);
         let draft = json!({
             "containers": containers, "accounts": [account], "is_draft": true, "external_ref": "the first",
         });

@@ -3,7 +3,7 @@
 
 use super::{
     client::{Client, Request},
-    login, seed,
+    seed,
     tenants::Tenant,
     world,
 };
@@ -18,7 +18,7 @@ use reqwest::{Method, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tests::{
-    Receiver, World,
+    Receiver, World, login,
     proof::{Section, is_full},
     samples::png,
 };
@@ -55,7 +55,7 @@ async fn forged_tokens_are_refused() {
     let origin = world.base.trim_end_matches("/api/v1").to_owned();
 
     let swapped = cursors(&world, [&victim, &other, &live]).await;
-    let issued = Issued::by(&world, &http, &origin).await;
+    let issued = Issued::by(&world).await;
     let tokens = issued.tokens(&world, &http, &origin);
     let (mut count, kinds) = (0, tokens.len());
     for token in &tokens {
@@ -148,7 +148,7 @@ struct Issued {
 
 impl Issued {
     /// Obtains one token of each kind.
-    async fn by(world: &World, http: &reqwest::Client, origin: &str) -> Self {
+    async fn by(world: &World) -> Self {
         let account = account(world).await;
         let webhook = first(world, "/webhooks").await;
         let mut cursors = Vec::new();
@@ -163,19 +163,14 @@ impl Issued {
                 page["next_cursor"].as_str().unwrap_or_else(|| panic!("{path} has one page: {page}"));
             cursors.push((name, format!("{path}?cursor={cursor}")));
         }
-        let form = [("key", world.key.as_str())];
-        let entered = http.post(format!("{origin}/dashboard/sign-in")).form(&form);
-        let entered = entered.header(header::ORIGIN, origin).send().await.unwrap();
-        let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
-        let session = cookie.split(';').next().unwrap().split_once('=').unwrap().1.to_owned();
+        let session = login::sign_in(world).await.split_once('=').unwrap().1.to_owned();
         let invited = json!({ "email": "grace@example.com", "role": "viewer" });
         let (_, invited) = world.call(Method::POST, "/team", Some(&invited)).await;
         let invitation = invited["invite_url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
         let pending = login::several(world, "facebook", "ada,bob").await;
         let back = login::consented(world, "x", "grace").await;
-        let state = login::parameter(&back, "state");
-        let media = json!({ "filename": "later.png" });
-        let (_, media) = world.call(Method::POST, "/media/upload", Some(&media)).await;
+        let state = login::parameters(&back)["state"].clone();
+        let media = world.declare(json!({ "filename": "later.png" })).await;
         let upload = media["upload_url"].as_str().unwrap().to_owned();
         let ready = world.get("/media?status=ready").await;
         let download = ready["data"][0]["url"].as_str().unwrap().to_owned();
@@ -300,8 +295,7 @@ impl Issued {
     async fn misuse(&self, world: &World, http: &reqwest::Client, origin: &str) -> usize {
         let mut count = 0;
         let (upload, pass) = self.upload.split_once("?pass=").unwrap();
-        let other =
-            world.call(Method::POST, "/media/upload", Some(&json!({ "filename": "other.png" }))).await.1;
+        let other = world.declare(json!({ "filename": "other.png" })).await;
         let (other, other_pass) = other["upload_url"].as_str().unwrap().split_once("?pass=").unwrap();
         let (download, name) = self.download.rsplit_once('/').unwrap();
         let (download, download_pass) = download.rsplit_once('/').unwrap();
@@ -349,15 +343,15 @@ impl Issued {
         // A code that was issued for another login.
         let (mine, theirs) =
             (login::consented(world, "x", "heidi").await, login::consented(world, "x", "ivan").await);
-        let code = login::parameter(&theirs, "code");
+        let code = login::parameters(&theirs)["code"].clone();
         let mut mixed = mine.clone();
         mixed
             .query_pairs_mut()
             .clear()
-            .extend_pairs([("state", login::parameter(&mine, "state")), ("code", code)]);
+            .extend_pairs([("state", login::parameters(&mine)["state"].clone()), ("code", code)]);
         let accounts = world.get("/social-accounts").await["data"].as_array().unwrap().len();
-        let (_, told) = login::arrive(&mixed).await;
-        assert_eq!(told.get("status").map(String::as_str), Some("error"), "{told:?}");
+        let told = login::reported(&login::location(&login::arrive(&mixed).await));
+        assert_eq!(told["status"], "error", "{told:?}");
         assert_eq!(world.get("/social-accounts").await["data"].as_array().unwrap().len(), accounts);
         count + 1
     }
@@ -414,11 +408,7 @@ async fn cursors(world: &World, tenants: [&Tenant; 3]) -> usize {
 
 /// Sends forms of the dashboard as another site would, and returns their number.
 async fn foreign_forms(world: &World, http: &reqwest::Client, origin: &str) -> usize {
-    let form = [("key", world.key.as_str())];
-    let entered = http.post(format!("{origin}/dashboard/sign-in")).form(&form);
-    let entered = entered.header(header::ORIGIN, origin).send().await.unwrap();
-    let cookie =
-        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookie = login::sign_in(world).await;
     let account = account(world).await;
     let post = first(world, "/posts").await;
     let webhook = first(world, "/webhooks").await;

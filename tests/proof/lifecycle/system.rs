@@ -12,8 +12,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::{cell::RefCell, collections::BTreeMap};
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, WorkflowCancelOptions, WorkflowHandle,
-    WorkflowTerminateOptions, errors::WorkflowInteractionError, grpc::WorkflowService, tonic::Request,
+    Client, WorkflowCancelOptions, WorkflowHandle, WorkflowTerminateOptions,
+    errors::WorkflowInteractionError, grpc::WorkflowService, tonic::Request,
 };
 use temporalio_common::{
     UntypedWorkflow,
@@ -22,7 +22,7 @@ use temporalio_common::{
         workflowservice::v1::ResetWorkflowExecutionRequest,
     },
 };
-use tests::{Hold, Receiver, World, wait_until};
+use tests::{Hold, Receiver, World, temporal_client, wait_until};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -57,10 +57,7 @@ impl System {
         IS_OBSERVED.get_or_init(|| observed::install(&world.db)).await;
         // Reads lag as little as the service waits for them, and a second publication is accepted, so that it
         // shows.
-        let settings = json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 });
-        let url = format!("{}/_settings", world.sandbox_url);
-        let set = world.http.post(url).json(&settings).send().await.unwrap();
-        assert!(set.status().is_success(), "{:?}", set.text().await);
+        world.set_sandbox(json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 })).await;
         let mut accounts = Vec::new();
         for (platform, name, _) in ACCOUNTS {
             accounts.push(world.connect(platform, name).await);
@@ -93,17 +90,19 @@ impl System {
                 Ok(())
             }
             Step::Expire { account } => {
+                let (platform, name, _) = ACCOUNTS[*account];
                 // Meta's tokens can't be refreshed any more when they have expired.
-                if ACCOUNTS[*account].0 == "threads" {
+                if platform == "threads" {
                     self.model.doubt(*account);
                 }
-                self.end_tokens(*account, "expire").await;
+                self.world.expire_tokens(platform, name).await;
                 Ok(())
             }
             Step::Revoke { account } => {
                 self.model.doubt(*account);
-                self.end_tokens(*account, "revoke").await;
-                self.end_tokens(*account, "expire").await;
+                let (platform, name, _) = ACCOUNTS[*account];
+                self.world.revoke_grants(platform, name).await;
+                self.world.expire_tokens(platform, name).await;
                 Ok(())
             }
             Step::Catch { account, is_accepted, fault } => self.catch(*account, *is_accepted, *fault).await,
@@ -275,12 +274,6 @@ impl System {
 
     async fn rows(&self) -> Vec<Row> {
         observed::rows(&self.world.db, self.world.owner.org.0).await
-    }
-
-    async fn end_tokens(&self, account: usize, what: &str) {
-        let (platform, name, _) = ACCOUNTS[account];
-        let url = format!("{}/_accounts/{platform}/{name}/tokens/{what}", self.world.sandbox_url);
-        assert!(self.world.http.post(url).send().await.unwrap().status().is_success(), "{what}");
     }
 
     /// Creates a post whose publishing call is held, if its account can publish.
@@ -483,12 +476,7 @@ async fn set_slots(world: &World) -> Vec<DateTime<Utc>> {
 /// Returns a client of the Temporal server.
 async fn client() -> &'static Client {
     static CLIENT: OnceCell<Client> = OnceCell::const_new();
-    let connect = async || {
-        let address: url::Url = format!("http://{}", tests::shared(&PROGRAM).await.temporal).parse().unwrap();
-        let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-        Client::new(connection, ClientOptions::new("default").build()).unwrap()
-    };
-    CLIENT.get_or_init(connect).await
+    CLIENT.get_or_init(async || temporal_client(&tests::shared(&PROGRAM).await.temporal).await).await
 }
 
 /// Resets a workflow to its first task. Returns false if it has none.

@@ -1,0 +1,100 @@
+//! Logins, as people and their browsers do them: on a platform, and on the dashboard.
+
+use crate::World;
+use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use url::Url;
+
+/// The client's redirect URI.
+pub const BACK: &str = "http://localhost:3000/done?from=fanfare";
+
+/// Returns a browser that does not follow redirects.
+pub fn browser() -> Client {
+    Client::builder().redirect(Policy::none()).build().expect("a client")
+}
+
+/// Returns the target of a redirect.
+pub fn location(response: &Response) -> Url {
+    assert_eq!(response.status(), StatusCode::FOUND, "{response:?}");
+    response.headers()[header::LOCATION].to_str().expect("text").parse().expect("a URL")
+}
+
+/// Returns the query parameters of a URL.
+pub fn parameters(url: &Url) -> HashMap<String, String> {
+    url.query_pairs().into_owned().collect()
+}
+
+/// Returns the query parameters of a redirect to the client.
+pub fn reported(url: &Url) -> HashMap<String, String> {
+    assert!(url.as_str().starts_with(BACK), "{url}");
+    parameters(url)
+}
+
+/// Begins a login and returns the platform's authorization URL.
+pub async fn begin(world: &World, platform: &str, body: Value) -> Url {
+    let path = format!("/social-networks/{platform}/auth-url");
+    let (status, answer) = world.call(Method::POST, &path, Some(&body)).await;
+    assert_eq!(status, StatusCode::OK, "{platform}: {answer}");
+    answer["auth_url"].as_str().expect("an authorization URL").parse().expect("a URL")
+}
+
+/// Submits the consent form and returns the redirect; None if the platform does not know the username.
+pub async fn decide(asked: &Url, username: &str, decision: &str) -> Option<Url> {
+    let page = browser().get(asked.clone()).send().await.expect("an answer");
+    assert_eq!(page.status(), StatusCode::OK, "{asked}");
+    assert!(page.text().await.expect("a page").contains("<form"), "{asked}");
+    let mut form: Vec<_> = asked.query_pairs().into_owned().collect();
+    form.push(("username".to_owned(), username.to_owned()));
+    form.push(("decision".to_owned(), decision.to_owned()));
+    let decided = browser().post(asked.clone()).form(&form).send().await.expect("an answer");
+    (decided.status() != StatusCode::BAD_REQUEST).then(|| location(&decided))
+}
+
+/// Begins a login and allows it, and returns the redirect to the callback.
+pub async fn consented(world: &World, platform: &str, username: &str) -> Url {
+    let asked = begin(world, platform, json!({ "redirect_uri": BACK })).await;
+    decide(&asked, username, "allow").await.expect("the platform knows the username")
+}
+
+/// Requests the callback URL.
+pub async fn arrive(back: &Url) -> Response {
+    browser().get(back.clone()).send().await.expect("an answer")
+}
+
+/// Performs a whole login and returns the parameters of the redirect to the client.
+pub async fn walk(world: &World, platform: &str, username: &str, mut body: Value) -> HashMap<String, String> {
+    body["redirect_uri"] = json!(BACK);
+    let asked = begin(world, platform, body).await;
+    let back = decide(&asked, username, "allow").await.expect("the platform knows the username");
+    reported(&location(&arrive(&back).await))
+}
+
+/// Performs a login that connects one account, and returns the account's id.
+pub async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
+    let reported = walk(world, platform, username, body).await;
+    assert_eq!(reported["status"], "connected", "{platform}: {reported:?}");
+    reported["account_ids"].clone()
+}
+
+/// Performs a login that covers several accounts, and returns the token of the pending login.
+pub async fn several(world: &World, platform: &str, username: &str) -> String {
+    let reported = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
+    assert_eq!(
+        (reported["status"].as_str(), reported["tenant_id"].as_str()),
+        ("pending", "t-1"),
+        "{reported:?}"
+    );
+    reported["token"].clone()
+}
+
+/// Signs in to the dashboard with the world's key, and returns the session's cookie as `name=value`.
+pub async fn sign_in(world: &World) -> String {
+    let origin = world.base.trim_end_matches("/api/v1");
+    let request = browser().post(format!("{origin}/dashboard/sign-in")).form(&[("key", &world.key)]);
+    let request = request.header(header::ORIGIN, origin).header("sec-fetch-site", "same-origin");
+    let entered = request.send().await.expect("an answer");
+    assert_eq!(entered.status(), StatusCode::SEE_OTHER, "{entered:?}");
+    let cookie = entered.headers()[header::SET_COOKIE].to_str().expect("text");
+    cookie.split(';').next().expect("a cookie").to_owned()
+}
