@@ -197,7 +197,9 @@ mod tests {
             (400, r#"{"error":"invalid_grant"}"#, ErrorCode::TokenExpired, true),
             (200, r#"{"error":"invalid_grant"}"#, ErrorCode::TokenExpired, true),
             (403, r#"{"error":"access_denied"}"#, ErrorCode::TokenExpired, true),
-            (401, r#"{"error":401}"#, ErrorCode::TokenExpired, false),
+            // The app's credentials.
+            (401, r#"{"error":401}"#, ErrorCode::NetworkError, false),
+            (400, r#"{"error":"invalid_client"}"#, ErrorCode::NetworkError, false),
             (403, page, ErrorCode::NetworkError, false),
             (403, "", ErrorCode::NetworkError, false),
             (302, "", ErrorCode::NetworkError, false),

@@ -72,7 +72,7 @@ pub use media::NoMedia;
 pub use session::{AccountSession, NoCheckpoints};
 
 use chrono::{DateTime, Utc};
-use domain::{App, Failure, Mode, Owner, TimeScale, sandbox::Address};
+use domain::{App, Failure, Mode, Owner, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use platforms::{Adapter, Transport};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use store::{Pool, vault};
@@ -170,14 +170,15 @@ pub struct Transports {
 }
 
 impl Transports {
-    /// Prepares connections to the real platforms, and to the sandbox if there is one.
+    /// Prepares connections to the real platforms, and to the sandbox if there is one. A server that a user names
+    /// may also have an address in `allowed`.
     ///
     /// # Errors
     ///
     /// When no TLS provider is installed in this process.
-    pub fn new(sandbox: Option<Address>) -> reqwest::Result<Self> {
+    pub fn new(sandbox: Option<Address>, allowed: AllowedRanges) -> reqwest::Result<Self> {
         let test = sandbox.map(|at| Ok((Transport::sandbox(at.url().clone())?, at))).transpose()?;
-        Ok(Self { live: Transport::real()?, test })
+        Ok(Self { live: Transport::real_within(allowed)?, test })
     }
 
     /// Returns the connection for an owner's calls; `None` in test mode without a sandbox.

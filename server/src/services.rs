@@ -200,7 +200,7 @@ pub(crate) async fn workers(
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
         adapters: platforms::get,
-        transports: Transports::new(sandbox)?,
+        transports: Transports::new(sandbox, allowed.live.clone())?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         media: files.store,
         now: clock::now,

@@ -140,7 +140,7 @@ impl Runner {
             sealer: opener.sealer(),
             opener: opener.clone(),
             adapters: |_| Some(&ADAPTER),
-            transports: Transports::new(None).unwrap(),
+            transports: Transports::new(None, domain::ip_ranges::AllowedRanges::default()).unwrap(),
             apps: Apps::default(),
             media: FileStore::open(&files, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap(),
             now,
