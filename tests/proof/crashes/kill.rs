@@ -65,6 +65,12 @@ impl Case<'_> {
         &self.sequence.calls[self.call].name
     }
 
+    /// Returns true if the call repeats the one before, as a poll does.
+    pub(super) fn is_further_poll(&self) -> bool {
+        let before = self.call.checked_sub(1).map(|before| &self.sequence.calls[before].name);
+        self.name().starts_with("GET ") && before.is_some_and(|before| before == self.name())
+    }
+
     /// Time of the call since the first one, in an undisturbed publish.
     pub(super) fn at(&self) -> TimeDelta {
         self.sequence.calls[self.call].at
