@@ -55,8 +55,8 @@ const NAMES: &str = "
     import_posts-waited
     process_media-canceled process_media-cleaned_up process_media-crowded process_media-discarded
     process_media-fetched process_media-lost process_media-probed
-    publish_post-batches publish_post-canceled publish_post-canceled_while_publishing publish_post-deleted
-    publish_post-edited publish_post-immediate publish_post-refused publish_post-repeated publish_post-reset
+    publish_post-batches publish_post-canceled publish_post-canceled_when_due
+    publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-immediate publish_post-refused publish_post-repeated publish_post-reset
     publish_post-retried publish_post-scheduled publish_post-signaled publish_post-stale publish_post-stopped
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
     publish_target-immediate publish_target-killed_worker publish_target-lost_grant

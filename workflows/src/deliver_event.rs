@@ -7,7 +7,7 @@
 
 use crate::{
     activities::{DeliveryInput, Webhooks},
-    attributes, options,
+    attributes, options, timer,
 };
 use domain::{TimeScale, outbox::EventDispatch};
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl DeliverEvent {
                         Ok(None) => return Ok(()),
                         Ok(Some(wait)) => {
                             input.waits += 1;
-                            ctx.timer(wait).await;
+                            timer::sleep(ctx, wait).await;
                         }
                         Err(ActivityExecutionError::Cancelled(_)) => {
                             return Err(WorkflowTermination::cancelled());

@@ -9,6 +9,7 @@ use crate::{
     activities::{ImportPageInput, ImportProgress, Imports},
     attributes, options,
     process_media::crowded,
+    timer,
 };
 use domain::outbox::ImportRef;
 use serde::{Deserialize, Serialize};
@@ -67,13 +68,13 @@ impl ImportPosts {
                 Ok(ImportProgress::Later { wait }) => {
                     tries += 1;
                     let timer = TimerOptions::builder(wait).summary(WAIT_SUMMARY.to_owned()).build();
-                    if ctx.timer(timer).await == TimerResult::Cancelled {
+                    if timer::sleep(ctx, timer).await == TimerResult::Cancelled {
                         return Self::abandon(ctx, import).await;
                     }
                 }
                 // An operator canceled it, or the retries are exhausted: its row must not stay open.
                 Err(error) => match crowded(&error) {
-                    Some(wait) if ctx.timer(wait).await == TimerResult::Fired => {}
+                    Some(wait) if timer::sleep(ctx, wait).await == TimerResult::Fired => {}
                     _ => return Self::abandon(ctx, import).await,
                 },
             }

@@ -18,6 +18,7 @@ pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
 pub mod renew_grant;
+mod timer;
 pub mod worker_request;
 
 pub use clean_up_media::CleanUpMedia;

@@ -7,7 +7,7 @@
 
 use crate::{
     activities::{CROWDED, Media, MediaFailure},
-    attributes, options,
+    attributes, options, timer,
 };
 use domain::{
     TimeScale,
@@ -71,7 +71,7 @@ impl ProcessMedia {
                 Err(error @ ActivityExecutionError::Cancelled(_)) => return Err(error.into()),
                 Err(error) => {
                     if let Some(wait) = crowded(&error) {
-                        ctx.timer(wait).await;
+                        timer::sleep(ctx, wait).await;
                         continue;
                     }
                     let failure = MediaFailure { job, message: root_message(&error) };

@@ -12,7 +12,7 @@ use crate::{
     lenient::Lenient,
     publish_target,
     publish_target::{Ended, PublishTarget},
-    queue,
+    queue, timer,
 };
 use domain::{
     PostId, PostStatus, TargetStatus, TimeScale,
@@ -20,15 +20,12 @@ use domain::{
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    pin::pin,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 use temporalio_common::{error::ChildWorkflowStartError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
     ChildWorkflowOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext,
-    TimerOptions, TimerResult, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
-    join_all, select, workflow, workflow_methods,
+    TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, join_all,
+    workflow, workflow_methods,
 };
 
 /// Number of targets that are started at a time.
@@ -129,22 +126,10 @@ impl PublishPost {
             if wait.is_zero() {
                 return Ok(true);
             }
-            let cancellation = ctx.cancellation_token().child_token();
-            let timer = ctx.timer(
-                TimerOptions::builder(wait)
-                    .summary(format!("until {due}"))
-                    .cancellation_token(cancellation.clone())
-                    .build(),
-            );
-            let mut timer = pin!(timer);
-            select! {
-                fired = timer => if fired == TimerResult::Cancelled {
-                    return Err(WorkflowTermination::cancelled());
-                },
-                post_changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version) => {
-                    post_changed?;
-                    cancellation.cancel();
-                }
+            let timer = TimerOptions::builder(wait).summary(format!("until {due}")).build();
+            let changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version);
+            if let Some(changed) = timer::sleep_unless(ctx, timer, changed).await {
+                changed?;
             }
         }
     }
@@ -172,7 +157,7 @@ impl PublishPost {
                         // A run before a reset, or an operator, started it; once it has ended, the next start
                         // finds the result in the row.
                         Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
-                            ctx.timer(pause).await;
+                            timer::sleep(ctx, pause).await;
                             pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
                             started = start(target).await;
                             continue;

@@ -11,7 +11,7 @@ use crate::{
     activities::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput},
     attributes,
     lenient::Lenient,
-    options,
+    options, timer,
 };
 use domain::{
     ErrorCode, TargetId, TargetStatus, TimeScale,
@@ -21,9 +21,8 @@ use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, SyncWorkflowContext, TimerOptions,
-    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow,
-    workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, SyncWorkflowContext, WorkflowCancellationToken,
+    WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow, workflow_methods,
 };
 
 /// Input of the workflow.
@@ -159,13 +158,8 @@ impl PublishTarget {
 
     /// Sleeps until the next attempt is due or requested.
     async fn sleep_until_retry(ctx: &WorkflowContext<Self>, pause: Duration, retry_requests: u32) {
-        let cancellation = ctx.cancellation_token().child_token();
-        let timer = ctx.timer(TimerOptions::builder(pause).cancellation_token(cancellation.clone()).build());
-        let mut timer = pin!(timer);
-        select! {
-            _ = timer => {}
-            _ = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => cancellation.cancel(),
-        }
+        let requested = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests);
+        timer::sleep_unless(ctx, pause, requested).await;
     }
 
     /// Polls a platform that is processing, until the row says that this is over.
@@ -174,7 +168,7 @@ impl PublishTarget {
         target_input: &TargetInput,
         pause: Duration,
     ) -> Result<PollResult, SettleReason> {
-        ctx.timer(pause).await;
+        timer::sleep(ctx, pause).await;
         let polled = ctx
             .execute_activity(
                 Publishing::poll,
@@ -253,8 +247,8 @@ pub(crate) async fn stop<W>(
         match ctx.execute_activity(Publishing::settle, input.clone(), options).await? {
             SettleResult::Ended { status } => return Ok(status),
             SettleResult::RetryAfter { pause } => {
-                let cancellation = WorkflowCancellationToken::new();
-                ctx.timer(TimerOptions::builder(pause).cancellation_token(cancellation).build()).await;
+                // Whether the workflow is canceled or not.
+                timer::sleep_unless(ctx, pause, std::future::pending::<()>()).await;
             }
         }
     }

@@ -10,7 +10,7 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes, lenient::Lenient, options};
+use crate::{activities::Accounts, attributes, lenient::Lenient, options, timer};
 use chrono::{DateTime, Utc};
 use domain::{AccountId, TimeScale, outbox::ExpiringGrant, renewal};
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,8 @@ use std::{
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
     ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
-    TimerOptions, TimerResult, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
-    select, workflow, workflow_methods,
+    TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, select,
+    workflow, workflow_methods,
 };
 
 /// Input of the workflow.
@@ -127,25 +127,12 @@ impl RenewGrant {
         let due = renewal::due(grant_ref.granted_at, grant_ref.expires_at, rest, jitter);
         let pause = time_scale.scale(renewal::MIN_INTERVAL).mul_f64(0.5 + jitter / 2.0);
         let wait = (due - now).to_std().unwrap_or_default().max(pause);
-        let cancellation = ctx.cancellation_token().child_token();
-        let timer = ctx.timer(
-            TimerOptions::builder(wait)
-                .summary(format!("until {due}"))
-                .cancellation_token(cancellation.clone())
-                .build(),
-        );
-        let mut timer = pin!(timer);
-        select! {
-            fired = timer => match fired {
-                TimerResult::Cancelled => Err(WorkflowTermination::cancelled()),
-                TimerResult::Fired => Ok(true),
-            },
-            superseded = ctx.wait_condition(move |state: &Self| state.is_superseded(version)) => {
-                superseded?;
-                cancellation.cancel();
-                Ok(false)
-            }
-        }
+        let timer = TimerOptions::builder(wait).summary(format!("until {due}")).build();
+        let superseded = ctx.wait_condition(move |state: &Self| state.is_superseded(version));
+        Ok(match timer::sleep_unless(ctx, timer, superseded).await {
+            Some(superseded) => superseded.map(|()| false)?,
+            None => true,
+        })
     }
 
     /// Has the grant renewed, however long the platform is away. A newer grant ends the backoff; a try that is

@@ -16,8 +16,8 @@ use tests::{
 use tokio::net::TcpListener;
 
 const FAR: &str = "2040-01-01T00:00:00Z";
-/// Path of X's token endpoint.
-const TOKEN: &str = "/2/oauth2/token";
+/// Path of LinkedIn's token endpoint.
+const TOKEN: &str = "/oauth/v2/accessToken";
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
@@ -230,29 +230,51 @@ async fn a_post_whose_worker_is_killed_replays() {
     replay(&client().await, "publish_target-killed_worker", &workflows(&post).1).await;
 }
 
+/// An operator cancels a workflow while no worker runs, and its timer fires before one does: one workflow task has
+/// both. The SDK fails such a task each time if the timer has the workflow's own cancellation token.
+#[tokio::test]
+async fn a_workflow_that_is_canceled_as_its_timer_fires_replays() {
+    let mut world = world().running(&["api", "worker"]).start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let due = tests::now() + TimeDelta::seconds(4);
+    let post = world
+        .post(json!({ "content": "Now or never", "accounts": ["ada.bsky.social"], "scheduled_at": due }))
+        .await;
+    let workflow = workflows(&post).0;
+    mentions(&workflow, "TimerStarted", 1).await;
+    world.kill("worker").await;
+    cli("cancel", &workflow).await;
+    mentions(&workflow, "TimerFired", 1).await;
+    world.run("worker").await;
+    replay_run_that(&client().await, "publish_post-canceled_when_due", &workflow, "Canceled").await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "failed", "{ended:#}");
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
+}
+
 #[tokio::test]
 async fn renewals_replay() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let client = client().await;
     let renewal = |account: &str| format!("renew-grant-{account}");
 
-    let account = world.connect("x", "ada").await;
+    let account = world.connect("linkedin", "ada").await;
     started(&client, &renewal(&account)).await;
-    assert_eq!(world.connect("x", "ada").await, account);
+    assert_eq!(world.connect("linkedin", "ada").await, account);
     replay_run(&client, "renew_grant-replaced", &renewal(&account)).await;
     cli("cancel", &renewal(&account)).await;
     replay_run_that(&client, "renew_grant-canceled", &renewal(&account), "Canceled").await;
 
     world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
-    let account = world.connect("x", "bob").await;
+    let account = world.connect("linkedin", "bob").await;
     mentions(&renewal(&account), r#""name":"renew_grant""#, 1).await;
     world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
-    assert_eq!(world.connect("x", "bob").await, account);
+    assert_eq!(world.connect("linkedin", "bob").await, account);
     replay_run(&client, "renew_grant-replaced_while_unavailable", &renewal(&account)).await;
 
     world.set_sandbox(json!({ "token_seconds": 3 })).await;
-    let account = world.connect("x", "eve").await;
-    world.revoke_grants("x", "eve").await;
+    let account = world.connect("linkedin", "eve").await;
+    world.revoke_grants("linkedin", "eve").await;
     replay(&client, "renew_grant-lost", &renewal(&account)).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.get(&path).await["status"], "reauth_required");
