@@ -29,6 +29,10 @@ const VERSION: &str = "1.5.1";
 const DOWNLOAD: &str = "https://temporal.download/cli/archive";
 /// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Starts until one finds free ports.
+const TRIES: u32 = 3;
+/// The server's words when another process listens on one of its ports.
+const PORT_TAKEN: &str = "address already in use";
 /// Interval at which the server is asked whether its database answers, and time limit of the answer.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 /// SQLite's error in every answer of a server whose database is stuck.
@@ -69,6 +73,20 @@ impl Temporal {
     ///
     /// If Temporal can't be installed or started. No process is left running.
     pub async fn start(dir: &Path, guard: &Path, options: &TemporalOptions) -> anyhow::Result<Self> {
+        let mut left = TRIES;
+        loop {
+            left -= 1;
+            match Self::start_once(dir, guard, options).await {
+                // Another process took a port that was free a moment ago.
+                Err(error) if left > 0 && format!("{error:#}").contains(PORT_TAKEN) => {
+                    warn!("Temporal is started with other ports: {error:#}");
+                }
+                started => return started,
+            }
+        }
+    }
+
+    async fn start_once(dir: &Path, guard: &Path, options: &TemporalOptions) -> anyhow::Result<Self> {
         let program = binary().await?;
         fs::create_dir_all(dir).with_context(|| format!("{} can't be created", dir.display()))?;
         let dir = dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))?;

@@ -3,11 +3,19 @@
 //! Each part of `tests/proof` writes one section of `docs/PROOF.md`; `just proof` puts them together. The
 //! short form, which CI runs, covers a part of the cases; the full form covers all of them.
 
-use std::{fmt::Display, fs, path::Path, time::Instant};
+use std::{fmt::Display, fs, path::Path, process::Command, time::Instant};
 
 /// Returns whether the full form was requested, with `FANFARE_PROOF=full`.
 pub fn is_full() -> bool {
     std::env::var("FANFARE_PROOF").is_ok_and(|form| form == "full")
+}
+
+/// Returns the commit that is checked out, marked if files differ from it.
+fn commit() -> String {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = git.output().ok().filter(|output| output.status.success());
+    output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// A section of the report.
@@ -35,9 +43,10 @@ impl Section {
         self.rows.push((name.into(), value.to_string()));
     }
 
-    /// Adds the time since the section was begun as the last figure, and writes the section.
+    /// Adds the commit, and the time since the section was begun, as the last figures, and writes the section.
     pub fn write(mut self) {
         let seconds = self.begun.elapsed().as_secs();
+        self.figure("Commit", commit());
         self.figure("Duration", format!("{} min {:02} s", seconds / 60, seconds % 60));
         let mut section = format!("## {}\n", self.title);
         if !is_full() {
