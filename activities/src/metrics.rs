@@ -12,6 +12,7 @@ use crate::{Deps, heartbeat::with_heartbeat, share::Shares};
 use chrono::TimeDelta;
 use domain::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
+use platforms::{Collection, Feature};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::metrics::{CollectionSchedule, Due, Snapshot};
 use temporalio_macros::activities;
@@ -63,6 +64,10 @@ impl Metrics {
         platform: String,
     ) -> Result<CollectionSummary, ActivityError> {
         let deps = &self.deps;
+        let analytics = (deps.engine.adapters)(&platform).and_then(|platform| platform.analytics);
+        if analytics.is_none_or(|analytics| analytics.collection() == Collection::OnRequest) {
+            return Ok(CollectionSummary::default());
+        }
         let collecting = async {
             let (min_interval, per_hour) = (
                 deps.engine.time_scale.scale(SCHEDULE.min_interval),
@@ -143,7 +148,14 @@ async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Res
         .call(&request.account_ref, |cx| {
             let id = request.platform_post_id.clone();
             Box::pin(async move {
+                let missing = cx.platform.missing(Feature::Analytics, &cx.grant.scopes);
                 match cx.platform.analytics {
+                    Some(_) if !missing.is_empty() => {
+                        let missing = missing.join(", ");
+                        let message =
+                            format!("the account was connected without {missing}, which figures need");
+                        Err(Failure::rejected(403, message))
+                    }
                     Some(analytics) => analytics.metrics(cx, &id).await,
                     None => Err(Failure::rejected(501, format!("{} has no metrics", cx.platform.id))),
                 }

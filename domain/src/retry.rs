@@ -1,6 +1,6 @@
 //! Retry policies of publish attempts and webhook deliveries.
 
-use crate::{ErrorCode, Failure};
+use crate::{ErrorCode, Failure, TimeScale};
 use std::time::Duration;
 
 /// Maximum number of publish attempts of a target.
@@ -11,6 +11,10 @@ pub const TOKEN_ATTEMPTS: u32 = 3;
 pub const BASE: Duration = Duration::from_secs(30);
 /// Upper limit of every computed backoff.
 pub const CAP: Duration = Duration::from_secs(60 * 60);
+
+/// Time from a platform's first refusal for which throttled attempts cost nothing. Platforms count over a day at
+/// most.
+pub const THROTTLED_FREE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum number of attempts of one delivery.
 pub const DELIVERY_ATTEMPTS: u32 = 8;
@@ -39,6 +43,19 @@ pub fn next(failure: &Failure, spent: Spent, jitter: f64) -> Option<Duration> {
         return None;
     }
     Some(failure.retry_after.unwrap_or_else(|| ceiling(spent.attempts).mul_f64(jitter)))
+}
+
+/// Returns the wait after an attempt that the platform throttled and that costs nothing, the `times`th in a row.
+///
+/// The wait that the platform requests, or the backoff. A platform that goes on refusing after the wait that it
+/// requested is asked ever more rarely. The caller draws `jitter` from 0..1.
+pub fn throttled(failure: &Failure, times: u32, jitter: f64, scale: TimeScale) -> Duration {
+    let backoff = |attempt| scale.scale(ceiling(attempt).mul_f64(jitter));
+    match failure.retry_after {
+        Some(asked) if times <= ATTEMPTS => asked,
+        Some(asked) => asked.max(backoff(times - ATTEMPTS)),
+        None => backoff(times),
+    }
 }
 
 /// Returns the longest backoff after an attempt, counted from 1.
@@ -86,6 +103,23 @@ mod tests {
     fn the_wait_from_a_platform_overrides_the_computed_one() {
         let asked = Duration::from_secs(7200);
         assert_eq!(next(&Failure::rate_limited("", Some(asked)), spent(1), 0.5), Some(asked));
+    }
+
+    #[test]
+    fn a_platform_that_throttles_after_the_wait_it_requested_is_asked_ever_more_rarely() {
+        let scale = TimeScale::CONTRACT;
+        let waits = |asked: Option<u64>| {
+            let failure = Failure::rate_limited("", asked.map(Duration::from_secs));
+            (1..=20).map(|times| throttled(&failure, times, 1.0, scale).as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(Some(1))[..12], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 30, 60]);
+        assert_eq!(waits(Some(1))[19], 3600);
+        assert_eq!(waits(Some(7200)), [7200; 20]);
+        assert_eq!(waits(None)[..3], [30, 60, 120]);
+        let tenth = TimeScale::new(0.1).unwrap();
+        let failure = Failure::rate_limited("", Some(Duration::from_secs(1)));
+        assert_eq!(throttled(&failure, 1, 1.0, tenth), Duration::from_secs(1));
+        assert_eq!(throttled(&failure, 11, 1.0, tenth), Duration::from_secs(3));
     }
 
     #[test]

@@ -28,6 +28,16 @@ impl Auth {
         }
     }
 
+    /// Returns the least age at which a grant is renewed ahead of need; `None` if it never is.
+    pub fn renewal_age(&self) -> Option<Duration> {
+        let idle = self.oauth().map_or(Duration::ZERO, |oauth| oauth.idle_renewal);
+        match self.refresh() {
+            Refresh::Anytime => Some(idle),
+            Refresh::BeforeExpiry { min_age } => Some(min_age),
+            Refresh::Never => None,
+        }
+    }
+
     /// Returns when a grant can be refreshed.
     pub fn refresh(&self) -> Refresh {
         self.oauth().map_or(Refresh::Anytime, |oauth| oauth.refresh)

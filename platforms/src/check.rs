@@ -57,30 +57,40 @@ domain::string_enum! {
     }
 }
 
-/// Validates a post for one platform; `settings` is the platform's `config` block.
-pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-    check_for(platform, "", containers, settings)
+/// The properties of an account that decide what it can publish. By default they restrict nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountKind<'a> {
+    /// Type of account, for example `page`.
+    pub account_type: &'a str,
+    /// Scopes that were granted; none if the platform names none.
+    pub scopes: &'a [String],
 }
 
-/// Validates a post for an account of this type.
+/// Validates a post for one platform; `settings` is the platform's `config` block.
+pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    check_for(platform, AccountKind::default(), containers, settings)
+}
+
+/// Validates a post for an account of this kind.
 pub fn check_for(
     platform: &Adapter,
-    account_type: &str,
+    account: AccountKind<'_>,
     containers: &[Draft<'_>],
     settings: &Value,
 ) -> Vec<Issue> {
     let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
-    // Containers beyond the platform's maximum are not published there, so they are not checked further.
-    let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
+    // Containers beyond the account's maximum are not published there, so they are not checked further.
+    let (containers, left_out) =
+        containers.split_at(containers.len().min(platform.containers(account.scopes)));
     if !left_out.is_empty() {
-        let message = can.replies.left_out(left_out.len());
+        let message = platform.left_out(account.scopes, left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
-            text: platform.text_limit(account_type),
+            text: platform.text_limit(account.account_type),
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,

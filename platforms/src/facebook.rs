@@ -91,9 +91,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: concat!("https://www.facebook.com/", graph::version!(), "/dialog/oauth"),
         token: TOKEN,
-        // `business_management` belongs to the optional scopes: without it, a Page of a business portfolio is found
-        // only if the person chose it in the dialog (see `pages`).
+        // Without `business_management`, a Page of a business portfolio is found only if the person chose it in the
+        // dialog (see `pages`).
         scopes: &[
+            "business_management",
             "pages_show_list",
             "pages_manage_posts",
             "pages_read_engagement",

@@ -79,6 +79,26 @@ impl Adapter {
         missing.filter(|missing| !missing.scopes.is_empty()).collect()
     }
 
+    /// Returns the number of containers of a post that are published with a grant with these scopes.
+    pub fn containers(&self, granted: &[String]) -> usize {
+        if self.missing(Feature::Replies, granted).is_empty() { self.limits.replies.containers() } else { 1 }
+    }
+
+    /// Explains why the last `count` containers of a post are not published with a grant with these scopes; the
+    /// subject is the platform.
+    pub fn left_out(&self, granted: &[String], count: usize) -> String {
+        let missing = self.missing(Feature::Replies, granted);
+        if missing.is_empty() || self.limits.replies.containers() == 1 {
+            return self.limits.replies.left_out(count);
+        }
+        let (noun, verb) = if count == 1 { ("container", "is") } else { ("containers", "are") };
+        let missing = missing.join(", ");
+        format!(
+            "takes replies of an account that was connected with {missing}; {count} {noun} {verb} left out, and \
+             connecting the account again may help"
+        )
+    }
+
     /// Returns true if the platform has the feature at all.
     fn has(&self, feature: Feature) -> bool {
         match feature {
@@ -120,7 +140,7 @@ mod tests {
         };
         let publishing = ["threads_basic", "threads_content_publish"];
         let expected = [
-            (Feature::Replies, vec!["threads_manage_replies"]),
+            (Feature::Replies, vec!["threads_manage_replies", "threads_read_replies"]),
             (Feature::Analytics, vec!["threads_manage_insights"]),
             (Feature::Deletion, vec!["threads_delete"]),
         ];
@@ -133,6 +153,29 @@ mod tests {
                 continue;
             };
             assert_eq!(closed(platform.id, oauth.scopes), [], "{}", platform.id);
+        }
+    }
+
+    #[test]
+    fn replies_are_left_out_where_their_scopes_are_missing() {
+        let publishing = ["pages_show_list", "pages_manage_posts", "pages_read_engagement"];
+        let facebook = crate::get("facebook").unwrap();
+        assert_eq!(facebook.containers(&words(&publishing)), 1);
+        assert_eq!(
+            facebook.left_out(&words(&publishing), 1),
+            "takes replies of an account that was connected with pages_manage_engagement, pages_read_user_content; \
+             1 container is left out, and connecting the account again may help"
+        );
+        // What the platform itself does not take is no matter of scopes.
+        for (platform, granted, containers) in [
+            ("facebook", &[][..], 2),
+            ("google_business", &["https://www.googleapis.com/auth/business.manage"], 1),
+            ("bluesky", &[], usize::MAX),
+        ] {
+            let adapter = crate::get(platform).unwrap();
+            assert_eq!(adapter.containers(&words(granted)), containers, "{platform}");
+            let told = adapter.left_out(&words(granted), 2);
+            assert_eq!(told, adapter.limits.replies.left_out(2), "{platform}");
         }
     }
 

@@ -86,7 +86,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ],
         features: &[
             (Feature::Publishing, &[&["threads_basic", "threads_content_publish"]]),
-            (Feature::Replies, &[&["threads_manage_replies"]]),
+            // A lost reply is looked up among the others.
+            (Feature::Replies, &[&["threads_manage_replies", "threads_read_replies"]]),
             (Feature::Analytics, &[&["threads_manage_insights"]]),
             (Feature::Deletion, &[&["threads_delete"]]),
         ],

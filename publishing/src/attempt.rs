@@ -254,9 +254,12 @@ impl Engine {
 
     /// Records a failed attempt and decides what comes next.
     pub(crate) async fn fail(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
+        if self.is_free(attempt, &failure) {
+            return self.rest(attempt, failure).await;
+        }
         let refused = failure.code == ErrorCode::TokenExpired;
         let spent =
-            Spent { attempts: attempt.attempts, token_attempts: attempt.token_attempts + u32::from(refused) };
+            Spent { attempts: attempt.spent(), token_attempts: attempt.token_attempts + u32::from(refused) };
         let wait = match self.next_attempt(&failure, spent) {
             // Refreshed at once; the wait is for what a refresh can't mend.
             Some(_) if refused => {
@@ -277,6 +280,22 @@ impl Engine {
         self.retry(attempt, failure, wait).await
     }
 
+    /// Returns true if the platform throttled an attempt, which then costs nothing of the budget: the post is not
+    /// at fault, and the platform's windows may be longer than ten attempts take.
+    fn is_free(&self, attempt: &Attempt, failure: &Failure) -> bool {
+        let limit = self.time_scale.scale(retry::THROTTLED_FREE);
+        failure.code == ErrorCode::RateLimited
+            && attempt.throttled_since.is_none_or(|since| attempt.begun_at < since + limit)
+    }
+
+    /// Records an attempt that the platform throttled and that costs nothing.
+    async fn rest(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
+        let times = attempt.free_attempts + 1;
+        let pause = retry::throttled(&failure, times, (self.jitter)(), self.time_scale);
+        publishing::free_attempt(&self.db, attempt).await?;
+        self.retry(attempt, failure, pause).await
+    }
+
     /// Records a failed attempt that is followed by another one.
     async fn retry(
         &self,
@@ -287,13 +306,16 @@ impl Engine {
         let Some(next) = publishing::record_failure(&self.db, attempt, &failure, pause).await? else {
             return Err(self.superseded());
         };
+        if failure.code == ErrorCode::RateLimited {
+            publishing::rest_account(&self.db, attempt.key.owner, attempt.account.id, next).await?;
+        }
         let TargetKey { owner, post, target, .. } = attempt.key;
         warn!(
             target.id = %target, post.id = %post, org.id = %owner.org, platform = attempt.account.platform,
             attempt = attempt.attempts, error.code = %failure.code, "Target {target} failed on {}, next try at {next}",
             attempt.account.platform
         );
-        let message = format!("attempt {} of {}: {}", attempt.attempts, retry::ATTEMPTS, failure.message);
+        let message = format!("attempt {} of {}: {}", attempt.spent(), retry::ATTEMPTS, failure.message);
         Err(Error::Failed { failure: Failure { message, ..failure }, pause })
     }
 
@@ -301,7 +323,7 @@ impl Engine {
     /// post stays without one after that.
     async fn await_url(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
         // Each further attempt counts.
-        let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
+        let spent = Spent { attempts: attempt.spent(), token_attempts: 0 };
         let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
         match self.next_attempt(&asked, spent).filter(|_| !failure.code.is_permanent()) {
             Some(pause) => {
@@ -417,12 +439,17 @@ impl Engine {
     }
 }
 
-/// Removes from an attempt the containers that its platform has no place for, and returns a message about them.
+/// Removes from an attempt the containers that its platform has no place for, or its account no scopes, and returns a
+/// message about them.
 fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
-    let replies = platform.limits.replies;
-    let kept = attempt.entries.len().min(replies.containers());
-    let left_out = attempt.entries.split_off(kept).len();
-    (left_out > 0).then(|| format!("{} {}", platform.id, replies.left_out(left_out)))
+    let kept = attempt.entries.len().min(platform.containers(&attempt.scopes));
+    // What is live or may be stays: the account may have been connected again with fewer scopes.
+    let begun = attempt
+        .entries
+        .iter()
+        .rposition(|entry| entry.commit_begun_at.is_some() || entry.platform_id.is_some());
+    let left_out = attempt.entries.split_off(kept.max(begun.map_or(0, |last| last + 1))).len();
+    (left_out > 0).then(|| format!("{} {}", platform.id, platform.left_out(&attempt.scopes, left_out)))
 }
 
 /// Time left in a window; `None` when it has closed.

@@ -42,7 +42,7 @@ impl Engine {
         if let Some(barred) = attempt.barred {
             return Err(Interrupt::Barred(barred));
         }
-        if attempt.attempts > retry::ATTEMPTS {
+        if attempt.spent() > retry::ATTEMPTS {
             let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
             let message = "the last attempt got no answer and published nothing; the budget is spent";
             return Err(Interrupt::Undecidable(Failure::new(code, message).certain()));

@@ -48,6 +48,8 @@
 //!
 //! - `begin` counts an attempt, unless it continues one that the platform was processing. A failure ends the
 //!   continuation, so that ten attempts are ten on the asynchronous path too.
+//! - A throttled attempt costs nothing of the budget for a day: platforms count over a day at most, and the post is
+//!   not at fault. Its account rests: `begin` lets the other targets wait as long, and a little longer.
 //! - The polling window opens with the platform's first "still processing" and ends with the next intent. The last
 //!   look comes when it closes; a post that is still processing then ends `dead`, `poll_timeout`.
 //! - An attempt that could only look, because it was too early to say that nothing is live, costs nothing.

@@ -35,20 +35,20 @@ impl Engine {
         };
         let (code, mut message, source) = match reason {
             SettleReason::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
-            SettleReason::RefreshFailed { message, .. } if state.attempts < retry::ATTEMPTS => {
+            SettleReason::RefreshFailed { message, .. } if state.spent < retry::ATTEMPTS => {
                 // The grant was not at fault: this costs an attempt, and none of those for the token.
                 let spent = Spent { attempts: 0, token_attempts: 1 };
                 publishing::refund_attempts(&self.db, key.target, None, spent).await?;
                 let message = format!("No fresh token yet: {message}");
                 publishing::note(&self.db, key, "refresh", &message, now).await?;
-                return Ok(again(state.attempts));
+                return Ok(again(state.spent));
             }
             SettleReason::RefreshFailed { message, code } => (*code, message.clone(), None),
-            SettleReason::Unanswered { .. } if state.attempts < retry::ATTEMPTS => {
-                return Ok(again(state.attempts));
+            SettleReason::Unanswered { .. } if state.spent < retry::ATTEMPTS => {
+                return Ok(again(state.spent));
             }
             SettleReason::Unanswered { .. }
-                if state.in_doubt && state.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS =>
+                if state.in_doubt && state.spent < retry::ATTEMPTS + EXTRA_LOOKUPS =>
             {
                 return Ok(again(1));
             }

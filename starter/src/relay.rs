@@ -16,7 +16,6 @@ use domain::{
     outbox::{Message, PostJob, TargetRef},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use platforms::Refresh;
 use std::time::Duration;
 use store::{
     Listener, Pool,
@@ -229,10 +228,9 @@ impl Relay {
                 start_result(temporal.start_workflow(ImportPosts::run, input, options).await)
             }
             Message::RenewGrant(grant_ref) => {
-                let rest = match platforms::get(&grant_ref.platform).map(|platform| platform.auth.refresh()) {
-                    Some(Refresh::Anytime) => Duration::ZERO,
-                    Some(Refresh::BeforeExpiry { min_age }) => min_age,
-                    Some(Refresh::Never) | None => return Ok(()),
+                let platform = platforms::get(&grant_ref.platform);
+                let Some(rest) = platform.and_then(|platform| platform.auth.renewal_age()) else {
+                    return Ok(());
                 };
                 let options = options(
                     queue::platform(&self.queue, &grant_ref.platform, grant_ref.owner.mode),

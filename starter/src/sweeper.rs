@@ -39,8 +39,14 @@ impl Sweeper {
     pub async fn run(self) {
         let scaled = |time, least| self.time_scale.scale(time).max(least);
         let interval = scaled(INTERVAL, MIN_SCALED);
-        let timing =
-            Timing { grace: scaled(GRACE, MIN_SCALED), row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL) };
+        let ages =
+            platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?)));
+        let renewal_ages: Vec<_> = ages.collect();
+        let timing = Timing {
+            grace: scaled(GRACE, MIN_SCALED),
+            row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL),
+            renewal_ages: &renewal_ages,
+        };
         loop {
             tokio::time::sleep(interval).await;
             match answered(sweep::sweep(&self.db, timing, BATCH)).await {

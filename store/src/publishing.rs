@@ -20,7 +20,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
+    AccountId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
     post::roll_up,
@@ -101,10 +101,14 @@ pub struct Attempt {
     pub status: TargetStatus,
     /// Publish attempts begun, including this one.
     pub attempts: u32,
+    /// Attempts of these that cost nothing of the retry budget, since the platform throttled them.
+    pub free_attempts: u32,
     /// False for an attempt that continues another, which doesn't use up the retry budget.
     pub is_counted: bool,
     /// Attempts of these that the platform refused because of the token.
     pub token_attempts: u32,
+    /// When the platform throttled the first of the latest attempts, without another failure since.
+    pub throttled_since: Option<DateTime<Utc>>,
     /// When the platform began to process the post.
     pub processing_since: Option<DateTime<Utc>>,
     /// When the attempt began, by the database's clock.
@@ -115,6 +119,8 @@ pub struct Attempt {
     pub settings: Value,
     /// Account, with its grant.
     pub account: AccountGrant,
+    /// Scopes of the grant; none if the platform names none.
+    pub scopes: Vec<String>,
     /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
     /// URL of the published main container.
@@ -126,6 +132,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Returns how many attempts were spent of the retry budget, including this one.
+    pub fn spent(&self) -> u32 {
+        self.attempts.saturating_sub(self.free_attempts)
+    }
+
     /// Returns whether the result of a publishing call is unknown.
     pub fn is_in_doubt(&self) -> bool {
         self.entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none())
@@ -169,10 +180,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
              p.default_config -> t.platform as settings,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
-             t.token_attempts, t.next_attempt_at,
+             t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
-             a.grant_sealed, a.grant_version, a.status as account_status
+             a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
            for no key update of p, t"#,
@@ -237,10 +248,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         })
         .collect();
     // A live target has a next attempt until its replies and its URL are known or given up.
-    if status == TargetStatus::Published
-        && row.next_attempt_at.is_none()
-        && entries.iter().all(|entry| entry.platform_id.is_some())
-    {
+    if status == TargetStatus::Published && row.next_attempt_at.is_none() {
         return Ok(BeginResult::Ended(status));
     }
     let begun_at = clock(&mut tx).await?;
@@ -264,12 +272,22 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         _ => row.deleted_at.map(|_| Barred::Deleted),
     };
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
+    let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
+    let is_counted = purpose == Purpose::Publish && !row.is_continuation;
+    if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)
+        && is_counted
+        && !in_doubt
+        && barred.is_none()
+    {
+        let next = rest(&mut tx, key, until).await?;
+        tx.commit().await?;
+        return Ok(BeginResult::Early((next - begun_at).to_std().unwrap_or_default()));
+    }
     let mut account = account_grant!(row, row.account_id.into());
     if barred == Some(Barred::Disconnected) && !has_begun {
         account.grant_sealed = None;
     }
     let begins = post_status.is_editable();
-    let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     let begun = sqlx::query!(
         r#"with post as (
              update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
@@ -300,18 +318,50 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         fence: begun.fence,
         status,
         attempts: (row.attempts + i32::from(is_counted)).unsigned_abs(),
+        free_attempts: row.free_attempts.unsigned_abs(),
         is_counted,
         token_attempts: row.token_attempts.unsigned_abs(),
+        throttled_since: row.throttled_since,
         processing_since: row.processing_since,
         begun_at,
         created_at: row.created_at,
         settings: row.settings.filter(|settings| !settings.is_null()).unwrap_or_else(|| json!({})),
         account,
+        scopes: row.scopes,
         is_account_active: row.account_status == "active",
         barred,
         url: row.platform_post_url,
         entries,
     })))
+}
+
+/// Lets a target wait until its account has rested, and a little longer: all of its targets do, and together they
+/// would be throttled again. Returns when its attempt is due, by the database's clock.
+async fn rest(tx: &mut PgConnection, key: TargetKey, until: DateTime<Utc>) -> sqlx::Result<DateTime<Utc>> {
+    sqlx::query_scalar!(
+        r#"with resting as (
+             update targets
+             set status = case status when 'pending' then 'queued' else status end,
+                 error_code = $2, error_message = $3, error_source = $4,
+                 next_attempt_at = $5::timestamptz + (0.1 * random()) * ($5::timestamptz - clock_timestamp()),
+                 updated_at = clock_timestamp()
+             where id = $1
+             returning id, post_id, org_id, mode, updated_at, next_attempt_at),
+           logged as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+             select org_id, mode, post_id, id, updated_at, 'rest', $3,
+               jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
+                 next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+             from resting)
+           select next_attempt_at as "next!" from resting"#,
+        key.target.0,
+        ErrorCode::RateLimited.to_string(),
+        "the platform throttled another post of the account, which takes none before its wait is over",
+        ErrorCode::RateLimited.source().as_str(),
+        until
+    )
+    .fetch_one(tx)
+    .await
 }
 
 /// Corrects the times of an intent that lie in the future: the clock was ahead when they were written, by an
@@ -609,6 +659,7 @@ pub async fn record_failure(
     wait: Duration,
 ) -> sqlx::Result<Option<DateTime<Utc>>> {
     let refused = failure.code == ErrorCode::TokenExpired;
+    let throttled = failure.code == ErrorCode::RateLimited;
     let failed = sqlx::query_scalar!(
         r#"with failed as (
              update targets
@@ -617,7 +668,9 @@ pub async fn record_failure(
                  -- A retry may have been requested while this attempt was under way.
                  next_attempt_at = coalesce(case when status <> 'published' then next_attempt_at end,
                    clock_timestamp() + make_interval(secs => $6)),
-                 token_attempts = token_attempts + $7, updated_at = clock_timestamp()
+                 token_attempts = token_attempts + $7,
+                 throttled_since = case when $8 then coalesce(throttled_since, clock_timestamp()) end,
+                 updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
                  select from containers c where c.post_id = targets.post_id and not exists (
@@ -637,11 +690,33 @@ pub async fn record_failure(
         failure.message,
         failure.code.source().as_str(),
         wait.as_secs_f64(),
-        i32::from(refused)
+        i32::from(refused),
+        throttled
     )
     .fetch_optional(db)
     .await?;
     Ok(failed)
+}
+
+/// Lets an account rest until a time: its platform throttles it, so no attempt of another of its targets begins
+/// before. Does nothing if it rests longer.
+pub async fn rest_account(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    until: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts set rests_until = $4
+         where id = $1 and org_id = $2 and mode = $3 and coalesce(rests_until < $4, true)",
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        until
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// Schedules the look-up of a live target's URL after `wait`, or gives up on it.
@@ -673,8 +748,8 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
     Ok(())
 }
 
-/// Makes a failed target's next attempt due now, and notifies its workflow. Returns false when the target
-/// has not failed.
+/// Makes a failed target's next attempt due now, and notifies its workflow; its account rests no longer. Returns
+/// false when the target has not failed.
 pub async fn retry_now(
     db: &PgPool,
     owner: Owner,
@@ -682,6 +757,19 @@ pub async fn retry_now(
     target: TargetId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    // By itself: an account is locked before its targets.
+    sqlx::query!(
+        "update accounts set rests_until = null
+         where rests_until is not null and id = (
+           select account_id from targets
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'failed')",
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .execute(db)
+    .await?;
     let mut tx = crate::begin(db).await?;
     let retried = sqlx::query!(
         "with retried as (
@@ -728,13 +816,27 @@ pub async fn refund_attempts(
     Ok(())
 }
 
+/// Lets an attempt cost nothing of the retry budget, although it was made.
+pub async fn free_attempt(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
+    if attempt.is_counted {
+        sqlx::query!(
+            "update targets set free_attempts = free_attempts + 1 where id = $1 and fence = $2",
+            attempt.key.target.0,
+            attempt.fence
+        )
+        .execute(db)
+        .await?;
+    }
+    Ok(())
+}
+
 /// State of a target that no attempt holds, for settling it.
 #[derive(Debug)]
 pub struct TargetState {
     /// Target status.
     pub status: TargetStatus,
-    /// Attempts begun.
-    pub attempts: u32,
+    /// Attempts spent of the retry budget.
+    pub spent: u32,
     /// Code of the last failure.
     pub error_code: Option<ErrorCode>,
     /// Message of the last failure.
@@ -746,7 +848,7 @@ pub struct TargetState {
 /// Returns the state of a target.
 pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<TargetState>> {
     let row = sqlx::query!(
-        r#"select t.status as "status: Parsed<TargetStatus>", t.attempts,
+        r#"select t.status as "status: Parsed<TargetStatus>", t.attempts - t.free_attempts as "spent!",
              t.error_code as "error_code: Parsed<ErrorCode>", t.error_message,
              exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
                      and p.platform_id is null) as "in_doubt!"
@@ -759,7 +861,7 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
     .await?;
     Ok(row.map(|row| TargetState {
         status: row.status.0,
-        attempts: row.attempts.unsigned_abs(),
+        spent: row.spent.unsigned_abs(),
         error_code: row.error_code.map(|code| code.0),
         error_message: row.error_message,
         in_doubt: row.in_doubt,

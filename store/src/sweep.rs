@@ -20,15 +20,17 @@ const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
 
 /// Timing of sweeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub struct Timing<'a> {
     /// Delay of a step after which its row is overdue.
     pub grace: Duration,
     /// Shortest time between two sweeps of a row.
     pub row_interval: Duration,
+    /// Least age at which platforms' grants are renewed, where it is not a share of their lives.
+    pub renewal_ages: &'a [(&'static str, Duration)],
 }
 
 /// Pushes a message for each overdue row, up to `limit` rows of a kind. Returns the number of messages.
-pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usize> {
+pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
     let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
@@ -40,7 +42,7 @@ pub async fn sweep(db: &PgPool, timing: Timing, limit: i64) -> sqlx::Result<usiz
             Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
             Kind::Media => media(&mut tx, grace, interval, limit).await?,
             Kind::Disconnected => disconnected(&mut tx, grace, interval, limit).await?,
-            Kind::Grants => grants(&mut tx, grace, interval, limit).await?,
+            Kind::Grants => grants(&mut tx, timing, limit).await?,
         };
         for message in &messages {
             pushed += usize::from(outbox::push_overdue(&mut tx, row(message), message).await?);
@@ -269,22 +271,28 @@ async fn disconnected(
 }
 
 /// Returns messages for grants that should have been renewed.
-async fn grants(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn grants(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Vec<Message>> {
+    let (platforms, ages): (Vec<_>, Vec<_>) =
+        timing.renewal_ages.iter().map(|(id, age)| ((*id).to_owned(), age.as_secs_f64())).unzip();
     let swept = sqlx::query!(
         r#"with ending as (
              select id from accounts
              where status = 'active' and grant_sealed is not null and token_expires_at is not null
-               and now() > coalesce(granted_at, updated_at)
-                 + (token_expires_at - coalesce(granted_at, updated_at)) * $4 + make_interval(secs => $1)
+               and now() > coalesce(granted_at, updated_at) + make_interval(secs => $1) + greatest(
+                 (token_expires_at - coalesce(granted_at, updated_at)) * $4,
+                 (select make_interval(secs => age) from unnest($5::text[], $6::float8[]) ages (id, age)
+                  where id = accounts.platform))
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by token_expires_at limit $3 for no key update skip locked)
            update accounts a set swept_at = now() from ending e where a.id = e.id
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
-        grace,
-        interval * RENEWAL_INTERVAL_FACTOR,
+        timing.grace.as_secs_f64(),
+        timing.row_interval.as_secs_f64() * RENEWAL_INTERVAL_FACTOR,
         limit,
-        renewal::LATEST
+        renewal::LATEST,
+        &platforms,
+        &ages
     )
     .fetch_all(tx)
     .await?;

@@ -84,7 +84,17 @@ async fn capabilities_are_the_limits_that_posts_are_validated_against() {
         assert_eq!(reported["text"]["max_length"], can.text.max);
         assert_eq!(reported["text"]["unit"], can.text.unit);
         assert_eq!(reported["config_schema"], platforms::check::schema(platform));
-        assert_eq!(reported["analytics"], platform.analytics.is_some());
+        let account = world.get(&format!("/social-accounts/{id}")).await;
+        let is_closed = |feature: &str| {
+            account["unavailable"].as_array().unwrap().iter().any(|closed| closed["feature"] == feature)
+        };
+        for (member, feature, is_there) in [
+            ("analytics", "analytics", platform.analytics.is_some()),
+            ("history", "import", platform.history.is_some()),
+            ("deletion", "deletion", platform.deletion.is_some()),
+        ] {
+            assert_eq!(reported[member], is_there && !is_closed(feature), "{} {member}", platform.id);
+        }
         let kinds: Vec<_> =
             reported["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
         assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());

@@ -232,7 +232,7 @@ async fn metrics_are_collected_on_a_schedule() {
     // At this pace the waits of an hour take milliseconds.
     let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
     world.set_sandbox(json!({ "lag_ms": 0 })).await;
-    world.connect("x", "ada").await;
+    world.connect("threads", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     let temporal = client().await;
     let handle = temporal.get_schedule_handle(collect_metrics::id(world.variable("FANFARE_TASK_QUEUE")));
@@ -240,11 +240,14 @@ async fn metrics_are_collected_on_a_schedule() {
 
     let (first, second) = (published(&world, "First").await, published(&world, "Second").await);
     let counts = |read: u32, failed: u32, left: u32| json!({ "read": read, "failed": failed, "left": left });
+    // X charges for reading, so that its figures are read on request only.
+    world.connect("x", "bob").await;
+    world.ended(&world.post(json!({ "content": "Third", "accounts": ["bob"] })).await).await;
     assert_eq!(collect(&temporal, &handle).await, counts(4, 0, 0));
     // A failing account is tried once, skipped, and does not stop the collection for the others.
-    world.revoke_grants("x", "ada").await;
+    world.revoke_grants("threads", "ada").await;
     assert_eq!(collect(&temporal, &handle).await, counts(2, 1, 1));
-    assert_eq!(world.get("/social-accounts?platform=x").await["data"][0]["status"], "reauth_required");
+    assert_eq!(world.get("/social-accounts?platform=threads").await["data"][0]["status"], "reauth_required");
     assert_eq!(collect(&temporal, &handle).await, counts(2, 0, 0));
 
     for post in [&first, &second] {
@@ -254,7 +257,7 @@ async fn metrics_are_collected_on_a_schedule() {
         let history = shown["history"].as_array().unwrap();
         let of = |platform: &str| history.iter().filter(|entry| entry["platform"] == platform).count();
         // The collected ones, and one from each of the two requests.
-        assert_eq!((of("x"), of("bluesky")), (1, 5), "{shown:#}");
+        assert_eq!((of("threads"), of("bluesky")), (1, 5), "{shown:#}");
         let times: Vec<_> = history.iter().map(|entry| entry["captured_at"].as_str().unwrap()).collect();
         assert!(times.is_sorted(), "{times:?}");
         for latest in shown["metrics_by_account"].as_array().unwrap() {

@@ -391,9 +391,79 @@ async fn an_app_with_few_scopes_connects_publishes_and_names_what_is_off() {
         assert_eq!(json!(features), off, "{found}");
         let post = world.post(json!({ "content": "Only publishing", "accounts": [id] })).await;
         assert_eq!(world.ended(&post).await["status"], "published", "{platform}");
+        leaves_out_what_is_off(&world, platform, &id, post["id"].as_str().unwrap()).await;
     }
     let full = joined(&world, "x", "ada", json!({})).await;
     assert_eq!(account(&world, &full).await["unavailable"], json!([]));
+}
+
+/// X takes longer posts of people who pay; others get the usual limit.
+#[tokio::test]
+async fn the_length_of_a_post_depends_on_its_account() {
+    let world = world().platforms(&["x"]).start().await;
+    let short = joined(&world, "x", "ada", json!({})).await;
+    let long = joined(&world, "x", "premium_ada", json!({})).await;
+    let text = "long text ".repeat(100);
+    let max = async |id: &str| {
+        world.get(&format!("/social-accounts/{id}/capabilities")).await["text"]["max_length"].clone()
+    };
+    assert_eq!([max(&short).await, max(&long).await], [json!(280), json!(25_000)]);
+    let post = world.post(json!({ "content": text, "accounts": [long] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let both = json!({ "content": text, "accounts": [short, long] });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&both)).await;
+    let [issue] = &verdict["issues"].as_array().unwrap()[..] else { panic!("{verdict}") };
+    assert_eq!((&issue["account"], &issue["code"]), (&json!(short), &json!("text_too_long")));
+    let (status, problem) = world.call(Method::POST, "/posts", Some(&both)).await;
+    assert_eq!((status, problem["errors"].as_array().unwrap().len()), (StatusCode::UNPROCESSABLE_ENTITY, 1));
+    // An edit is judged by the accounts that the post has.
+    let draft = world.post(json!({ "content": "short", "is_draft": true, "accounts": [short] })).await;
+    let edited = json!({ "content": text, "is_draft": false });
+    let path = format!("/posts/{}", draft["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::PATCH, &path, Some(&edited)).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    let moved = json!({ "content": text, "is_draft": false, "accounts": [long] });
+    assert_eq!(world.call(Method::PATCH, &path, Some(&moved)).await.0, StatusCode::OK);
+}
+
+/// No feature that is off is tried: the platform gets no call that it would refuse.
+async fn leaves_out_what_is_off(world: &World, platform: &str, id: &str, post: &str) {
+    let path = format!("/social-accounts/{id}");
+    let can = world.get(&format!("{path}/capabilities")).await;
+    let can_delete = platform == "linkedin";
+    assert_eq!((&can["analytics"], &can["deletion"]), (&json!(false), &json!(can_delete)), "{can}");
+    let calls = world.journal(platform, "ada").await.len();
+    let figures = world.get(&format!("/posts/{post}/analytics")).await;
+    assert_eq!(figures["metrics_by_account"], json!([]), "{figures}");
+    if platform == "linkedin" {
+        assert_eq!(can["history"], json!(false));
+        let (status, problem) = world.call(Method::POST, &format!("{path}/imports"), Some(&json!({}))).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            status == StatusCode::UNPROCESSABLE_ENTITY && detail.contains("r_organization_social"),
+            "{problem}"
+        );
+        assert_eq!(world.journal(platform, "ada").await.len(), calls);
+        return;
+    }
+    assert_eq!(world.journal(platform, "ada").await.len(), calls);
+    assert_eq!(can["replies"], "none");
+    let body =
+        json!({ "containers": [{ "content": "Alone" }, { "content": "A comment" }], "accounts": [id] });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    let [warning] = &verdict["issues"].as_array().unwrap()[..] else { panic!("{verdict}") };
+    assert_eq!(
+        (&warning["severity"], &warning["code"]),
+        (&json!("warning"), &json!("replies_not_supported"))
+    );
+    let ended = world.ended(&world.post(body).await).await;
+    let target = &ended["targets"][0];
+    assert_eq!((&target["status"], &target["error_code"]), (&json!("published"), &Value::Null), "{target}");
+    for message in [&warning["message"], &target["error_message"]] {
+        assert!(
+            message.as_str().unwrap().contains("threads_manage_replies, threads_read_replies"),
+            "{message}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -23,11 +23,12 @@ use tests::{
 use workflows::renew_grant;
 
 /// Platform, account and path of the token endpoints.
-const ENDPOINTS: [(&str, &str, &str); 2] = [
-    ("x", "ada", "/2/oauth2/token"),
-    ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.server.refreshSession"),
-];
-const X: &str = ENDPOINTS[0].2;
+const ENDPOINTS: [(&str, &str, &str); 2] =
+    [("linkedin", "ada", LINKEDIN), ("bluesky", "ada.bsky.social", BLUESKY)];
+const BLUESKY: &str = "/xrpc/com.atproto.server.refreshSession";
+const LINKEDIN: &str = "/oauth/v2/accessToken";
+/// Renewed only when it is needed.
+const X: &str = "/2/oauth2/token";
 
 /// Waits until a token endpoint has received `count` requests, and returns the statuses of all of them.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
@@ -41,10 +42,9 @@ async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u
     journal["entries"].as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
 }
 
-/// Returns the statuses of X's token endpoint for all accounts: a request with a spent refresh token has no
-/// account.
+/// Returns the statuses of LinkedIn's token endpoint for all accounts.
 async fn answers(world: &World) -> Vec<u64> {
-    asked(world, "x", X, 0).await
+    asked(world, "linkedin", LINKEDIN, 0).await
 }
 
 /// Creates `count` posts at once, and returns them in their final status.
@@ -85,7 +85,7 @@ async fn unkept(client: &Client, account: &str) {
 
 /// Runs the API and `workers` workers in processes of their own.
 async fn with_workers(workers: usize, pace: f64) -> World {
-    let mut world = world().pace(pace).running(&["api"]).start().await;
+    let mut world = world().approved().pace(pace).running(&["api"]).start().await;
     for _ in 0..workers {
         world.run("worker").await;
     }
@@ -94,7 +94,7 @@ async fn with_workers(workers: usize, pace: f64) -> World {
 
 #[tokio::test]
 async fn grants_are_renewed_before_they_expire_without_publishing() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     world.set_sandbox(json!({ "token_seconds": 4 })).await;
     let mut ids = Vec::new();
     for (platform, account, _) in ENDPOINTS {
@@ -132,7 +132,7 @@ async fn accounts_connected_by_login_are_renewed() {
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
     assert_eq!(status, StatusCode::CREATED);
-    let x = joined(&world, "x", "ada", json!({})).await;
+    let pinterest = joined(&world, "pinterest", "ada", json!({})).await;
     let token = several(&world, "google_business", "ada").await;
     let (_, offered) = world.call(Method::GET, &format!("/social-accounts/pending/{token}"), None).await;
     let pages: Vec<_> =
@@ -143,15 +143,17 @@ async fn accounts_connected_by_login_are_renewed() {
     // The code of a login is exchanged at the same endpoint, so that the first call is not a renewal.
     for (platform, path, count) in [
         (ENDPOINTS[1].0, ENDPOINTS[1].2, 1),
-        ("x", X, 2),
+        ("pinterest", "/v5/oauth/token", 2),
         ("google_business", "/oauth2.googleapis.com/token", 3),
     ] {
         let answers = asked(&world, platform, path, count).await;
         assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
     }
-    for account in
-        [x.as_str(), chosen["account_ids"][0].as_str().unwrap(), chosen["account_ids"][1].as_str().unwrap()]
-    {
+    for account in [
+        pinterest.as_str(),
+        chosen["account_ids"][0].as_str().unwrap(),
+        chosen["account_ids"][1].as_str().unwrap(),
+    ] {
         until(&world, account, "an active account", |account| account["status"] == "active").await;
         let id = account.parse().unwrap();
         let renewed = async || {
@@ -166,9 +168,9 @@ async fn accounts_connected_by_login_are_renewed() {
 async fn two_workers_renew_a_grant_once() {
     let world = with_workers(2, 0.01).await;
     world.set_sandbox(json!({ "token_seconds": 4 })).await;
-    let account = world.connect("x", "ada").await;
-    // X rejects a refresh token that is used twice.
-    let answers = asked(&world, "x", X, 4).await;
+    let account = world.connect("bluesky", "ada.bsky.social").await;
+    // Bluesky rejects a refresh token that is used twice.
+    let answers = asked(&world, "bluesky", BLUESKY, 4).await;
     assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
     assert_eq!(status(&world, &account).await, "active");
 }
@@ -182,14 +184,14 @@ async fn fifty_posts_with_an_expired_token_refresh_it_once_and_are_published() {
     for post in posts(&world, 50).await {
         assert_eq!(post["status"], "published", "{post:#}");
     }
-    assert_eq!(answers(&world).await, [200]);
+    assert_eq!(asked(&world, "x", X, 0).await, [200]);
     assert_eq!(world.accepted("x", "ada").await, 50);
 }
 
 /// The operator replaced the app's secret and is late with the new one.
 #[tokio::test]
 async fn a_refused_app_costs_no_account() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let account = world.connect("x", "ada").await;
@@ -214,15 +216,15 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         ("taken back", "account.reauth_required", "reauth_required"),
         ("refused", "account.token_expired", "token_expired"),
     ] {
-        let world = world().start().await;
+        let world = world().approved().start().await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
         world.set_sandbox(json!({ "token_seconds": 3 })).await;
-        let account = world.connect("x", "ada").await;
+        let account = world.connect("linkedin", "ada").await;
         match cause {
-            "taken back" => world.revoke_grants("x", "ada").await,
-            // For a reason that X does not name: the grant itself may be valid.
-            _ => world.set_sandbox(json!({ "refusals": { (X): 403 } })).await,
+            "taken back" => world.revoke_grants("linkedin", "ada").await,
+            // For a reason that LinkedIn does not name: the grant itself may be valid.
+            _ => world.set_sandbox(json!({ "refusals": { (LINKEDIN): 403 } })).await,
         }
         let reported = receiver.events(&[event]).await;
         assert_eq!(reported[0].json()["data"]["accountId"], json!(account));
@@ -230,7 +232,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         assert_eq!(answers(&world).await.len(), 1, "a rejection is final");
         unkept(&client().await, &account).await;
 
-        world.expire_tokens("x", "ada").await;
+        world.expire_tokens("linkedin", "ada").await;
         for post in posts(&world, 10).await {
             assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
         }
@@ -250,33 +252,33 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         // Reconnecting starts the renewal again.
         world.set_sandbox(json!({ "refusals": {} })).await;
         let before = answers(&world).await.len();
-        assert_eq!(world.connect("x", "ada").await, account);
+        assert_eq!(world.connect("linkedin", "ada").await, account);
         assert_eq!(self::status(&world, &account).await, "active");
-        asked(&world, "x", X, before + 1).await;
+        asked(&world, "linkedin", LINKEDIN, before + 1).await;
     }
 }
 
 #[tokio::test]
 async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
-    let account = world.connect("x", "ada").await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (LINKEDIN): 503 } })).await;
+    let account = world.connect("linkedin", "ada").await;
     let expires_at = grant(&world, &account).await["expires_at"].clone();
     let mut tries = 0;
     while tests::now() < expires_at.as_str().unwrap().parse::<DateTime<Utc>>().unwrap() {
-        let answers = asked(&world, "x", X, tries + 1).await;
+        let answers = asked(&world, "linkedin", LINKEDIN, tries + 1).await;
         assert!(answers.iter().all(|answer| *answer == 503), "{answers:?}");
         tries = answers.len();
     }
-    asked(&world, "x", X, tries + 1).await;
+    asked(&world, "linkedin", LINKEDIN, tries + 1).await;
     assert_eq!(status(&world, &account).await, "active");
     world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     while answers(&world).await.last() != Some(&200) {
         assert!(tokio::time::Instant::now() < deadline, "the refresh was not retried");
-        asked(&world, "x", X, answers(&world).await.len() + 1).await;
+        asked(&world, "linkedin", LINKEDIN, answers(&world).await.len() + 1).await;
     }
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
     receiver.events(&["post.published"]).await;
@@ -286,12 +288,12 @@ async fn renewal_is_retried_past_expiry_while_the_platform_is_unavailable() {
 
 #[tokio::test]
 async fn an_empty_refresh_token_replaces_nothing() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     world.set_sandbox(json!({ "token_seconds": 3, "empty_refresh": true })).await;
-    let account = world.connect("x", "ada").await;
+    let account = world.connect("linkedin", "ada").await;
     let before = grant(&world, &account).await;
     assert!(before["refresh_token"].as_str().is_some_and(|token| !token.is_empty()));
-    let answers = asked(&world, "x", X, 2).await;
+    let answers = asked(&world, "linkedin", LINKEDIN, 2).await;
     assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
     let after = grant(&world, &account).await;
     assert_eq!(after["refresh_token"], before["refresh_token"]);
@@ -300,7 +302,7 @@ async fn an_empty_refresh_token_replaces_nothing() {
 
 #[tokio::test]
 async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let account = world.connect("linkedin", "ada").await;
@@ -322,19 +324,19 @@ async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
 
 #[tokio::test]
 async fn a_refresh_on_demand_reschedules_the_renewal() {
-    let world = world().start().await;
-    world.connect("x", "ada").await;
-    world.expire_tokens("x", "ada").await;
+    let world = world().approved().start().await;
+    world.connect("linkedin", "ada").await;
+    world.expire_tokens("linkedin", "ada").await;
     world.set_sandbox(json!({ "token_seconds": 4 })).await;
     assert_eq!(posts(&world, 1).await[0]["status"], "published");
     // Without the new expiry the next renewal would be in an hour and a half.
-    assert_eq!(asked(&world, "x", X, 2).await, [200, 200]);
+    assert_eq!(asked(&world, "linkedin", LINKEDIN, 2).await, [200, 200]);
 }
 
 #[tokio::test]
 async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
-    let world = world().start().await;
-    let account = world.connect("x", "ada").await;
+    let world = world().approved().start().await;
+    let account = world.connect("linkedin", "ada").await;
     let client = client().await;
     let id = renew_grant::id(account.parse().unwrap());
     let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
@@ -344,13 +346,28 @@ async fn disconnecting_stops_renewal_and_reconnecting_restarts_it() {
     replay(&client, "renew_grant-disconnected", &id).await;
 
     world.set_sandbox(json!({ "token_seconds": 3 })).await;
-    assert_eq!(world.connect("x", "ada").await, account);
-    assert_eq!(asked(&world, "x", X, 1).await, [200]);
+    assert_eq!(world.connect("linkedin", "ada").await, account);
+    assert_eq!(asked(&world, "linkedin", LINKEDIN, 1).await, [200]);
+}
+
+/// Each renewal of X's single-use refresh tokens is a risk, and its access tokens live two hours.
+#[tokio::test]
+async fn a_grant_of_x_is_renewed_when_it_is_needed() {
+    let world = world().approved().start().await;
+    world.set_sandbox(json!({ "token_seconds": 2 })).await;
+    world.connect("linkedin", "bob").await;
+    world.connect("x", "ada").await;
+    let answers = asked(&world, "linkedin", LINKEDIN, 3).await;
+    assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
+    assert_eq!(asked(&world, "x", X, 0).await, [0; 0]);
+    world.set_sandbox(json!({ "token_seconds": null })).await;
+    assert_eq!(posts(&world, 1).await[0]["status"], "published");
+    assert_eq!(asked(&world, "x", X, 0).await, [200]);
 }
 
 #[tokio::test]
 async fn a_grant_without_an_expiry_is_not_renewed() {
-    let world = world().start().await;
+    let world = world().approved().start().await;
     let facebook = world.connect("facebook", "ada").await;
     let x = world.connect("x", "ada").await;
     let client = client().await;

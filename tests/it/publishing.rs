@@ -213,6 +213,29 @@ async fn transient_failures_are_retried_until_the_post_is_published() {
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 3);
 }
 
+/// LinkedIn throttles more attempts than a post has, and another post of the account waits meanwhile.
+#[tokio::test]
+async fn throttling_costs_no_attempt_and_rests_the_account() {
+    let world = world().start().await;
+    world.connect("linkedin", "ada").await;
+    let throttled = world.post(json!({ "content": "Too much #sandbox-429x12", "accounts": ["ada"] })).await;
+    world
+        .until(throttled["id"].as_str().unwrap(), "throttled", |post| {
+            target(post, "linkedin")["error_code"] == "rate_limited"
+        })
+        .await;
+    let other = world.post(json!({ "content": "Me too", "accounts": ["ada"] })).await;
+    let ended = world.ended(&throttled).await;
+    let target_of = |post: &Value| target(post, "linkedin").clone();
+    assert_eq!(target_of(&ended)["status"], "published", "{ended:#}");
+    assert_eq!(target_of(&ended)["attempts"], 13, "{ended:#}");
+    let other = world.ended(&other).await;
+    assert_eq!(
+        (&target_of(&other)["status"], &target_of(&other)["attempts"]),
+        (&json!("published"), &json!(1))
+    );
+}
+
 #[tokio::test]
 async fn a_spent_retry_budget_ends_dead_with_the_last_error() {
     let world = world().pace(0.0005).start().await;

@@ -405,8 +405,13 @@ async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply()
     assert_eq!(target.platform_post_id.as_deref(), Some("9"));
     assert_eq!(target.error_code.as_deref(), Some("network_error"));
     assert_eq!(target.error_message.as_deref(), Some("an operator stopped it"));
-    // The attempt that was under way publishes no reply.
+    // The attempt that was under way publishes no reply, and a late look schedules none.
     assert!(!intend_at(&db, key.target, 1, attempt.fence).await);
+    for purpose in [Purpose::Look, Purpose::Publish] {
+        let late = publishing::begin(&db, key, purpose).await.unwrap();
+        assert!(matches!(late, BeginResult::Ended(TargetStatus::Published)), "{late:?}");
+    }
+    assert_eq!(now_of(&db, owner, &post).await.targets[0].next_attempt_at, None);
 }
 
 /// An operator cancels the workflow of a scheduled post that was made a draft meanwhile, or edited.
@@ -455,7 +460,7 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
         &format!("update posts set created_at = {past}, updated_at = {past}; update targets set updated_at = {past}"),
     )
     .await;
-    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO };
+    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: &[] };
     let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap();
     assert_eq!([sweep().await, sweep().await, sweep().await], [1, 0, 0]);
     assert_eq!(messages(&db).await.len(), 1);
@@ -477,6 +482,25 @@ async fn a_message_does_not_wait_until_a_clock_that_was_set_back_shows_its_time_
     assert_eq!(claimed().await, 1, "no lease lasts an hour");
 }
 
+/// An idle grant of some platforms is renewed long after its access token has expired.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_is_overdue_only_at_the_age_at_which_its_platform_renews_it() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    account(&db, owner, "x", "1", "ada").await;
+    let day = Duration::from_secs(24 * 3600);
+    tests::sql(
+        &db,
+        "update accounts set granted_at = now() - interval '3 days', token_expires_at = now() - interval '2 days'",
+    )
+    .await;
+    messages(&db).await;
+    for (ages, overdue) in [(&[("x", day * 4)][..], 0), (&[("reddit", day * 4), ("x", day * 2)], 1)] {
+        let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: ages };
+        assert_eq!(sweep::sweep(&db, timing, 10).await.unwrap(), overdue, "{ages:?}");
+    }
+}
+
 /// Temporal's data may be lost at any moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
@@ -486,7 +510,7 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     let post = create(&db, owner, draft_of(&[&ada])).await;
     let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     messages(&db).await;
-    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO };
+    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: &[] };
     let swept = async || {
         sweep::sweep(&db, timing, 10).await.unwrap();
         messages(&db).await.iter().filter(|message| matches!(message, Message::PublishPost(_))).count()
@@ -652,6 +676,62 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     assert!(matches!(early, BeginResult::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
     assert!(publishing::retry_now(&db, owner, post.id, key.target, tests::now()).await.unwrap());
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
+}
+
+/// The platform throttles a post of an account. Its other posts wait as long, and cost no attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_throttled_account_rests_for_all_its_targets() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
+    let post = async |name: &str| {
+        let external_ref = Some(name.to_owned());
+        create(&db, owner, NewPost { external_ref, ..draft_of(&[&ada, &bob]) }).await
+    };
+    let (one, two, three) = (post("one").await, post("two").await, post("three").await);
+    let (_, BeginResult::Attempt(begun)) = begin(&db, owner, &three, 0).await else { panic!("it began") };
+    assert!(intend(&db, begun.key.target, begun.fence).await);
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &one, 0).await else { panic!("it began") };
+    let throttled = Failure::rate_limited("too fast", None);
+    let hour = Duration::from_secs(3600);
+    publishing::free_attempt(&db, &first).await.unwrap();
+    let next = publishing::record_failure(&db, &first, &throttled, hour).await.unwrap().expect("it is held");
+    publishing::rest_account(&db, owner, ada.id, next).await.unwrap();
+    // A shorter wait of another attempt ends nothing.
+    publishing::rest_account(&db, owner, ada.id, tests::now()).await.unwrap();
+
+    let (other, resting) = begin(&db, owner, &two, 0).await;
+    let BeginResult::Early(wait) = resting else { panic!("{resting:?}") };
+    assert!(wait > hour.mul_f64(0.99) && wait < hour.mul_f64(1.11), "{wait:?}");
+    let target = &now_of(&db, owner, &two).await.targets[0];
+    assert_eq!((target.status, target.attempts), (TargetStatus::Queued, 0));
+    assert_eq!(target.error_code.as_deref(), Some("rate_limited"));
+    assert!(target.next_attempt_at.is_some_and(|at| at >= next), "{target:?}");
+    let timeline = timeline::list(&db, owner, two.id).await.unwrap();
+    assert_eq!(timeline.iter().filter(|entry| entry.kind == "rest").count(), 1);
+    // The time is in the row: further tries find it and write nothing.
+    assert!(matches!(begin(&db, owner, &two, 0).await.1, BeginResult::Early(_)));
+    assert_eq!(timeline::list(&db, owner, two.id).await.unwrap().len(), timeline.len());
+    // Another account does not rest, and a call that was made is looked up.
+    assert!(matches!(begin(&db, owner, &two, 1).await.1, BeginResult::Attempt(_)));
+    let (_, BeginResult::Attempt(look)) = begin(&db, owner, &three, 0).await else { panic!("in doubt") };
+    assert_eq!(look.spent(), 2);
+
+    // Someone who knows better.
+    assert!(publishing::retry_now(&db, owner, one.id, key.target, tests::now()).await.unwrap());
+    let BeginResult::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+        panic!("it is due")
+    };
+    assert_eq!((second.attempts, second.spent()), (2, 1));
+    assert!(second.throttled_since.is_some_and(|since| since >= first.begun_at));
+    publishing::record_failure(&db, &second, &Failure::upstream(500, "no"), Duration::ZERO).await.unwrap();
+    let BeginResult::Attempt(third) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+        panic!("it is due")
+    };
+    assert_eq!((third.attempts, third.spent(), third.throttled_since), (3, 2, None));
+    // The account rests no longer, but the row of the other target keeps its time.
+    let kept = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
+    assert!(matches!(kept, BeginResult::Early(_)), "{kept:?}");
 }
 
 /// A client hangs up, or a worker ends an activity, while a transaction begins.

@@ -228,10 +228,10 @@ impl Runner {
     async fn advance(&self, key: TargetKey, script: &Mutex<Script>, by: Duration) {
         for statement in [
             "update targets set next_attempt_at = next_attempt_at - $2, processing_since = processing_since - $2,
-               updated_at = updated_at - $2 where id = $1",
+               throttled_since = throttled_since - $2, updated_at = updated_at - $2 where id = $1",
             "update publications set commit_begun_at = commit_begun_at - $2, commit_deadline = commit_deadline - $2,
                commit_ended_at = commit_ended_at - $2, doubted_since = doubted_since - $2 where target_id = $1",
-            "update accounts set refresh_leased_until = refresh_leased_until - $2
+            "update accounts set refresh_leased_until = refresh_leased_until - $2, rests_until = rests_until - $2
              where id = (select account_id from targets where id = $1)",
         ] {
             let by = sqlx::postgres::types::PgInterval {
@@ -301,7 +301,7 @@ impl Runner {
         script: &Mutex<Script>,
     ) -> Outcome {
         let row = sqlx::query(
-            "select t.status, t.error_code, t.error_message, t.attempts, t.next_attempt_at is null as is_over,
+            "select t.status, t.error_code, t.error_message, t.attempts - t.free_attempts as attempts, t.next_attempt_at is null as is_over,
                p.status as post_status,
                (select array_agg(e.event order by e.event) from events e where e.post_id = p.id) as events
              from targets t join posts p on p.id = t.post_id where t.id = $1",
@@ -563,8 +563,10 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
                 settled.count(&last, &runner.run(&last).await);
             }
         }
-        // A look is due where the platform processes.
-        let is_processing = shape == Shape::Video || case.answers.contains(&Answer::Processing);
+        // A look is due where the platform processes. A late one may find a reply that was given up.
+        let is_processing = shape == Shape::Video
+            || case.answers.contains(&Answer::Processing)
+            || case.answers == [Answer::Heard, Answer::Refused];
         for (is_look, tally) in [(false, &overlaps), (true, &looks)] {
             if is_look && !is_processing && !is_full() {
                 continue;
@@ -647,6 +649,31 @@ async fn the_budget_is_kept_wherever_an_attempt_is_dropped() {
                 break;
             }
         }
+    })
+    .await;
+}
+
+/// The platform throttles for longer than ten attempts take, which costs none of them; or for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_throttled_attempt_costs_nothing_for_a_day_wherever_one_is_dropped() {
+    let throttled = vec![Answer::Throttled; 20];
+    let shapes = SHAPES.iter().map(|shape| (*shape, vec![Answer::ThrottledForever])).collect();
+    each(shapes, async |runner, shape, answers| {
+        for point in 0.. {
+            let drops = vec![point];
+            let case = Case { shape, answers: throttled.clone(), drops, overlap: None, is_settled: false };
+            let outcome = runner.run(&case).await;
+            assert_eq!(outcome.status, TargetStatus::Published, "{case:?}");
+            if !outcome.was_reached || !is_full() && point > 20 {
+                break;
+            }
+        }
+        let case = Case { shape, answers, drops: Vec::new(), overlap: None, is_settled: false };
+        let outcome = runner.run(&case).await;
+        assert_eq!(outcome.status, TargetStatus::Dead, "{case:?}");
+        assert_eq!(outcome.error_code.as_deref(), Some("rate_limited"), "{case:?}");
+        let took = outcome.took - Duration::from_secs(3600);
+        assert!(took >= retry::THROTTLED_FREE && took <= retry::THROTTLED_FREE * 2, "{case:?} took {took:?}");
     })
     .await;
 }

@@ -1,11 +1,12 @@
-//! Capabilities of an account's platform, from the tables that validation and the adapters use.
+//! Capabilities of an account, from the tables that validation and the adapters use.
 
 use crate::types::{
     enum_string::{EnumString, Platform},
     json_object::{JsonObject, json_object},
 };
-use platforms::{Adapter, Content, Limits, MediaKind, MediaLimit, Publishing, Replies};
+use platforms::{Adapter, Content, Feature, Limits, MediaKind, MediaLimit, Publishing, Replies};
 use poem_openapi::{Enum, Object};
+use store::accounts::Account;
 
 /// Limits and features of an account.
 #[derive(Debug, Object)]
@@ -128,9 +129,11 @@ pub struct Publishes {
     pub window_seconds: Option<u64>,
 }
 
-/// Returns the capabilities of a platform.
-pub(crate) fn of(platform: &Adapter) -> Accepted {
-    let Limits { text, content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
+/// Returns the capabilities of an account. A feature whose scopes it lacks is off.
+pub(crate) fn of(platform: &Adapter, account: &Account) -> Accepted {
+    let Limits { content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
+    let text = platform.text_limit(&account.account_type);
+    let is_open = |feature| platform.missing(feature, &account.scopes).is_empty();
     Accepted {
         platform: EnumString::of(platform.id),
         text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },
@@ -143,6 +146,7 @@ pub(crate) fn of(platform: &Adapter) -> Accepted {
         mixed_media: *mixed_media,
         max_alt_text_length: alt_text.as_ref().map(|alt_text| alt_text.max),
         replies: match replies {
+            _ if !is_open(Feature::Replies) => Follows::None,
             Replies::None => Follows::None,
             Replies::FirstComment => Follows::FirstComment,
             Replies::Thread => Follows::Thread,
@@ -154,9 +158,9 @@ pub(crate) fn of(platform: &Adapter) -> Accepted {
             }
         },
         options: kinds(platform).iter().map(|kind| (*kind).to_owned()).collect(),
-        analytics: platform.analytics.is_some(),
-        history: platform.history.is_some(),
-        deletion: platform.deletion.is_some(),
+        analytics: platform.analytics.is_some() && is_open(Feature::Analytics),
+        history: platform.history.is_some() && is_open(Feature::Import),
+        deletion: platform.deletion.is_some() && is_open(Feature::Deletion),
         config_schema: json_object(platforms::check::schema(platform)),
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     openapi::{tag::Tag, validate::Rules},
     types::{enum_string::EnumString, metrics::Figures, timestamp::Timestamp},
 };
+use platforms::Feature;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use store::imports::{self, CreateResult, ImportStatus};
@@ -86,8 +87,17 @@ impl Imports {
 /// Starts an import.
 pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import, Problem> {
     let account = find(call, id).await?;
-    if platform(&account)?.history.is_none() {
+    let platform = platform(&account)?;
+    if platform.history.is_none() {
         let detail = format!("{} does not list an account's earlier posts", account.platform);
+        return Err(Problem::new(Code::Unprocessable, detail));
+    }
+    let missing = platform.missing(Feature::Import, &account.scopes);
+    if !missing.is_empty() {
+        let detail = format!(
+            "the account was connected without {}, which an import needs: connect it again",
+            missing.join(", ")
+        );
         return Err(Problem::new(Code::Unprocessable, detail));
     }
     let new = imports::NewImport {

@@ -117,7 +117,8 @@ impl Accounts {
         caller: Caller<AccountsRead>,
         id: Path<String>,
     ) -> Result<Json<Accepted>, Problem> {
-        Ok(Json(capabilities::of(platform(&find(&caller.call(), &id).await?)?)))
+        let account = find(&caller.call(), &id).await?;
+        Ok(Json(capabilities::of(platform(&account)?, &account)))
     }
 
     /// List options for a setting
@@ -239,7 +240,8 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
         | ErrorCode::NetworkError => {
             let asked = failure.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
             let wait = asked.map_or(RETRY_AFTER_SECONDS, |seconds| seconds.max(1));
-            Problem::away(format!("{platform} did not answer: {}", failure.message), wait)
+            let did = if failure.code == ErrorCode::RateLimited { "throttles" } else { "did not answer" };
+            Problem::away(format!("{platform} {did}: {}", failure.message), wait)
         }
     }
 }

@@ -7,14 +7,15 @@ use crate::{
     },
     posts::settings::{Config, TopLevel},
 };
-use domain::Media;
+use domain::{AccountId, Media};
 use platforms::{
     Adapter,
-    check::{self, Draft, Severity},
+    check::{self, AccountKind, Draft, Severity},
 };
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
+    accounts::Account,
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
 };
@@ -32,6 +33,8 @@ pub struct SourcePaths {
 pub struct Finding {
     /// Id of the platform.
     pub platform: &'static str,
+    /// Accounts that it concerns.
+    pub accounts: Vec<AccountId>,
     /// Error or warning.
     pub severity: Severity,
     /// The issue with its path.
@@ -42,6 +45,7 @@ impl Finding {
     fn of(platform: &Adapter, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
         Self {
             platform: platform.id,
+            accounts: Vec::new(),
             severity: issue.severity,
             issue: Issue::new(at(&issue.path), &issue.code, issue.message),
         }
@@ -78,23 +82,31 @@ pub fn media_not_ready() -> Problem {
     Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
 }
 
-/// Checks the content once per platform. `media` belongs to the containers, in order.
-pub fn check<'a>(
-    targeted: impl IntoIterator<Item = &'a str>,
+/// Checks the content once per platform and kind of account. `media` belongs to the containers, in order.
+pub fn check(
+    accounts: &[Account],
     containers: &[Container],
     media: &[Vec<Media>],
     config: &Value,
     source: &SourcePaths,
 ) -> Vec<Finding> {
-    let targeted: BTreeSet<_> = targeted.into_iter().collect();
+    let mut kinds = BTreeMap::<_, Vec<_>>::new();
+    for account in accounts {
+        let kind = AccountKind { account_type: &account.account_type, scopes: &account.scopes };
+        kinds.entry((account.platform.as_str(), kind)).or_default().push(account.id);
+    }
     let both = containers.iter().zip(media);
     let drafts: Vec<_> = both.map(|(container, media)| Draft { text: &container.content, media }).collect();
     let empty = Value::Object(serde_json::Map::new());
     let mut findings = Vec::new();
-    for platform in targeted.into_iter().filter_map(platforms::get) {
+    for ((id, kind), accounts) in kinds {
+        let Some(platform) = platforms::get(id) else { continue };
         let settings = config.get(platform.id).unwrap_or(&empty);
-        let issues = check::check(platform, &drafts, settings).into_iter();
-        findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| source.path(path))));
+        let issues = check::check_for(platform, kind, &drafts, settings).into_iter();
+        findings.extend(issues.map(|issue| Finding {
+            accounts: accounts.clone(),
+            ..Finding::of(platform, issue, |path| source.path(path))
+        }));
     }
     findings
 }
@@ -117,7 +129,10 @@ pub fn check_settings(config: &Value, member: &str) -> Vec<Finding> {
 /// `content_rejected` with all of it.
 pub fn reject_errors(findings: Vec<Finding>) -> Result<(), Problem> {
     let refusals = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
-    let issues: Vec<_> = refusals.map(|finding| finding.issue.with("platform", finding.platform)).collect();
+    let mut issues: Vec<_> =
+        refusals.map(|finding| finding.issue.with("platform", finding.platform)).collect();
+    // Kinds of accounts of one platform mostly have the same issues.
+    issues.dedup();
     if issues.is_empty() {
         return Ok(());
     }

@@ -213,8 +213,7 @@ impl Draft {
 
     /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let targeted = self.accounts.iter().map(|account| account.platform.as_str());
-        checks::check(targeted, &self.containers, &self.media, &self.default_config, &self.source)
+        checks::check(&self.accounts, &self.containers, &self.media, &self.default_config, &self.source)
     }
 }
 

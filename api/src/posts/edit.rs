@@ -161,11 +161,16 @@ async fn resolve_edit(
                 (&post.containers, &stored)
             }
         };
-        let targeted: Vec<_> = match &accounts {
-            Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
-            None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
+        let kept;
+        let accounts = match &accounts {
+            Some(accounts) => accounts,
+            None => {
+                let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
+                kept = store::accounts::get_many(call.db(), call.owner, &ids).await?;
+                &kept
+            }
         };
-        checks::reject_errors(checks::check(targeted, result, media, &default_config, &source))?;
+        checks::reject_errors(checks::check(accounts, result, media, &default_config, &source))?;
     }
     let queue = match queued {
         None => None,

@@ -347,7 +347,7 @@ pub struct Target {
     /// Who can fix it: `user`, `platform` or `service`.
     #[oai(nullable)]
     pub error_source: Option<EnumString<ErrorSource>>,
-    /// Publish attempts begun.
+    /// Publish attempts begun. Those that the platform throttled don't count towards the limit of ten.
     pub attempts: i32,
     /// Time of the next attempt.
     #[oai(nullable)]

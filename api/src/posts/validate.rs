@@ -57,7 +57,7 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
     };
     let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {
-        let own = findings.iter().filter(|finding| finding.platform == account.platform);
+        let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
         let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
             valid &= severity != Severity::Error;
             if issues.len() == MAX_ISSUES {

@@ -105,7 +105,8 @@ async fn a_premium_account_publishes_long_texts() {
     let text = format!("{} #sandbox-lost-reply https://example.com <end>", "long text ".repeat(200));
     let errors = |text: &str, account_type: &str| {
         let draft = check::Draft { text, media: &[] };
-        check::check_for(platform, account_type, &[draft], &json!({})).len()
+        let account = check::AccountKind { account_type, scopes: &[] };
+        check::check_for(platform, account, &[draft], &json!({})).len()
     };
     assert_eq!((errors(&text, "profile"), errors(&text, "premium")), (1, 0));
     assert_eq!(errors(&"a".repeat(25_001), "premium"), 1);

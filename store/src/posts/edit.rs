@@ -145,9 +145,15 @@ async fn apply(
     }
     if after == PostStatus::Draft {
         // A workflow started for these targets finds, when they are due, that it is stale.
-        sqlx::query!("update targets set status = 'pending' where post_id = $1 and status = 'queued'", id.0)
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query!(
+            "update targets
+             set status = 'pending', next_attempt_at = null, error_code = null, error_message = null,
+                 error_source = null
+             where post_id = $1 and status = 'queued'",
+            id.0
+        )
+        .execute(&mut *tx)
+        .await?;
     }
     let message = match (after, scheduled_at) {
         (PostStatus::Draft, _) => "Edited as a draft".to_owned(),

@@ -51,6 +51,8 @@ pub(crate) enum Answer {
     Refused,
     /// Refused for an hour.
     Throttled,
+    /// Refused for an hour, each time.
+    ThrottledForever,
     /// Refused because of the token.
     TokenRefused,
 }
@@ -114,7 +116,9 @@ impl Script {
     /// Creates a script whose first publishing calls get these answers.
     pub(crate) fn new(shape: Shape, answers: &[Answer]) -> Self {
         let last = match answers.last() {
-            Some(last @ (Answer::ServerErrors | Answer::ProcessingForever)) => *last,
+            Some(last @ (Answer::ServerErrors | Answer::ProcessingForever | Answer::ThrottledForever)) => {
+                *last
+            }
             _ => Answer::Heard,
         };
         Self {
@@ -288,7 +292,9 @@ impl Publisher for Scripted {
             }
             Answer::ServerError | Answer::ServerErrors => Err(Failure::upstream(503, "try again")),
             Answer::Refused => Err(Failure::rejected(400, "no such words here")),
-            Answer::Throttled => Err(Failure::rate_limited("too fast", Some(THROTTLE))),
+            Answer::Throttled | Answer::ThrottledForever => {
+                Err(Failure::rate_limited("too fast", Some(THROTTLE)))
+            }
             Answer::TokenRefused => {
                 script.lock().unwrap().refused_tokens.push(cx.grant.access_token.clone());
                 Err(Failure::token_expired("the token has expired"))
