@@ -268,19 +268,19 @@ impl Relay {
 
     /// Cancels a post's workflow.
     async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
-        let id = publish_post::id(post);
-        if self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await? {
-            return Ok(());
-        }
-        // A workflow that has ended needs no cancellation. One that is yet to be started would wait until the
-        // time of a deleted post.
+        // A workflow that is yet to be started would wait until the time of a deleted post. Asked before the
+        // signal: another process may start the workflow between the two.
         match answered(outbox::starts_later(&self.db, message, owner.org, post)).await {
-            Ok(false) => Ok(()),
+            Ok(false) => {}
             Ok(true) => {
-                Err(SendError::Unavailable(anyhow!("the message that starts the workflow comes first")))
+                let first = anyhow!("the message that starts the workflow comes first");
+                return Err(SendError::Unavailable(first));
             }
-            Err(error) => Err(SendError::Unavailable(error.into())),
+            Err(error) => return Err(SendError::Unavailable(error.into())),
         }
+        // A workflow that has ended needs no cancellation.
+        let id = publish_post::id(post);
+        self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await.map(drop)
     }
 
     /// Signals a target's workflow. If it is gone, the post's workflow starts it again.

@@ -125,8 +125,8 @@ async fn media_imports_whose_workflow_is_lost_end() {
 
 #[tokio::test]
 async fn grants_whose_workflow_is_lost_are_erased_and_renewed() {
-    let world = world().own().start().await;
-    let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
+    let world = world().own().platforms(&["reddit"]).start().await;
+    let (leaving, staying) = (world.connect("reddit", "ada").await, world.connect("reddit", "bob").await);
     let client = crate::replay::client().await;
     for account in [&leaving, &staying] {
         let keeper = format!("renew-grant-{account}");

@@ -160,7 +160,7 @@ struct Sample {
     worker: Usage,
     /// Connections of Fanfare to Postgres.
     connections: i64,
-    /// Open workflows, without those that renew grants.
+    /// Open workflows, without those that renew grants, and without the hourly clean-up, which live mode serves.
     workflows: u64,
     renewals: u64,
     messages: i64,
@@ -224,7 +224,7 @@ impl Sampler {
             api: Usage::of(self.pids.0),
             worker: Usage::of(self.pids.1),
             connections,
-            workflows: self.count("WorkflowType != 'RenewGrant'").await,
+            workflows: self.count("WorkflowType != 'RenewGrant' and WorkflowType != 'CleanUpMedia'").await,
             renewals: self.count("WorkflowType = 'RenewGrant'").await,
             messages,
             deliveries,

@@ -8,6 +8,8 @@ use poem::{Response, handler};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use temporalio_client::WorkflowExecutionStatus;
+use temporalio_common::UntypedWorkflow;
 use tests::{
     Receiver, World, if_right, login,
     samples::{film, gif, png},
@@ -16,8 +18,8 @@ use tests::{
 use tokio::net::TcpListener;
 
 const FAR: &str = "2040-01-01T00:00:00Z";
-/// Path of LinkedIn's token endpoint.
-const TOKEN: &str = "/oauth/v2/accessToken";
+/// Path of X's token endpoint.
+const TOKEN: &str = "/2/oauth2/token";
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
@@ -265,7 +267,7 @@ async fn renewals_replay() {
     cli("cancel", &renewal(&account)).await;
     replay_run_that(&client, "renew_grant-canceled", &renewal(&account), "Canceled").await;
 
-    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { (TOKEN): 503 } })).await;
+    world.set_sandbox(json!({ "token_seconds": 2, "refusals": { ("/oauth/v2/accessToken"): 503 } })).await;
     let account = world.connect("linkedin", "bob").await;
     mentions(&renewal(&account), r#""name":"renew_grant""#, 1).await;
     world.set_sandbox(json!({ "token_seconds": null, "refusals": {} })).await;
@@ -278,6 +280,40 @@ async fn renewals_replay() {
     replay(&client, "renew_grant-lost", &renewal(&account)).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.get(&path).await["status"], "reauth_required");
+}
+
+/// The message that cancels a workflow may overtake the one that starts it, as each process carries messages.
+#[tokio::test]
+async fn a_post_that_is_deleted_at_once_leaves_no_workflow() {
+    let mut world = world().running(&["api", "worker"]).start().await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
+    world.run("api").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let body = json!({ "content": "Later", "accounts": ["ada.bsky.social"], "scheduled_at": FAR });
+    let deleted = join_all((0..3).map(|_| async {
+        let mut deleted = Vec::new();
+        for _ in 0..60 {
+            let post = world.post(body.clone()).await;
+            let (status, _) = world.call(Method::DELETE, &format!("/posts/{}", id(&post)), None).await;
+            assert_eq!(status, StatusCode::OK);
+            deleted.push(workflows(&post).0);
+        }
+        deleted
+    }));
+    let deleted = deleted.await.concat();
+    let client = client().await;
+    for workflow in deleted {
+        // One that was never started is fine, too.
+        let ended = async || {
+            let handle = client.get_workflow_handle::<UntypedWorkflow>(&workflow);
+            let found = handle.describe(Default::default()).await;
+            let is_open = found.is_ok_and(|found| found.status() == WorkflowExecutionStatus::Running);
+            let waits = store::outbox::len(&world.db).await.unwrap();
+            if is_open || waits > 0 { Err(format!("open: {is_open}, {waits} messages wait")) } else { Ok(()) }
+        };
+        wait_until(&format!("the end of {workflow}"), ended).await;
+    }
 }
 
 #[tokio::test]
