@@ -369,5 +369,5 @@ enum FetchError {
 }
 
 fn file(owner: Owner, row: &store::media::Media) -> files::StoredFile {
-    files::StoredFile { media: row.id, owner, filename: row.filename.clone() }
+    files::StoredFile { media: row.id, owner, filename: row.filename.clone(), rendition: None }
 }

@@ -33,10 +33,11 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
     let page = operations::page(&specification);
     let specification_path = format!("{PREFIX}/openapi.json");
     let body_timeout = BodyTimeout { limit: app.config.body_timeout, is_exempt: content::is_upload };
-    let [taking, giving] = content::PATHS.map(|path| format!("{PREFIX}{path}"));
+    let [taking, giving, fitted] = content::PATHS.map(|path| format!("{PREFIX}{path}"));
     let routes = Routes::of::<Operations>(PREFIX)
         .with(&taking, Method::PUT)
         .with(&giving, Method::GET)
+        .with(&fitted, Method::GET)
         .with(&specification_path, Method::GET)
         .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::GET)

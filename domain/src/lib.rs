@@ -37,7 +37,7 @@ pub use id::{
     PostId, ProfileId, StateId, TargetId, WebhookId,
 };
 pub use login::LoginError;
-pub use media::{Media, MediaKind, MediaStatus};
+pub use media::{Fit, Media, MediaKind, MediaStatus};
 pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
 pub use post::{PostStatus, Role, TargetStatus};

@@ -76,4 +76,35 @@ pub struct Media {
     pub duration: Option<Duration>,
     /// Alternative text for people who can't see the asset.
     pub alt_text: Option<String>,
+    /// Name of the rendition that is published instead of the original file.
+    pub rendition: Option<String>,
+}
+
+/// What a rendition of a picture must be, so that a platform takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// Kind: a still image, or an animation.
+    pub kind: MediaKind,
+    /// Maximum width in pixels, as displayed.
+    pub width: u32,
+    /// Maximum height in pixels, as displayed.
+    pub height: u32,
+    /// Maximum size in bytes.
+    pub max_bytes: u64,
+    /// True if a picture with transparent parts may be a PNG; it is laid on white otherwise.
+    pub keeps_transparency: bool,
+}
+
+impl Fit {
+    /// Content types of originals that renditions can be made of.
+    pub const ORIGINALS: &[&str] = &["image/jpeg", "image/png", "image/webp", "image/gif"];
+    /// Maximum number of pixels of such an original; it is decoded in memory.
+    pub const MAX_PIXELS: u64 = 100_000_000;
+
+    /// Returns a name for renditions of this kind: equal names stand for equal renditions of an asset.
+    pub fn name(&self) -> String {
+        let Self { kind, width, height, max_bytes, keeps_transparency } = self;
+        let ground = if *keeps_transparency { "clear" } else { "white" };
+        format!("{kind}-{width}x{height}-{max_bytes}-{ground}")
+    }
 }

@@ -7,6 +7,7 @@
 use crate::{
     format,
     inspect::{self, Fault, FileProperties},
+    rendition,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
     window::Window,
@@ -14,7 +15,7 @@ use crate::{
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{MediaId, Owner, media::DeclaredFile};
+use domain::{Fit, MediaId, Owner, media::DeclaredFile};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::{
     ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
@@ -25,7 +26,7 @@ use object_store::{
 };
 use sha2::{Digest as _, Sha256};
 use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use url::Url;
 
 /// Bytes of a file that are in memory at once while it is streamed.
@@ -79,6 +80,50 @@ pub struct StoredFile {
     pub owner: Owner,
     /// File name, as the client provided it.
     pub filename: String,
+    /// Name of a rendition of the file, which is meant instead.
+    pub rendition: Option<String>,
+}
+
+/// A rendition of a picture in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FittedFile {
+    /// Name, for [`StoredFile::rendition`].
+    pub name: String,
+    /// Content type.
+    pub content_type: &'static str,
+    /// Size in bytes.
+    pub size: u64,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+}
+
+impl FittedFile {
+    /// Reads the properties from the path of a rendition below its asset: `{fit}/{width}x{height}.{extension}`.
+    fn read(name: &str, size: u64) -> Option<Self> {
+        let (sides, extension) = name.rsplit_once('/')?.1.split_once('.')?;
+        let (width, height) = sides.split_once('x')?;
+        let content_type = match extension {
+            "jpg" => "image/jpeg",
+            "png" => "image/png",
+            "gif" => "image/gif",
+            _ => return None,
+        };
+        let (width, height) = (width.parse().ok()?, height.parse().ok()?);
+        Some(Self { name: name.to_owned(), content_type, size, width, height })
+    }
+}
+
+/// Why a rendition can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    /// The original can't be read, or not be made small enough. Final.
+    #[error("{0}")]
+    Unfit(String),
+    /// The file store failed.
+    #[error(transparent)]
+    Store(#[from] object_store::Error),
 }
 
 /// A file name that is safe in URLs and paths.
@@ -268,8 +313,12 @@ impl FileStore {
         match &self.access {
             Access::Proxied { key, base_url, .. } => {
                 let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at: now + lifetime };
-                let (pass, name) = (key.write(Permission::Get, &pass), Name::of(&asset.filename));
-                api_url(base_url, &format!("media/{}/content/{pass}/{}", asset.media, name.as_str()))
+                let pass = key.write(Permission::Get, &pass);
+                let path = match &asset.rendition {
+                    Some(rendition) => format!("renditions/{pass}/{rendition}"),
+                    None => format!("content/{pass}/{}", Name::of(&asset.filename).as_str()),
+                };
+                api_url(base_url, &format!("media/{}/{path}", asset.media))
             }
             Access::Presigned(bucket) => {
                 // The uploader may have sent another type, or none.
@@ -449,7 +498,50 @@ impl FileStore {
         self.pieces(asset, range, BUFFER_BYTES)
     }
 
-    /// Deletes a file, staged or promoted. Idempotent.
+    /// Returns a rendition of a promoted file of `size` bytes, which is made and kept if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Unfit`] if the picture can't be made to fit.
+    pub async fn fit(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<FittedFile, FitError> {
+        let spec = fit.name();
+        let dir = self.renditions(original).join(spec.as_str());
+        let kept = self.store.list(Some(&dir)).try_next().await?;
+        if let Some(found) = kept
+            && let Some(file) = found.location.filename()
+            && let Some(fitted) = FittedFile::read(&format!("{spec}/{file}"), found.size)
+        {
+            return Ok(fitted);
+        }
+        let one = RENDERING.acquire().await.expect("it is never closed");
+        let bytes = self.read(original, 0..size).await?;
+        let fit = *fit;
+        let rendering = tokio::task::spawn_blocking(move || rendition::render(&bytes, &fit));
+        // A file that makes a decoder panic fits nowhere.
+        let made = rendering
+            .await
+            .unwrap_or_else(|_| Err("it can't be read".to_owned()))
+            .map_err(FitError::Unfit)?;
+        drop(one);
+        let name = format!("{spec}/{}x{}.{}", made.width, made.height, made.extension);
+        let size = made.bytes.len() as u64;
+        let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };
+        self.store.put(&self.promoted(&rendition), made.bytes.into()).await?;
+        Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
+    }
+
+    /// Returns a rendition that was made; `None` if there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// If the store can't be read.
+    pub async fn rendition(&self, rendition: &StoredFile) -> object_store::Result<Option<FittedFile>> {
+        let Some(name) = &rendition.rendition else { return Ok(None) };
+        let size = self.size(&self.promoted(rendition)).await?;
+        Ok(size.and_then(|size| FittedFile::read(name, size)))
+    }
+
+    /// Deletes a file, staged or promoted, with its renditions. Idempotent.
     ///
     /// # Errors
     ///
@@ -460,6 +552,10 @@ impl FileStore {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
+        }
+        let mut renditions = self.store.list(Some(&self.renditions(asset)));
+        while let Some(rendition) = renditions.try_next().await? {
+            self.store.delete(&rendition.location).await?;
         }
         Ok(())
     }
@@ -505,7 +601,15 @@ impl FileStore {
         self.path(asset, Some(STAGING)).join(asset.media.to_string())
     }
 
+    /// The folder of a file's renditions.
+    fn renditions(&self, asset: &StoredFile) -> Path {
+        self.path(asset, Some(RENDITIONS)).join(asset.media.to_string())
+    }
+
     fn promoted(&self, asset: &StoredFile) -> Path {
+        if let Some(name) = &asset.rendition {
+            return name.split('/').fold(self.renditions(asset), |path, part| path.join(part));
+        }
         self.path(asset, None).join(asset.media.to_string()).join(Name::of(&asset.filename).0)
     }
 
@@ -521,6 +625,10 @@ impl FileStore {
 
 /// Prefix of uploads that were not promoted yet.
 const STAGING: &str = "staging";
+/// Prefix of renditions.
+const RENDITIONS: &str = "renditions";
+/// Pictures that a process decodes at a time; each may take hundreds of MiB.
+static RENDERING: Semaphore = Semaphore::const_new(1);
 
 fn remove_older(directory: &std::path::Path, before: std::time::SystemTime) -> io::Result<usize> {
     let entries = match std::fs::read_dir(directory) {

@@ -2,18 +2,21 @@
 //!
 //! The store is a directory or a bucket; files are streamed, so that memory use does not grow with them.
 //! A file's bytes determine its type: a name or a declared type only narrows what is accepted. Nothing
-//! here decodes pictures or audio; probes read a bounded number of headers.
+//! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only, one
+//! at a time.
 
 mod file_store;
 mod format;
 mod inspect;
 mod probe;
+mod rendition;
 mod signed_token;
 mod size_limits;
 mod window;
 
 pub use file_store::{
-    BUFFER_BYTES, Digest, FileStore, Location, MinRate, Name, Piece, StoredFile, UploadError,
+    BUFFER_BYTES, Digest, FileStore, FitError, FittedFile, Location, MinRate, Name, Piece, StoredFile,
+    UploadError,
 };
 pub use format::{Format, claimed, format};
 pub use inspect::{Fault, FileProperties, Refusal};

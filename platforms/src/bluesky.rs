@@ -1316,6 +1316,7 @@ mod tests {
             height: Some(1),
             duration: None,
             alt_text: Some("a dog".into()),
+            rendition: None,
         }
     }
 

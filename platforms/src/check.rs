@@ -4,10 +4,11 @@
 //! Creating a post and validating one both use this module, so they can't disagree.
 
 use crate::{
-    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit,
+    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit, fit,
     schema::{Mismatch, Schema},
     text::clip,
 };
+use domain::Fit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -87,6 +88,13 @@ pub fn check_for(
         let message = platform.left_out(account.scopes, left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
+    let fitted: Vec<_> = containers
+        .iter()
+        .enumerate()
+        .map(|(index, container)| fit_media(&mut found, platform, index, container.media))
+        .collect();
+    let containers: Vec<_> =
+        containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
@@ -117,15 +125,34 @@ pub fn check_for(
     let valid = without(settings, &mismatches);
     found.issues.extend(mismatches);
     let at = [json!("config"), json!(platform.id)];
-    excludes(&mut found, Schema::of(platform).document(), settings, containers, &at);
+    excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
     // The adapter would report the same issue again.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
         let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
-        found.issues.extend(platform.publisher.validate(containers, &valid).into_iter().map(clipped));
+        found.issues.extend(platform.publisher.validate(&containers, &valid).into_iter().map(clipped));
     }
     found.issues.truncate(MAX_ISSUES);
     found.issues
+}
+
+/// Returns the media as they are published, and tells which pictures are fitted.
+fn fit_media(found: &mut IssueList, platform: &Adapter, container: usize, media: &[Media]) -> Vec<Media> {
+    let mut fit = |(index, medium): (usize, &Media)| {
+        let Some(fit) = platform.fit(container, medium) else { return medium.clone() };
+        let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];
+        let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, fit);
+        let message = if fit.kind == kind {
+            format!("gets this {kind} fitted: {width}x{height} pixels at most, {max_bytes} bytes at most")
+        } else {
+            format!(
+                "takes no {kind} and gets a still image, {width}x{height} pixels and {max_bytes} bytes at most"
+            )
+        };
+        found.warning("media_fitted", path, message);
+        fit::fitted(medium, &fit)
+    };
+    media.iter().enumerate().map(&mut fit).collect()
 }
 
 /// Validates a platform's `config` block by itself.
@@ -364,6 +391,7 @@ mod tests {
             height: Some(10),
             duration: None,
             alt_text: None,
+            rendition: None,
         }
     }
 

@@ -1181,6 +1181,7 @@ mod tests {
             height: None,
             duration: None,
             alt_text: None,
+            rendition: None,
         };
         let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
         let photo =
@@ -1204,6 +1205,7 @@ mod tests {
             height: None,
             duration: Some(Duration::from_secs(seconds)),
             alt_text: None,
+            rendition: None,
         };
         let (video, long) = (medium(MediaKind::Video, 10), medium(MediaKind::Video, 91));
         let image = medium(MediaKind::Image, 0);

@@ -736,6 +736,7 @@ mod tests {
             height: None,
             duration: Some(Duration::from_secs(61)),
             alt_text: None,
+            rendition: None,
         }
     }
 

@@ -11,6 +11,7 @@ pub mod check;
 pub mod classify;
 mod facebook;
 mod facets;
+mod fit;
 mod google;
 mod google_business;
 mod graph;

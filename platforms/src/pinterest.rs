@@ -787,6 +787,7 @@ mod tests {
             height: None,
             duration: None,
             alt_text: Some(alt.into()),
+            rendition: None,
         }
     }
 

@@ -1144,6 +1144,7 @@ mod tests {
             height: None,
             duration: None,
             alt_text: None,
+            rendition: None,
         }
     }
 

@@ -356,6 +356,7 @@ mod tests {
             height: None,
             duration: None,
             alt_text: None,
+            rendition: None,
         }
     }
 

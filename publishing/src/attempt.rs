@@ -412,7 +412,7 @@ impl Engine {
             target: attempt.key.target,
             position: entry.container.position,
             text: entry.container.content.clone(),
-            media: self.resolve_media(attempt.key.owner, &entry.container.media).await?,
+            media: self.resolve_media(attempt.key.owner, &attempt.account.platform, &entry.container).await?,
             settings: attempt.settings.clone(),
             reply_to: match (ids.first(), ids.last()) {
                 (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),

@@ -1,14 +1,17 @@
 //! Media assets of a post, as adapters read them.
 
 use crate::Engine;
-use ::media::{FileStore, StoredFile};
+use ::media::{FileStore, FitError, StoredFile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Failure, Media, MediaStatus, Owner};
+use domain::{Failure, Fit, Media, MediaKind, MediaStatus, Owner};
 use platforms::MediaStore;
 use std::{ops::Range, sync::Arc, time::Duration};
-use store::{media, posts::Attachment};
+use store::{
+    media,
+    posts::{Attachment, Container},
+};
 use tokio::time::Instant;
 use url::Url;
 
@@ -36,12 +39,55 @@ impl From<store::Error> for MediaError {
 }
 
 impl Engine {
-    /// Returns the assets that a container refers to. Waits a little for one that is still being inspected.
+    /// Returns the assets that a container refers to, pictures fitted to the platform. Waits a little for one that
+    /// is still being inspected.
     pub(crate) async fn resolve_media(
         &self,
         owner: Owner,
-        references: &[Attachment],
+        platform: &str,
+        container: &Container,
     ) -> Result<Vec<Media>, MediaError> {
+        let mut media = self.find_media(owner, &container.media).await?;
+        let Some(platform) = (self.adapters)(platform) else { return Ok(media) };
+        for medium in &mut media {
+            if let Some(fit) = platform.fit(container.position.into(), medium) {
+                self.fit_medium(owner, medium, &fit).await?;
+            }
+        }
+        Ok(media)
+    }
+
+    /// Replaces a medium by its rendition.
+    async fn fit_medium(&self, owner: Owner, medium: &mut Media, fit: &Fit) -> Result<(), MediaError> {
+        let files = OwnerMedia::of(self, owner);
+        let fitted = match self.media.fit(&files.file(medium), medium.size_bytes, fit).await {
+            Ok(fitted) => fitted,
+            Err(FitError::Unfit(why)) => {
+                let message = format!("medium {} can't be fitted to the platform: {why}", medium.id);
+                return Err(MediaError::Unusable(Failure::rejected(422, message)));
+            }
+            Err(FitError::Store(error)) => {
+                let message = format!("medium {} can't be read: {error}", medium.id);
+                return Err(MediaError::NotReady(Failure::network(message, false)));
+            }
+        };
+        let stem = medium.filename.rsplit_once('.').map_or(medium.filename.as_str(), |(stem, _)| stem);
+        let extension = fitted.name.rsplit('.').next().unwrap_or_default();
+        *medium = Media {
+            kind: fit.kind,
+            filename: format!("{stem}.{extension}"),
+            mime: fitted.content_type.to_owned(),
+            size_bytes: fitted.size,
+            width: Some(fitted.width),
+            height: Some(fitted.height),
+            duration: medium.duration.filter(|_| fit.kind == MediaKind::Gif),
+            rendition: Some(fitted.name),
+            ..medium.clone()
+        };
+        Ok(())
+    }
+
+    async fn find_media(&self, owner: Owner, references: &[Attachment]) -> Result<Vec<Media>, MediaError> {
         let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -93,7 +139,12 @@ impl OwnerMedia {
     }
 
     fn file(&self, medium: &Media) -> StoredFile {
-        StoredFile { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
+        StoredFile {
+            media: medium.id.into(),
+            owner: self.owner,
+            filename: medium.filename.clone(),
+            rendition: medium.rendition.clone(),
+        }
     }
 }
 

@@ -64,6 +64,7 @@ impl Media {
             height: self.height,
             duration: self.duration_ms.map(Duration::from_millis),
             alt_text: alt_text.or_else(|| self.alt_text.clone()),
+            rendition: None,
         }
     }
 }

@@ -17,7 +17,7 @@ fn shelf(directory: &Path) -> FileStore {
 
 fn asset() -> StoredFile {
     let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
-    StoredFile { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() }
+    StoredFile { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned(), rendition: None }
 }
 
 /// Stores and inspects a file.

@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{
     World,
-    samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
+    samples::{boxed, docx, film, film_head, gif, jpeg, painting, pdf, png, wav, webm},
 };
-use tests::{if_right, wait_within};
+use tests::{if_right, wait_until, wait_within};
 use uuid::Uuid;
 use workflows::clean_up_media;
 
@@ -350,6 +350,69 @@ async fn an_image_and_a_video_are_published_with_alt_text() {
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
 }
 
+/// Instagram takes JPEG only, and Bluesky 2 MB.
+#[tokio::test]
+async fn a_picture_is_fitted_to_each_platform() {
+    let world = world().platforms(&["instagram", "bluesky", "x"]).start().await;
+    let accounts = [
+        world.connect("instagram", "ada").await,
+        world.connect("bluesky", "ada.bsky.social").await,
+        world.connect("x", "ada").await,
+    ];
+    let original = painting(1300, 900);
+    assert!(original.len() > 2_000_000 && original.len() < 5 << 20);
+    let picture = world.medium("painting.png", Some("Noise"), original.clone()).await;
+    let body = json!({
+        "containers": [{ "content": "Look", "media": [{ "id": picture["id"] }] }], "accounts": accounts,
+    });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    let told: Vec<_> = verdict["issues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|issue| (issue["platform"].as_str().unwrap(), issue["code"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("instagram", "media_fitted"), ("bluesky", "media_fitted")], "{verdict:#}");
+    assert_eq!(verdict["valid"], true);
+    let ended = world.ended(&world.post(body).await).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    // The original stays as it is.
+    let path = format!("/media/{}", picture["id"].as_str().unwrap());
+    let kept = world.get(&path).await;
+    assert_eq!((&kept["content_type"], &kept["size"]), (&picture["content_type"], &json!(original.len())));
+    let renditions = || {
+        let directory = std::path::Path::new(world.variable("FANFARE_MEDIA").trim_start_matches("file://"))
+            .join("renditions/test")
+            .join(world.owner.org.to_string())
+            .join(picture["id"].as_str().unwrap());
+        std::fs::read_dir(directory).map_or(0, |found| found.map(Result::unwrap).count())
+    };
+    assert_eq!(renditions(), 2);
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    wait_until("the renditions to be deleted", async || if_right(renditions(), |left| *left == 0)).await;
+}
+
+/// Header without pixels: the inspection reads no more, and a platform would refuse it.
+#[tokio::test]
+async fn a_picture_that_can_t_be_fitted_ends_dead_with_the_reason() {
+    let world = world().start().await;
+    let account = world.connect("instagram", "ada").await;
+    let picture = world.medium("empty.png", None, png(640, 640)).await;
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "Look", "media": [{ "id": picture["id"] }] }], "accounts": [account],
+        }))
+        .await;
+    let ended = world.ended(&post).await;
+    let target = &ended["targets"][0];
+    assert_eq!(
+        (&target["status"], &target["error_code"]),
+        (&json!("dead"), &json!("rejected_422")),
+        "{target}"
+    );
+    assert!(target["error_message"].as_str().unwrap().contains("can't be fitted"), "{target}");
+}
+
 #[tokio::test]
 async fn a_platform_can_download_the_file() {
     let world = world().start().await;
@@ -372,13 +435,7 @@ async fn a_post_accepts_only_media_that_can_be_published() {
     world.connect("bluesky", "ada.bsky.social").await;
     let awaited = world.declare(json!({ "filename": "a.png" })).await;
     let picture = world.medium("a.png", None, png(8, 8)).await;
-    let wide = world
-        .medium("a.gif", None, {
-            let mut wide = gif(2);
-            wide[6..8].copy_from_slice(&2000u16.to_le_bytes());
-            wide
-        })
-        .await;
+    let document = world.medium("a.pdf", None, pdf()).await;
     let of = |ids: &[&Value]| {
         let media: Vec<_> = ids.iter().map(|id| json!({ "id": id })).collect();
         json!({ "containers": [{ "content": "Look", "media": media }], "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" })
@@ -392,11 +449,11 @@ async fn a_post_accepts_only_media_that_can_be_published() {
         assert_eq!(json!(paths), json!([1, 2, 3].map(|at| json!(["containers", 0, "media", at, "id"]))));
     }
     // Platforms validate the inspected file.
-    let (status, problem) = world.call(Method::POST, "/posts", Some(&of(&[&wide["id"]]))).await;
+    let (status, problem) = world.call(Method::POST, "/posts", Some(&of(&[&document["id"]]))).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
     let post = world.post(of(&[&picture["id"]])).await;
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
-    let edit = json!({ "containers": of(&[&wide["id"]])["containers"] });
+    let edit = json!({ "containers": of(&[&document["id"]])["containers"] });
     let (status, problem) = world.call(Method::PATCH, &path, Some(&edit)).await;
     assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
     // Media that the post keeps are validated again for new accounts.

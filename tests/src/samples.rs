@@ -12,6 +12,19 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat()].concat()
 }
 
+/// Returns a PNG with pixels, which compress badly.
+pub fn painting(width: u32, height: u32) -> Vec<u8> {
+    let mut state = 1_u32;
+    let picture = image::RgbImage::from_fn(width, height, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [a, b, c, _] = state.to_be_bytes();
+        image::Rgb([a, b, c])
+    });
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, image::ImageFormat::Png).expect("memory is writable");
+    bytes.into_inner()
+}
+
 /// Returns a GIF with this number of frames.
 pub fn gif(pictures: usize) -> Vec<u8> {
     let picture = b"\x21\xf9\x04\0\x0a\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0";

@@ -25,7 +25,11 @@ use tracing::error;
 use url::form_urlencoded;
 
 /// Paths for uploads and downloads, below the API's prefix.
-pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}/{name}"];
+pub const PATHS: [&str; 3] = [
+    "/media/{id}/content",
+    "/media/{id}/content/{pass}/{name}",
+    "/media/{id}/renditions/{pass}/{fit}/{name}",
+];
 
 /// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
@@ -44,6 +48,7 @@ pub fn routes(route: Route, prefix: &str) -> Route {
     route
         .at(format!("{prefix}/media/:id/content"), put(take).into_endpoint())
         .at(format!("{prefix}/media/:id/content/:pass/:name"), get(give).into_endpoint())
+        .at(format!("{prefix}/media/:id/renditions/:pass/:fit/:name"), get(give_rendition).into_endpoint())
 }
 
 /// Receives an upload; until it is confirmed it can be repeated, replacing the previous bytes.
@@ -100,22 +105,51 @@ async fn give(
     path: Path<(String, String, String)>,
 ) -> Result<Response, Problem> {
     let (id, text, _) = path.0;
-    let pass = admit(&app, Permission::Get, &id, &text)?;
+    let (file, row) = ready(&app, &id, &text).await?;
+    Ok(serve(
+        request,
+        &app,
+        &file,
+        row.content_type.as_deref().unwrap_or_default(),
+        row.size.unwrap_or_default(),
+    ))
+}
+
+/// Serves a rendition of a file, or a range of it.
+#[handler]
+async fn give_rendition(
+    request: &Request,
+    app: Data<&App>,
+    path: Path<(String, String, String, String)>,
+) -> Result<Response, Problem> {
+    let (id, text, fit, name) = path.0;
+    let (file, _) = ready(&app, &id, &text).await?;
+    let file = StoredFile { rendition: Some(format!("{fit}/{name}")), ..file };
+    let fitted =
+        app.config.media.rendition(&file).await.map_err(|error| unreadable(&error))?.ok_or_else(missing)?;
+    Ok(serve(request, &app, &file, fitted.content_type, fitted.size))
+}
+
+/// Returns the file that a token admits to, and its row.
+async fn ready(app: &App, id: &str, text: &str) -> Result<(StoredFile, store::media::Media), Problem> {
+    let pass = admit(app, Permission::Get, id, text)?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
-    let size = row.size.unwrap_or_default();
+    Ok((asset(&pass, &row), row))
+}
+
+fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64) -> Response {
     let asked = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
     let (status, range) = match asked.map(|asked| part(asked, size)) {
         Some(Part::Range(range)) => (StatusCode::PARTIAL_CONTENT, range),
         Some(Part::Beyond) => {
-            return Ok(Response::builder()
+            return Response::builder()
                 .status(StatusCode::RANGE_NOT_SATISFIABLE)
                 .header(header::CONTENT_RANGE, format!("bytes */{size}"))
-                .finish());
+                .finish();
         }
         Some(Part::Whole) | None => (StatusCode::OK, 0..size),
     };
-    let mime = row.content_type.clone().unwrap_or_default();
     let mut response = Response::builder()
         .status(status)
         .content_type(mime)
@@ -129,8 +163,8 @@ async fn give(
         let content_range = format!("bytes {}-{}/{size}", range.start, range.end - 1);
         response = response.header(header::CONTENT_RANGE, content_range);
     }
-    let bytes = app.config.media.stream(&asset(&pass, &row), range);
-    Ok(response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other)))))
+    let bytes = app.config.media.stream(file, range);
+    response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other))))
 }
 
 fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedToken, Problem> {
@@ -141,7 +175,7 @@ fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedTok
 }
 
 fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
-    StoredFile { media: pass.media, owner: pass.owner, filename: row.filename.clone() }
+    StoredFile { media: pass.media, owner: pass.owner, filename: row.filename.clone(), rendition: None }
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Problem {

@@ -275,7 +275,7 @@ fn essence(content_type: &str) -> String {
 }
 
 fn asset(call: &Call<'_>, row: &store::media::Media) -> StoredFile {
-    StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone() }
+    StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone(), rendition: None }
 }
 
 /// Converts an asset for a response; a ready one has a temporary download URL.
