@@ -17,7 +17,7 @@ use std::{
 };
 use tests::{
     World,
-    samples::{film, jpeg, png},
+    samples::{film, jpeg, painting, png},
 };
 use tests::{if_right, wait_until};
 use url::Url;
@@ -107,6 +107,19 @@ impl Bucket {
                     Some(_) => xml("<CopyObjectResult><ETag>\"whole\"</ETag></CopyObjectResult>"),
                     None => Response::builder().header(header::ETAG, "\"whole\"").finish(),
                 }
+            }
+            ("GET", None) if query.contains_key("list-type") => {
+                let listed = contents.objects.iter().filter(|(key, _)| key.starts_with(&query["prefix"]));
+                let listed: String = listed
+                    .map(|(key, bytes)| {
+                        let size = bytes.len();
+                        format!(
+                            "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
+                             <ETag>\"whole\"</ETag><Size>{size}</Size></Contents>"
+                        )
+                    })
+                    .collect();
+                xml(&format!("<ListBucketResult><IsTruncated>false</IsTruncated>{listed}</ListBucketResult>"))
             }
             ("GET" | "HEAD", _) => match contents.objects.get(&key) {
                 Some(bytes) => object(request, &query, bytes),
@@ -212,7 +225,9 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
     let film = world.upload(json!({ "filename": "a.mp4" }), film(8_000, 3 << 20)).await;
     let (status, film) = world.confirm(&film).await;
     assert_eq!((status, &film["status"]), (StatusCode::OK, &json!("ready")), "{film}");
-    for (platform, medium) in [("x", &film), ("instagram", &medium)] {
+    // A PNG is fitted to Instagram; its rendition is in the bucket too.
+    let drawing = world.medium("a.png", None, painting(400, 400)).await;
+    for (platform, medium) in [("x", &film), ("instagram", &medium), ("instagram", &drawing)] {
         let account = world.connect(platform, "ada").await;
         let container = json!({ "content": "Look", "media": [{ "id": medium["id"] }] });
         let post = world.post(json!({ "containers": [container], "accounts": [account] })).await;
@@ -220,7 +235,9 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
         assert_eq!(ended["status"], "published", "{ended:#}");
     }
 
-    for medium in [&medium, &film] {
+    let renditions = bucket.keys().into_iter().filter(|key| key.contains("/renditions/")).count();
+    assert_eq!(renditions, 1, "{:?}", bucket.keys());
+    for medium in [&medium, &film, &drawing] {
         let path = format!("/media/{}", medium["id"].as_str().unwrap());
         assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
     }
