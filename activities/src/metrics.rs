@@ -148,14 +148,10 @@ async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Res
         .call(&request.account_ref, |cx| {
             let id = request.platform_post_id.clone();
             Box::pin(async move {
-                let missing = cx.platform.missing(Feature::Analytics, &cx.grant.scopes);
+                if let Some(why) = cx.platform.explain(Feature::Analytics, &cx.grant.scopes) {
+                    return Err(Failure::rejected(403, why));
+                }
                 match cx.platform.analytics {
-                    Some(_) if !missing.is_empty() => {
-                        let missing = missing.join(", ");
-                        let message =
-                            format!("the account was connected without {missing}, which figures need");
-                        Err(Failure::rejected(403, message))
-                    }
                     Some(analytics) => analytics.metrics(cx, &id).await,
                     None => Err(Failure::rejected(501, format!("{} has no metrics", cx.platform.id))),
                 }

@@ -80,7 +80,23 @@ pub struct Media {
     pub rendition: Option<String>,
 }
 
-/// What a rendition of a picture must be, so that a platform takes it.
+impl Media {
+    /// Returns the asset with the properties of a rendition that was made, or would be made, for `fit`.
+    #[must_use]
+    pub fn fitted(&self, fit: &Fit, mime: &str, size_bytes: u64, width: u32, height: u32) -> Self {
+        Self {
+            kind: fit.kind,
+            mime: mime.to_owned(),
+            size_bytes,
+            width: Some(width),
+            height: Some(height),
+            duration: self.duration.filter(|_| fit.kind == MediaKind::Gif),
+            ..self.clone()
+        }
+    }
+}
+
+/// Properties that a rendition of a picture needs, so that a platform takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fit {
     /// Kind: a still image, or an animation.

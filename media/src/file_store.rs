@@ -516,13 +516,16 @@ impl FileStore {
         let one = RENDERING.acquire().await.expect("it is never closed");
         let bytes = self.read(original, 0..size).await?;
         let fit = *fit;
-        let rendering = tokio::task::spawn_blocking(move || rendition::render(&bytes, &fit));
+        let rendering = tokio::task::spawn_blocking(move || {
+            // The decoder goes on, with its memory, when the caller is dropped.
+            let _one = one;
+            rendition::render(&bytes, &fit)
+        });
         // A file that makes a decoder panic fits nowhere.
         let made = rendering
             .await
             .unwrap_or_else(|_| Err("it can't be read".to_owned()))
             .map_err(FitError::Unfit)?;
-        drop(one);
         let name = format!("{spec}/{}x{}.{}", made.width, made.height, made.extension);
         let size = made.bytes.len() as u64;
         let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };

@@ -42,7 +42,8 @@ pub(crate) struct Rendition {
 pub(crate) fn render(original: &[u8], fit: &Fit) -> Result<Rendition, String> {
     let (mut width, mut height) = (fit.width, fit.height);
     let picture = if fit.kind == MediaKind::Gif { None } else { Some(Picture::decode(original)?) };
-    while width.min(height) >= MIN_SIDE.min(fit.width.min(fit.height)) {
+    let least = fit.width.min(fit.height).clamp(1, MIN_SIDE);
+    while width.min(height) >= least {
         let made = match &picture {
             Some(picture) => picture.write(fit, width, height)?,
             None => animation(original, fit, width, height)?,
@@ -50,7 +51,7 @@ pub(crate) fn render(original: &[u8], fit: &Fit) -> Result<Rendition, String> {
         if let Some((bytes, extension)) = made {
             return Ok(Rendition { bytes, extension, width, height });
         }
-        let smaller = |side: u32| ((f64::from(side) * SHRINK) as u32).max(1);
+        let smaller = |side: u32| (f64::from(side) * SHRINK) as u32;
         (width, height) = (smaller(width), smaller(height));
     }
     Err(format!("it can't be made to have {} bytes at most", fit.max_bytes))
@@ -105,27 +106,28 @@ impl Picture {
         };
         if !is_opaque && fit.keeps_transparency {
             let mut bytes = Vec::new();
-            let mut encoder =
+            let encoder =
                 PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive);
-            if let Some(profile) = &self.profile {
-                encoder.set_icc_profile(profile.clone()).map_err(unreadable)?;
-            }
-            scaled.write_with_encoder(encoder).map_err(unreadable)?;
+            self.encode(&scaled, encoder)?;
             return Ok((bytes.len() as u64 <= fit.max_bytes).then_some((bytes, "png")));
         }
         let opaque = DynamicImage::from(on_white(scaled));
         for quality in QUALITIES {
             let mut bytes = Vec::new();
-            let mut encoder = JpegEncoder::new_with_quality(&mut bytes, quality);
-            if let Some(profile) = &self.profile {
-                encoder.set_icc_profile(profile.clone()).map_err(unreadable)?;
-            }
-            opaque.write_with_encoder(encoder).map_err(unreadable)?;
+            self.encode(&opaque, JpegEncoder::new_with_quality(&mut bytes, quality))?;
             if bytes.len() as u64 <= fit.max_bytes {
                 return Ok(Some((bytes, "jpg")));
             }
         }
         Ok(None)
+    }
+
+    /// Encodes a scaled picture with the color profile of the original.
+    fn encode(&self, scaled: &DynamicImage, mut encoder: impl ImageEncoder) -> Result<(), String> {
+        if let Some(profile) = &self.profile {
+            encoder.set_icc_profile(profile.clone()).map_err(unreadable)?;
+        }
+        scaled.write_with_encoder(encoder).map_err(unreadable)
     }
 }
 
@@ -277,6 +279,9 @@ mod tests {
         assert!(sizes[0] == 800 && sizes.is_sorted_by(|a, b| a >= b) && sizes[2] < 800, "{sizes:?}");
         let refused = render(&original, &fit(MediaKind::Image, 800, 400, 100, true)).unwrap_err();
         assert_eq!(refused, "it can't be made to have 100 bytes at most");
+        let line = encoded(noise(4000, 1), ImageFormat::Png);
+        let refused = render(&line, &fit(MediaKind::Image, 4000, 1, 100, true)).unwrap_err();
+        assert_eq!(refused, "it can't be made to have 100 bytes at most");
     }
 
     #[test]
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_told() {
+    fn unreadable_files_are_refused() {
         let png = encoded(noise(64, 64), ImageFormat::Png);
         for broken in [&b"not a picture"[..], &png[..png.len() / 2], b""] {
             for kind in [MediaKind::Image, MediaKind::Gif] {

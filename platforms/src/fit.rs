@@ -29,13 +29,12 @@ fn fit(limits: &[MediaLimit], medium: &Media) -> Option<Fit> {
     }
     let of = |kind| limits.iter().find(|limit| limit.kind == kind);
     let limit = of(medium.kind).or_else(|| of(MediaKind::Image))?;
-    let written = if limit.kind == MediaKind::Gif { "image/gif" } else { "image/jpeg" };
     let scale = scale(limit, width, height);
     let fits = limit.kind == medium.kind
         && limit.mimes.contains(&medium.mime.as_str())
         && medium.size_bytes <= limit.max_bytes
         && scale >= 1.0;
-    if fits || !limit.mimes.contains(&written) {
+    if fits || !limit.mimes.contains(&mime(limit.kind)) {
         return None;
     }
     let scaled = |side: u32| ((f64::from(side) * scale.min(1.0)) as u32).max(1);
@@ -57,17 +56,14 @@ fn scale(limit: &MediaLimit, width: u32, height: u32) -> f64 {
     bounds.map(|(max, side)| f64::from(max) / f64::from(side)).fold(f64::INFINITY, f64::min)
 }
 
+/// Returns the content type of renditions without transparency.
+fn mime(kind: MediaKind) -> &'static str {
+    if kind == MediaKind::Gif { "image/gif" } else { "image/jpeg" }
+}
+
 /// Returns a medium as its rendition will be, as far as that is known before it is made.
 pub(crate) fn fitted(medium: &Media, fit: &Fit) -> Media {
-    Media {
-        kind: fit.kind,
-        mime: if fit.kind == MediaKind::Gif { "image/gif" } else { "image/jpeg" }.to_owned(),
-        size_bytes: medium.size_bytes.min(fit.max_bytes),
-        width: Some(fit.width),
-        height: Some(fit.height),
-        duration: medium.duration.filter(|_| fit.kind == MediaKind::Gif),
-        ..medium.clone()
-    }
+    medium.fitted(fit, mime(fit.kind), medium.size_bytes.min(fit.max_bytes), fit.width, fit.height)
 }
 
 #[cfg(test)]
@@ -108,7 +104,7 @@ mod tests {
             // An animation stays one, or becomes a still image.
             ("x", picture("image/gif", 1600, 800, 1000), Some((Gif, 1280, 640, 15 << 20))),
             ("instagram", picture("image/gif", 600, 600, 1000), Some((Image, 600, 600, 8_000_000))),
-            // What can't be read, or is no picture.
+            // A picture that can't be read, and a video.
             ("x", picture("image/heif", 4000, 3000, 6 << 20), None),
             ("x", picture("image/jpeg", 20_000, 20_000, 6 << 20), None),
             ("x", Media { kind: MediaKind::Video, ..picture("video/mp4", 4000, 3000, 1 << 30) }, None),

@@ -186,10 +186,15 @@ impl Replies {
     /// Explains why the last `count` containers of a post are not published; the subject is the platform.
     pub fn left_out(self, count: usize) -> String {
         let takes = if self == Self::None { "takes no replies" } else { "takes one reply" };
-        match count {
-            1 => format!("{takes}; 1 container is left out"),
-            _ => format!("{takes}; {count} containers are left out"),
-        }
+        format!("{takes}; {}", left_out(count))
+    }
+}
+
+/// Says that `count` containers of a post are not published.
+pub(crate) fn left_out(count: usize) -> String {
+    match count {
+        1 => "1 container is left out".to_owned(),
+        _ => format!("{count} containers are left out"),
     }
 }
 

@@ -4,7 +4,7 @@
 //! one. A login that was granted what publishing needs connects; the other features are off until the account is
 //! connected again with their scopes.
 
-use crate::{Adapter, OAuth2};
+use crate::{Adapter, OAuth2, limits};
 use domain::string_enum;
 
 string_enum! {
@@ -71,6 +71,15 @@ impl Adapter {
         }
     }
 
+    /// Explains why a feature is off with a grant with these scopes; `None` if it is open.
+    pub fn explain(&self, feature: Feature, granted: &[String]) -> Option<String> {
+        let missing = self.missing(feature, granted);
+        let scopes = missing.join(", ");
+        (!missing.is_empty()).then(|| {
+            format!("the account was connected without {scopes}, needed for {feature}: connect it again")
+        })
+    }
+
     /// Returns the features that a grant with these scopes does not open.
     pub fn closed(&self, granted: &[String]) -> Vec<Missing> {
         let features = Feature::ALL.iter().filter(|feature| self.has(**feature));
@@ -91,11 +100,11 @@ impl Adapter {
         if missing.is_empty() || self.limits.replies.containers() == 1 {
             return self.limits.replies.left_out(count);
         }
-        let (noun, verb) = if count == 1 { ("container", "is") } else { ("containers", "are") };
         let missing = missing.join(", ");
+        let left_out = limits::left_out(count);
         format!(
-            "takes replies of an account that was connected with {missing}; {count} {noun} {verb} left out, and \
-             connecting the account again may help"
+            "takes replies of an account that was connected with {missing}; {left_out}, and connecting the account \
+             again may help"
         )
     }
 
@@ -166,7 +175,7 @@ mod tests {
             "takes replies of an account that was connected with pages_manage_engagement, pages_read_user_content; \
              1 container is left out, and connecting the account again may help"
         );
-        // What the platform itself does not take is no matter of scopes.
+        // A limit of the platform itself is no matter of scopes.
         for (platform, granted, containers) in [
             ("facebook", &[][..], 2),
             ("google_business", &["https://www.googleapis.com/auth/business.manage"], 1),

@@ -443,7 +443,7 @@ impl Engine {
 /// message about them.
 fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
     let kept = attempt.entries.len().min(platform.containers(&attempt.scopes));
-    // What is live or may be stays: the account may have been connected again with fewer scopes.
+    // A container that is live, or may be, stays: the account may have been connected again with fewer scopes.
     let begun = attempt
         .entries
         .iter()

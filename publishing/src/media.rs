@@ -5,7 +5,7 @@ use ::media::{FileStore, FitError, StoredFile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Failure, Fit, Media, MediaKind, MediaStatus, Owner};
+use domain::{Failure, Fit, Media, MediaStatus, Owner};
 use platforms::MediaStore;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{
@@ -74,15 +74,9 @@ impl Engine {
         let stem = medium.filename.rsplit_once('.').map_or(medium.filename.as_str(), |(stem, _)| stem);
         let extension = fitted.name.rsplit('.').next().unwrap_or_default();
         *medium = Media {
-            kind: fit.kind,
             filename: format!("{stem}.{extension}"),
-            mime: fitted.content_type.to_owned(),
-            size_bytes: fitted.size,
-            width: Some(fitted.width),
-            height: Some(fitted.height),
-            duration: medium.duration.filter(|_| fit.kind == MediaKind::Gif),
             rendition: Some(fitted.name),
-            ..medium.clone()
+            ..medium.fitted(fit, fitted.content_type, fitted.size, fitted.width, fitted.height)
         };
         Ok(())
     }

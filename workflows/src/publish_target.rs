@@ -247,7 +247,7 @@ pub(crate) async fn stop<W>(
         match ctx.execute_activity(Publishing::settle, input.clone(), options).await? {
             SettleResult::Ended { status } => return Ok(status),
             SettleResult::RetryAfter { pause } => {
-                // Whether the workflow is canceled or not.
+                // A canceled workflow waits as well.
                 timer::sleep_unless(ctx, pause, std::future::pending::<()>()).await;
             }
         }

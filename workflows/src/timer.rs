@@ -2,7 +2,7 @@
 //!
 //! Each has a cancellation token of its own. A timer under the workflow's token, which is the default, is canceled as
 //! soon as a workflow task says that the workflow is; if the same task also says that the timer has fired, the SDK
-//! (1.1.1) finds no timer and fails the task, each time anew, so that the workflow never ends.
+//! (1.1.1) finds no timer and fails every attempt of the task, so that the workflow never ends.
 
 use std::{future::poll_fn, pin::pin, task::Poll};
 use temporalio_workflow::{TimerOptions, TimerResult, WorkflowCancellationToken, WorkflowContext};

@@ -92,12 +92,7 @@ pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import
         let detail = format!("{} does not list an account's earlier posts", account.platform);
         return Err(Problem::new(Code::Unprocessable, detail));
     }
-    let missing = platform.missing(Feature::Import, &account.scopes);
-    if !missing.is_empty() {
-        let detail = format!(
-            "the account was connected without {}, which an import needs: connect it again",
-            missing.join(", ")
-        );
+    if let Some(detail) = platform.explain(Feature::Import, &account.scopes) {
         return Err(Problem::new(Code::Unprocessable, detail));
     }
     let new = imports::NewImport {
