@@ -121,6 +121,17 @@ pub struct Target {
     pub published_at: Option<DateTime<Utc>>,
 }
 
+impl Target {
+    /// Returns true if its next attempt can be brought forward: the last one failed, or its account rests.
+    pub fn can_retry(&self) -> bool {
+        match self.status {
+            TargetStatus::Failed => true,
+            TargetStatus::Queued => self.error_code.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// A post in a list.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Summary {

@@ -748,8 +748,8 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
     Ok(())
 }
 
-/// Makes a failed target's next attempt due now, and notifies its workflow; its account rests no longer. Returns
-/// false when the target has not failed.
+/// Makes the next attempt of a target due now that has failed or waits until its account has rested, and notifies
+/// its workflow; the account rests no longer. Returns false for any other target.
 pub async fn retry_now(
     db: &PgPool,
     owner: Owner,
@@ -762,7 +762,8 @@ pub async fn retry_now(
         "update accounts set rests_until = null
          where rests_until is not null and id = (
            select account_id from targets
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'failed')",
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4
+             and (status = 'failed' or status = 'queued' and error_code is not null))",
         target.0,
         post.0,
         owner.org.0,
@@ -774,7 +775,8 @@ pub async fn retry_now(
     let retried = sqlx::query!(
         "with retried as (
            update targets set next_attempt_at = $5, updated_at = $5
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'failed'
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4
+             and (status = 'failed' or status = 'queued' and error_code is not null)
            returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from retried",

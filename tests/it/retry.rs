@@ -58,6 +58,22 @@ async fn a_failed_target_can_be_retried_immediately() {
 }
 
 #[tokio::test]
+async fn a_target_whose_account_rests_can_be_retried_immediately() {
+    let mut world = world().pace(1.0).start().await;
+    // X's window is of fifteen minutes.
+    world.connect("x", "ada").await;
+    let throttled = world.post(json!({ "content": "Too much #sandbox-429", "accounts": ["ada"] })).await;
+    failed(&world, &throttled).await;
+    let post = world.post(json!({ "content": "Me too", "accounts": ["ada"] })).await;
+    let rests = |post: &Value| post["targets"][0]["error_code"] == "rate_limited";
+    world.until(post["id"].as_str().unwrap(), "its account rests", rests).await;
+    let (status, target) = world.call(Method::POST, &path(&post), None).await;
+    assert_eq!((status, &target["status"]), (StatusCode::ACCEPTED, &json!("queued")), "{target}");
+    assert_eq!(world.ended(&post).await["status"], "published");
+    world.leave_post(&throttled, "it is retried for a day");
+}
+
+#[tokio::test]
 async fn an_early_lookup_consumes_no_attempt() {
     // X may publish and still return 503: a look-up is conclusive only once X's lists have caught up.
     let mut world = world().pace(1.0).start().await;

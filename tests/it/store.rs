@@ -732,6 +732,9 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     // The account rests no longer, but the row of the other target keeps its time.
     let kept = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(kept, BeginResult::Early(_)), "{kept:?}");
+    assert!(publishing::retry_now(&db, owner, two.id, other.target, tests::now()).await.unwrap());
+    let retried = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
+    assert!(matches!(retried, BeginResult::Attempt(_)), "{retried:?}");
 }
 
 /// A client hangs up, or a worker ends an activity, while a transaction begins.

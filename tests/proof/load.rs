@@ -310,7 +310,8 @@ pub(crate) async fn until_ended(db: &PgPool, posts: &[PostId]) {
 /// Requests a retry of each target whose next attempt is due in half an hour or later, and returns their number.
 pub(crate) async fn retry_late(db: &PgPool, caller: &Caller) -> usize {
     let late = "select post_id, id from targets
-        where status = 'failed' and next_attempt_at > now() + interval '30 minutes'";
+        where status in ('failed', 'queued') and error_code is not null
+          and next_attempt_at > now() + interval '30 minutes'";
     let late: Vec<(Uuid, Uuid)> = sqlx::query_as(late).fetch_all(db).await.unwrap();
     for (post, target) in &late {
         let path = format!("/posts/{post}/targets/{target}/retry");

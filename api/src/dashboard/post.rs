@@ -153,7 +153,7 @@ pub(crate) async fn show(
                     next: target.next_attempt_at.map(|at| RelativeTime::of(at, now)),
                     published: target.published_at.map(AbsoluteTime),
                     link: target.platform_post_url.clone().filter(|link| link.starts_with("http")),
-                    can_retry: target.status == TargetStatus::Failed,
+                    can_retry: target.can_retry(),
                     is_dead: target.status == TargetStatus::Dead,
                     workflow: ui
                         .filter(|_| target.attempts > 0)

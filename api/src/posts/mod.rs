@@ -105,7 +105,8 @@ impl Posts {
 
     /// Retry a target
     ///
-    /// Starts the next attempt of a `failed` target now. Fails with 409 for a target in any other status.
+    /// Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
+    /// throttled another post of its account. Fails with 409 for any other target.
     /// Scope `posts:write`.
     #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
     async fn retry(
@@ -150,7 +151,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
     Ok(Canceled { id: id.0, canceled: true })
 }
 
-/// Starts the next attempt of a failed target now.
+/// Starts the next attempt of a target now that failed or waits until its account has rested.
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
     let target = target(call, id, target_id).await?;
     let now = call.now();
