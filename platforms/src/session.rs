@@ -61,6 +61,13 @@ pub struct Transport {
     sandbox: Option<Url>,
     /// Addresses that are allowed in addition to public ones.
     allowed: AllowedRanges,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+/// Sees the replies to an adapter's calls.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// Takes a reply to a call of the platform's own URL, whose query is left out; secrets are masked.
+    fn observe(&self, method: &str, address: &str, reply: &Reply);
 }
 
 impl Transport {
@@ -81,7 +88,7 @@ impl Transport {
     /// When no TLS provider is installed in this process.
     pub fn real_within(allowed: AllowedRanges) -> reqwest::Result<Self> {
         let client = egress::filtered(allowed.clone()).https_only(true).build()?;
-        Ok(Self { client, sandbox: None, allowed })
+        Ok(Self { client, sandbox: None, allowed, observer: None })
     }
 
     /// Creates a transport to the sandbox at this URL.
@@ -91,7 +98,13 @@ impl Transport {
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
         let client = egress::unfiltered().build()?;
-        Ok(Self { client, sandbox: Some(at), allowed: AllowedRanges::default() })
+        Ok(Self { client, sandbox: Some(at), allowed: AllowedRanges::default(), observer: None })
+    }
+
+    /// Returns the same transport with an observer of all replies.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// Returns the same transport to another address of the sandbox; a transport to the real platforms is
@@ -115,6 +128,18 @@ impl Transport {
             // A URL returned by the sandbox is left unchanged.
             Some(sandbox) if is_below(sandbox, address) => address.to_owned(),
             Some(sandbox) => in_sandbox(sandbox, address),
+        }
+    }
+
+    /// Returns the platform's URL for one that is called, without its query.
+    fn platform_url(&self, address: &str) -> String {
+        let address = address.split(['?', '#']).next().unwrap_or_default();
+        match &self.sandbox {
+            Some(sandbox) if is_below(sandbox, address) => {
+                let rest = &address[sandbox.as_str().trim_end_matches('/').len()..];
+                format!("https://{}", rest.trim_start_matches('/'))
+            }
+            _ => address.to_owned(),
         }
     }
 }
@@ -291,10 +316,15 @@ impl Session<'_> {
     }
 
     fn call(&self, method: Method, address: &str) -> Call {
-        let http =
-            self.transport.client.request(method, self.transport.rewrite_url(address)).timeout(TIMEOUT);
+        let url = self.transport.rewrite_url(address);
+        let observer = self.transport.observer.as_ref();
         Call {
-            http,
+            observed: observer.map(|observer| Observed {
+                observer: observer.clone(),
+                method: method.clone(),
+                address: self.transport.platform_url(address),
+            }),
+            http: self.transport.client.request(method, url).timeout(TIMEOUT),
             platform: self.platform,
             authorization: Some(bearer(&self.grant.access_token)),
             secrets: Secrets::of(self),
@@ -314,6 +344,14 @@ pub struct Call {
     secrets: Secrets,
     now: fn() -> DateTime<Utc>,
     skew: Arc<ClockSkew>,
+    observed: Option<Observed>,
+}
+
+/// A call that an observer sees.
+struct Observed {
+    observer: Arc<dyn Observer>,
+    method: Method,
+    address: String,
 }
 
 impl Call {
@@ -474,6 +512,9 @@ impl Call {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let reply = Reply::new(status, headers, body, text, (self.now)(), self.secrets);
         self.skew.record(&reply);
+        if let Some(Observed { observer, method, address }) = &self.observed {
+            observer.observe(method.as_str(), address, &reply);
+        }
         Ok(reply)
     }
 }

@@ -227,6 +227,27 @@ impl Sandbox {
         self.connect_at(platform, username, None)
     }
 
+    /// Changes the settings, as `POST /_settings` does.
+    ///
+    /// # Errors
+    ///
+    /// When they can't be stored.
+    pub fn configure(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
+        self.transaction(|tx| {
+            change(tx.settings);
+            tx.store.put(&*tx.settings);
+        })
+    }
+
+    /// Keeps a file, and returns its path below the sandbox's address, from which platforms can fetch it.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn keep(&self, bytes: bytes::Bytes) -> Result<String> {
+        Ok(format!("_media/{}", self.0.files.store_bytes(bytes)?.id))
+    }
+
     /// Connects an account and moves it to a server, when one is given.
     fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
         let simulator = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;

@@ -343,6 +343,13 @@ impl NetworkConfig {
     }
 }
 
+/// Parses the id of a platform.
+pub(crate) fn platform(text: &str) -> Result<&'static str, String> {
+    platforms::get(text)
+        .map(|platform| platform.id)
+        .ok_or_else(|| format!("use one of {}", platforms::IDS.join(", ")))
+}
+
 /// Reads the standing of the sandbox's apps.
 pub(crate) fn app_status(text: &str) -> Result<AppStatus, String> {
     match text {

@@ -4,6 +4,7 @@ mod clock;
 mod commands;
 mod config;
 mod dev;
+mod doctor;
 mod http;
 mod reseal;
 mod services;
@@ -116,6 +117,9 @@ enum Command {
     /// Repairs an installation
     #[command(subcommand)]
     Ops(Ops),
+    /// Walks through a platform with a real account, and compares its answers with the simulator's: connects,
+    /// publishes with as few readers as possible, looks the post up, deletes it
+    Doctor(Box<doctor::Options>),
     /// Prints the OpenAPI document
     Openapi,
     /// Runs a program that dies when its parent does
@@ -249,6 +253,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,
         Command::Ops(Ops::Restored { since, database }) => commands::restored(&database, since).await,
+        Command::Doctor(options) => doctor::run(&options).await,
         Command::Openapi => {
             print!("{}", api::document());
             Ok(())

@@ -19,6 +19,7 @@ mod connect;
 mod creation;
 mod dashboard;
 mod dev;
+mod doctor;
 mod editing;
 mod events;
 mod fairness;

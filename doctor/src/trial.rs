@@ -1,0 +1,140 @@
+//! The post that the doctor publishes on each platform.
+
+use bytes::Bytes;
+use image::{ImageFormat, Rgb, RgbImage};
+use platforms::{Adapter, Content, Media, MediaKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{io::Cursor, time::Duration};
+use url::Url;
+use uuid::Uuid;
+
+/// Length of the picture's sides, in pixels.
+const SIDE: u32 = 1080;
+
+/// The post to publish.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Text.
+    pub text: String,
+    /// Kind of the file, if the platform needs one.
+    pub medium: Option<MediaKind>,
+    /// The platform's `config` block: as few readers as the platform allows.
+    pub settings: Value,
+}
+
+impl Trial {
+    /// Returns the post for a platform; members of `settings` replace the doctor's own.
+    pub fn new(platform: &Adapter, username: &str, settings: &Value) -> Self {
+        let mut own = match platform.id {
+            "linkedin" => json!({ "visibility": "CONNECTIONS" }),
+            "tiktok" => json!({ "privacy_level": "SELF_ONLY" }),
+            "youtube" => json!({ "privacy_status": "private", "notify_subscribers": false }),
+            // The account's own profile, which has the rules of no community.
+            "reddit" => json!({ "subreddit": format!("u_{username}"), "title": "Fanfare doctor" }),
+            _ => json!({}),
+        };
+        if let (Value::Object(own), Value::Object(given)) = (&mut own, settings) {
+            own.extend(given.clone());
+        }
+        let kinds = platform.limits.media.iter().map(|limit| limit.kind);
+        let medium = match (platform.limits.content, platform.limits.required_media) {
+            (Content::Media, Some(required)) => Some(required),
+            (Content::Media, None) if platform.id == "tiktok" => Some(MediaKind::Video),
+            (Content::Media, None) => {
+                kinds.clone().find(|kind| *kind == MediaKind::Image).or_else(|| kinds.clone().next())
+            }
+            _ => None,
+        };
+        Self { text: "Fanfare doctor: a test post, deleted at once".to_owned(), medium, settings: own }
+    }
+}
+
+/// A file to publish.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Properties.
+    pub media: Media,
+    /// Content.
+    pub bytes: Bytes,
+    /// Public address of the same content, for platforms that fetch it themselves.
+    pub address: Option<Url>,
+}
+
+impl Attachment {
+    /// Returns a picture that the doctor draws.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be encoded.
+    pub fn picture(address: Option<Url>) -> anyhow::Result<Self> {
+        let picture = RgbImage::from_fn(SIDE, SIDE, |x, y| {
+            let shade = |value: u32| u8::try_from(value * 255 / SIDE).unwrap_or(u8::MAX);
+            Rgb([shade(x), shade(y), 160])
+        });
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, ImageFormat::Jpeg)?;
+        let (mime, filename) = ("image/jpeg", "doctor.jpg");
+        let bytes = bytes.into_inner().into();
+        Ok(Self::of(MediaKind::Image, mime, filename, bytes, Some((SIDE, SIDE)), address))
+    }
+
+    /// Returns a video, an MP4 file.
+    pub fn video(bytes: Bytes, address: Option<Url>) -> Self {
+        Self::of(MediaKind::Video, "video/mp4", "doctor.mp4", bytes, None, address)
+    }
+
+    fn of(
+        kind: MediaKind,
+        mime: &str,
+        filename: &str,
+        bytes: Bytes,
+        sides: Option<(u32, u32)>,
+        address: Option<Url>,
+    ) -> Self {
+        let media = Media {
+            id: Uuid::now_v7(),
+            kind,
+            mime: mime.to_owned(),
+            filename: filename.to_owned(),
+            size_bytes: bytes.len() as u64,
+            width: sides.map(|(width, _)| width),
+            height: sides.map(|(_, height)| height),
+            duration: (kind == MediaKind::Video).then_some(Duration::from_secs(5)),
+            alt_text: None,
+            rendition: None,
+        };
+        Self { media, bytes, address }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use platforms::check;
+
+    #[test]
+    fn every_platform_has_a_post_that_it_takes() {
+        for platform in platforms::all() {
+            let trial = Trial::new(platform, "ada", &json!({}));
+            let file = trial.medium.map(|kind| match kind {
+                MediaKind::Image => Attachment::picture(None).unwrap(),
+                _ => Attachment::video(Bytes::from_static(b"film"), None),
+            });
+            let media: Vec<_> = file.into_iter().map(|file| file.media).collect();
+            let draft = check::Draft { text: &trial.text, media: &media };
+            let issues = check::check(platform, &[draft], &trial.settings);
+            let errors: Vec<_> =
+                issues.iter().filter(|issue| issue.severity == check::Severity::Error).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", platform.id);
+        }
+    }
+
+    #[test]
+    fn given_settings_replace_the_doctors_own() {
+        let reddit = platforms::get("reddit").unwrap();
+        let trial = Trial::new(reddit, "ada", &json!({ "subreddit": "test" }));
+        assert_eq!(trial.settings, json!({ "subreddit": "test", "title": "Fanfare doctor" }));
+        assert_eq!(Trial::new(reddit, "ada", &json!({})).settings["subreddit"], "u_ada");
+    }
+}
