@@ -417,6 +417,11 @@ pub(crate) trait Containers: Publisher {
     /// The fields with a container's state.
     const STATUS: &'static str;
 
+    /// Returns true if the post is a carousel, in which each medium has a container of its own.
+    fn is_carousel(&self, post: &Publication) -> Result<bool> {
+        Ok(post.media.len() > 1)
+    }
+
     /// Returns the fields of one item of a carousel, which has the post's medium at `index`.
     async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields>;
 
@@ -487,7 +492,7 @@ pub(crate) async fn prepare<P: Containers>(
     }
     let container = |id: String| Container { id, since: (cx.now)(), is_ready: false };
     let is_moving = post.media.iter().any(|media| media.kind == MediaKind::Video);
-    if post.media.len() > 1 && step.whole.is_none() {
+    if step.whole.is_none() && platform.is_carousel(post)? {
         for index in step.items.len()..post.media.len() {
             let made = platform.create(cx, platform.child_fields(cx, post, index).await?).await?;
             step.items.push(container(made));

@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
@@ -115,10 +116,13 @@ struct Settings {
     collaborators: Option<Vec<String>>,
     /// Also shows a reel in the feed. Defaults to true.
     share_to_feed: Option<bool>,
+    /// Id of the container's image to use as a reel's cover; the container has this image and one video.
+    #[schemars(length(min = 1), extend("excludes" = ["cover_url"]))]
+    cover: Option<String>,
     /// URL of a reel's cover image, a JPEG.
     #[schemars(regex(pattern = "^https?://"))]
     cover_url: Option<String>,
-    /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover_url.
+    /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
     thumb_offset: Option<u64>,
     /// Name of a reel's original audio.
     audio_name: Option<String>,
@@ -167,7 +171,15 @@ impl Publisher for Instagram {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        let kind = match PostKind::choose(main.media, settings.media_type) {
+        let invalid = |setting: &str, code: &str, message: String| {
+            let path = ["config", "instagram", setting].map(Value::from).to_vec();
+            Issue { severity: Severity::Error, code: code.to_owned(), message, path }
+        };
+        if let Some(message) = uncoverable(main.media, &settings) {
+            return vec![invalid("cover", "settings_conflict", message)];
+        }
+        let shown = shown(main.media, &settings);
+        let kind = match PostKind::choose(&shown, settings.media_type) {
             Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(kind) => kind,
         };
@@ -177,14 +189,20 @@ impl Publisher for Instagram {
             issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
         }
         let has_alt_text = |media: &Media| media.alt_text.as_ref().is_some_and(|alt| !alt.is_empty());
-        if kind == PostKind::Story && main.media.iter().any(has_alt_text) {
-            let message = "instagram shows no alt text on a story".to_owned();
+        let place = match kind {
+            PostKind::Feed => None,
+            PostKind::Reel => {
+                cover(main.media, &settings).filter(|cover| has_alt_text(cover)).map(|_| "cover")
+            }
+            PostKind::Story => main.media.iter().any(has_alt_text).then_some("story"),
+        };
+        if let Some(place) = place {
+            let message = format!("instagram shows no alt text on a {place}");
             issues.push(Issue::of_main(Severity::Warning, "alt_text_not_supported", "media", message));
         }
-        issues.extend(untaggable(main.media, &settings).map(|message| {
-            let path = ["config", "instagram", "user_tags"].map(Value::from).to_vec();
-            Issue { severity: Severity::Error, code: "setting_invalid".to_owned(), message, path }
-        }));
+        issues.extend(
+            untaggable(&shown, &settings).map(|message| invalid("user_tags", "setting_invalid", message)),
+        );
         issues
     }
 
@@ -277,7 +295,7 @@ impl Publisher for Instagram {
 
 /// Returns an error message if an account is tagged in a medium that a carousel does not have, or that can't have
 /// tags.
-fn untaggable(media: &[Media], settings: &Settings) -> Option<String> {
+fn untaggable(media: &[&Media], settings: &Settings) -> Option<String> {
     let tags = settings.user_tags.as_deref().filter(|_| media.len() > 1).unwrap_or_default();
     let tag = tags.iter().find(|tag| tag.medium(media).is_none_or(|media| media.kind != MediaKind::Image))?;
     let (name, index) = (&tag.username, tag.media_index.unwrap_or(0));
@@ -288,8 +306,40 @@ fn untaggable(media: &[Media], settings: &Settings) -> Option<String> {
 
 impl UserTag {
     /// Returns the medium in which the account is tagged.
-    fn medium<'a>(&self, media: &'a [Media]) -> Option<&'a Media> {
-        media.get(self.media_index.unwrap_or(0))
+    fn medium<'a>(&self, media: &[&'a Media]) -> Option<&'a Media> {
+        media.get(self.media_index.unwrap_or(0)).copied()
+    }
+}
+
+/// Returns the image that the post has for a reel's cover.
+fn cover<'a>(media: &'a [Media], settings: &Settings) -> Option<&'a Media> {
+    let id = Uuid::try_parse(settings.cover.as_deref()?.trim()).ok()?;
+    media.iter().find(|medium| medium.kind == MediaKind::Image && medium.id == id)
+}
+
+/// Returns the media of the post without its cover.
+fn shown<'a>(media: &'a [Media], settings: &Settings) -> Vec<&'a Media> {
+    let cover = cover(media, settings).map(|cover| cover.id);
+    media.iter().filter(|medium| Some(medium.id) != cover).collect()
+}
+
+/// Returns an error message if the post's own cover does not fit its media. Only a reel has a cover.
+fn uncoverable(media: &[Media], settings: &Settings) -> Option<String> {
+    let id = settings.cover.as_deref()?;
+    if cover(media, settings).is_none() {
+        return Some(format!(
+            "instagram: the cover {id} is none of the images of the post's first container"
+        ));
+    }
+    if settings.media_type == Some(MediaType::Stories) {
+        return Some("instagram takes a cover for a reel, and this is a story".to_owned());
+    }
+    match shown(media, settings).as_slice() {
+        [one] if one.kind == MediaKind::Video => None,
+        others => Some(format!(
+            "instagram takes a cover with one video, and there are {} other media beside it",
+            others.len()
+        )),
     }
 }
 
@@ -303,7 +353,7 @@ enum PostKind {
 
 impl PostKind {
     /// Returns the kind from the setting, else from the media; or an issue code and a message.
-    fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
+    fn choose(media: &[&Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
         let place = match wanted {
@@ -314,7 +364,7 @@ impl PostKind {
             _ => Self::Feed,
         };
         // A tolerance for rounded pixels.
-        let is_odd = |media: &&Media| match (media.width, media.height) {
+        let is_odd = |media: &&&Media| match (media.width, media.height) {
             (Some(width), Some(height)) if media.kind == MediaKind::Image && height > 0 => {
                 !(0.79..=1.92).contains(&(f64::from(width) / f64::from(height)))
             }
@@ -374,7 +424,11 @@ impl PostKind {
     }
 
     fn of(post: &Publication, settings: &Settings) -> Result<Self> {
-        Self::choose(&post.media, settings.media_type).map_err(|(_, message)| Failure::rejected(400, message))
+        if let Some(message) = uncoverable(&post.media, settings) {
+            return Err(Failure::rejected(400, message));
+        }
+        let chosen = Self::choose(&shown(&post.media, settings), settings.media_type);
+        chosen.map_err(|(_, message)| Failure::rejected(400, message))
     }
 
     /// Returns the media product type in lists.
@@ -393,6 +447,10 @@ impl Containers for Instagram {
     const CREATE: &'static str = "media";
     const PUBLISH: &'static str = "media_publish";
     const STATUS: &'static str = "id,status_code,status";
+
+    fn is_carousel(&self, post: &Publication) -> Result<bool> {
+        Ok(shown(&post.media, &post.settings()?).len() > 1)
+    }
 
     async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
         let media = &post.media[index];
@@ -413,8 +471,9 @@ impl Containers for Instagram {
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
         let settings: Settings = post.settings()?;
         let place = PostKind::of(post, &settings)?;
-        let mut fields = match (place, post.media.as_slice()) {
-            (_, [one]) => medium(cx, one).await?,
+        let shown = shown(&post.media, &settings);
+        let mut fields = match shown.as_slice() {
+            [one] => medium(cx, one).await?,
             _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
         };
         if place != PostKind::Story && !post.text.is_empty() {
@@ -422,14 +481,17 @@ impl Containers for Instagram {
         }
         match place {
             PostKind::Feed => {
-                fields.extend(post.media.first().filter(|_| post.media.len() == 1).and_then(alt_text))
+                fields.extend(shown.first().filter(|_| shown.len() == 1).and_then(|one| alt_text(one)))
             }
             PostKind::Reel => {
                 // Without it the reel would not be shown in the feed.
                 let is_shared = settings.share_to_feed.unwrap_or(true);
                 fields.push(("media_type", "REELS".to_owned()));
                 fields.push(("share_to_feed", is_shared.to_string()));
-                graph::set(&mut fields, "cover_url", &settings.cover_url);
+                match cover(&post.media, &settings) {
+                    Some(cover) => fields.push(("cover_url", cx.media.address(cover).await?.into())),
+                    None => graph::set(&mut fields, "cover_url", &settings.cover_url),
+                }
                 graph::set(&mut fields, "thumb_offset", &settings.thumb_offset);
                 graph::set(&mut fields, "audio_name", &settings.audio_name);
                 graph::set(&mut fields, "trial_params", &settings.trial_params);
@@ -441,7 +503,7 @@ impl Containers for Instagram {
             graph::set(&mut fields, "location_id", &settings.location_id);
         }
         // People are tagged in the items of a carousel, not in the carousel.
-        if post.media.len() == 1 {
+        if shown.len() == 1 {
             graph::set(&mut fields, "user_tags", &settings.user_tags);
         }
         if settings.is_ai_generated == Some(true) {
@@ -677,9 +739,11 @@ impl Post {
     /// Returns true if it has the content of `post`. A story has no caption to compare.
     fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
-        let media_type = match post.media.as_slice() {
-            [one] if one.kind == MediaKind::Video => "VIDEO",
-            [_] => "IMAGE",
+        let media_type = match (place, post.media.as_slice()) {
+            // With its cover, a reel has two media.
+            (PostKind::Reel, _) => "VIDEO",
+            (_, [one]) if one.kind == MediaKind::Video => "VIDEO",
+            (_, [_]) => "IMAGE",
             _ => "CAROUSEL_ALBUM",
         };
         self.media_product_type.as_deref().is_none_or(|is| is == place.product())
@@ -745,7 +809,7 @@ mod tests {
         use MediaKind::{Image, Video};
         let place = |kinds: &[MediaKind], wanted: Option<MediaType>| {
             let media: Vec<_> = kinds.iter().map(media).collect();
-            PostKind::choose(&media, wanted).map_err(|(code, _)| code)
+            PostKind::choose(&media.iter().collect::<Vec<_>>(), wanted).map_err(|(code, _)| code)
         };
         assert_eq!(place(&[Image], None), Ok(PostKind::Feed));
         assert_eq!(place(&[Video], None), Ok(PostKind::Reel));
@@ -763,7 +827,7 @@ mod tests {
         }
         let duration = Some(Duration::from_secs(60));
         let large = Media { size_bytes: MAX_STORY_BYTES + 1, duration, ..media(&Video) };
-        let story = PostKind::choose(&[large], Some(MediaType::Stories)).map_err(|(code, _)| code);
+        let story = PostKind::choose(&[&large], Some(MediaType::Stories)).map_err(|(code, _)| code);
         assert_eq!(story, Err("media_too_large"));
     }
 
@@ -809,7 +873,7 @@ mod tests {
         let media: Vec<_> = kinds.iter().map(media).collect();
         let is_fine = |index: Value| {
             let tag = json!({ "user_tags": [{ "username": "bob", "media_index": index }] });
-            untaggable(&media, &schema::read(&tag).unwrap()).is_none()
+            untaggable(&media.iter().collect::<Vec<_>>(), &schema::read(&tag).unwrap()).is_none()
         };
         assert!(is_fine(json!(null)) && is_fine(json!(0)));
         assert!(!is_fine(json!(1)) && !is_fine(json!(2)));

@@ -5,9 +5,12 @@ use crate::fixtures::{Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::MediaKind;
+use platforms::{
+    Located, MediaKind,
+    check::{Draft, check},
+};
 use serde_json::json;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 /// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
@@ -16,6 +19,8 @@ pub(super) fn trials() -> Vec<Trial> {
         &singles![
             an_image_story_is_published_without_its_alt_text,
             accounts_are_tagged_in_the_images_of_a_carousel,
+            a_reel_is_covered_by_a_picture_of_the_post,
+            a_cover_that_does_not_fit_the_media_is_rejected,
             a_container_that_can_t_be_read_is_published_after_two_more,
             the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
         ],
@@ -48,6 +53,65 @@ async fn accounts_are_tagged_in_the_images_of_a_carousel() {
         assert!(page.contains(tag), "{tag}: {page}");
     }
     assert!(!page.contains("user_tags of 1"), "{page}");
+}
+
+async fn a_reel_is_covered_by_a_picture_of_the_post() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "instagram");
+    let mut post = actor.post_with("covered", MediaKind::Image, 1);
+    post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    post.settings = json!({ "cover": post.media[0].id });
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("REELS") && page.contains("covered"), "{page}");
+    let heard = world.heard();
+    let made: Vec<_> =
+        heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/media")).collect();
+    let [reel] = made.as_slice() else { panic!("there is one container") };
+    let given: HashMap<_, _> = url::form_urlencoded::parse(reel.text.as_bytes()).into_owned().collect();
+    assert_eq!(given["media_type"], "REELS");
+    assert!(given["cover_url"].contains(&post.media[0].id.to_string()), "{given:?}");
+    assert!(given["video_url"].contains(&post.media[1].id.to_string()), "{given:?}");
+
+    // It is looked for as a reel, not as a carousel.
+    post.text = "covered #sandbox-lost-reply".into();
+    let at = actor.prepare(&post).await.on("prepare");
+    actor.commit(&post, &at).await.expect_err("the answer is lost");
+    let located = actor.settle(&post, &at).await.on("settle");
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
+}
+
+async fn a_cover_that_does_not_fit_the_media_is_rejected() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let pictures = actor.post_with("", MediaKind::Image, 2).media;
+    let films = actor.post_with("", MediaKind::Video, 2).media;
+    let (picture, film) = (&pictures[0], &films[0]);
+    for (media, settings) in [
+        (vec![film, picture], json!({ "cover": "0190c0de-0000-7000-8000-000000000000" })),
+        (vec![film, picture], json!({ "cover": film.id })),
+        (vec![picture], json!({ "cover": picture.id })),
+        (vec![film, picture, &films[1]], json!({ "cover": picture.id })),
+        (vec![film, picture, &pictures[1]], json!({ "cover": picture.id })),
+        (vec![film, picture], json!({ "cover": picture.id, "media_type": "STORIES" })),
+    ] {
+        let mut post = actor.post_with("a reel", MediaKind::Image, 0);
+        post.media = media.into_iter().cloned().collect();
+        post.settings = settings;
+        let issues = check(actor.platform, &[Draft { text: "a reel", media: &post.media }], &post.settings);
+        let [issue] = issues.as_slice() else { panic!("{}: {issues:?}", post.settings) };
+        assert_eq!(issue.code, "settings_conflict", "{issue:?}");
+        assert_eq!(issue.path, ["config", "instagram", "cover"], "{issue:?}");
+        let failure = actor.prepare(&post).await.expect_err("the cover does not fit");
+        assert_eq!(failure.code, ErrorCode::Rejected(400), "{failure}");
+    }
+    let media = [film.clone(), picture.clone()];
+    let codes = |settings| {
+        let issues = check(actor.platform, &[Draft { text: "a reel", media: &media }], &settings);
+        issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(json!({ "cover": picture.id })), [""; 0]);
+    let both = json!({ "cover": picture.id, "cover_url": "https://example.com/a.jpg" });
+    assert_eq!(codes(both), ["settings_conflict"]);
 }
 
 async fn a_container_that_can_t_be_read_is_published_after_two_more() {
