@@ -2,7 +2,8 @@
 //!
 //! Photos are uploaded unpublished and videos in parts, so that one last call publishes the feed post, reel
 //! or story. After a lost response, a video's status shows the result; a feed post is searched for among the
-//! Page's latest posts, preferably by its photo ids. A Page's token does not expire and can't be refreshed.
+//! Page's latest posts, preferably by its photo ids. The cover of a video, and the invitations of other Pages to a
+//! reel, need its id and follow once it is published. A Page's token does not expire and can't be refreshed.
 //! It is not revoked, because that would revoke the person's whole grant, with all their Pages.
 
 mod pages;
@@ -51,6 +52,9 @@ const CHUNK_BYTES: u64 = 4 << 20;
 const PAGE_POSTS: u32 = 50;
 /// Lifetime of an unpublished upload; Meta keeps it for about a day.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
+/// Time from the publishing call within which a failed part of a live video is tried again; its owner is told then,
+/// and the video counts as published without it.
+const PARTS_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 /// Meta's reads are up to two minutes behind.
 const READ_LAG: Duration = Duration::from_secs(120);
 
@@ -81,6 +85,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 ..MediaLimit::ANY
             },
         ],
+        // A video with its cover.
+        mixed_media: true,
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
@@ -139,6 +145,13 @@ struct Settings {
     /// Title of a video or a reel.
     #[schemars(length(max = 255))]
     title: Option<String>,
+    /// Id of the container's image to use as the cover of its video or reel; the container has this image and one
+    /// video.
+    #[schemars(length(min = 1))]
+    cover: Option<String>,
+    /// Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day.
+    #[schemars(length(max = 10), inner(regex(pattern = "^[0-9]+$")))]
+    collaborators: Option<Vec<String>>,
     /// Id of the Page of the place to tag.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     place: Option<String>,
@@ -154,6 +167,23 @@ impl Settings {
     fn targeting(&self) -> Option<Value> {
         self.countries.as_ref().map(|countries| json!({ "geo_locations": { "countries": countries } }))
     }
+
+    /// Returns the id of the image for the cover.
+    fn cover(&self) -> Option<&str> {
+        self.cover.as_deref()
+    }
+
+    /// Returns a setting that does not fit the media or the kind of post, with the reason.
+    fn objection(&self, media: &[Media]) -> Option<(&'static str, String)> {
+        let is_story = self.media_type == Some(MediaType::Stories);
+        let of_cover = |id| graph::uncoverable(ADAPTER.id, media, id, is_story);
+        if let Some(message) = self.cover().and_then(of_cover) {
+            return Some(("cover", message));
+        }
+        let is_shared = self.collaborators.as_ref().is_some_and(|pages| !pages.is_empty());
+        let message = || "facebook takes collaborators for a reel only".to_owned();
+        (is_shared && self.media_type != Some(MediaType::Reels)).then(|| ("collaborators", message()))
+    }
 }
 
 #[async_trait]
@@ -162,7 +192,15 @@ impl Publisher for Facebook {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        let kind = match PostKind::choose(main.media, settings.media_type) {
+        let invalid = |setting: &str, code: &str, message: String| {
+            let path = ["config", "facebook", setting].map(Value::from).to_vec();
+            Issue { severity: Severity::Error, code: code.to_owned(), message, path }
+        };
+        if let Some((setting, message)) = settings.objection(main.media) {
+            return vec![invalid(setting, "settings_conflict", message)];
+        }
+        let shown = graph::shown(main.media, settings.cover());
+        let kind = match PostKind::choose(&shown, settings.media_type) {
             Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(kind) => kind,
         };
@@ -174,13 +212,12 @@ impl Publisher for Facebook {
         }
         if is_story && settings.countries.is_some() {
             let message = "facebook shows a story in all countries".to_owned();
-            let path = ["config", "facebook", "countries"].map(Value::from).to_vec();
-            issues.push(Issue {
-                severity: Severity::Error,
-                code: "setting_invalid".to_owned(),
-                message,
-                path,
-            });
+            issues.push(invalid("countries", "setting_invalid", message));
+        }
+        let cover = graph::cover(main.media, settings.cover());
+        if cover.and_then(|cover| cover.alt_text.as_ref()).is_some_and(|alt| !alt.is_empty()) {
+            let message = "facebook shows no alt text on a cover".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "alt_text_not_supported", "media", message));
         }
         issues
     }
@@ -233,10 +270,14 @@ impl Publisher for Facebook {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        let kind = PostKind::of(post, &post.settings()?)?;
+        let settings: Settings = post.settings()?;
+        let kind = PostKind::of(post, &settings)?;
         let mut step: Step = at.read()?;
         let uploads = Uploads { kind, is_resumed: !step.uploads.is_empty() };
-        let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        // The cover is sent when the video is live. A comment has no cover, and may show the same image.
+        let cover = settings.cover().filter(|_| kind != PostKind::Comment);
+        let media: Vec<Media> = graph::shown(&post.media, cover).into_iter().cloned().collect();
+        let pause = upload::advance(&uploads, cx, &media, &mut step, |step| &mut step.uploads).await?;
         Ok(upload::prepared(&step, pause))
     }
 
@@ -289,8 +330,9 @@ impl Publisher for Facebook {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let kind = PostKind::of(post, &post.settings()?)?;
-        let step = if post.is_restored { Step::default() } else { at.read()? };
+        let settings: Settings = post.settings()?;
+        let kind = PostKind::of(post, &settings)?;
+        let mut step = if post.is_restored { Step::default() } else { at.read()? };
         let begun = post.begun();
         match kind {
             PostKind::Feed => listing::locate(&FeedPosts { cx, step: &step }, post).await,
@@ -305,7 +347,7 @@ impl Publisher for Facebook {
                 Some(photo) => Ok(story(cx, &photo.id).await?.map_or(Located::Absent, Located::Live)),
             },
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
-                let Some(video) = step.first() else { return Ok(Located::Absent) };
+                let Some(video) = step.first().cloned() else { return Ok(Located::Absent) };
                 let (state, throttle) = state(cx, &video.id).await?;
                 match state {
                     State::Waiting => Ok(Located::Absent),
@@ -318,7 +360,10 @@ impl Publisher for Facebook {
                         let found = story(cx, &video.id).await?.or(step.story);
                         Ok(found.map_or(Located::Unknown, Located::Live))
                     }
-                    State::Published => Ok(Located::Live(video.id.clone())),
+                    State::Published => {
+                        complete(cx, post, &settings, &video.id, &mut step).await?;
+                        Ok(Located::Live(video.id))
+                    }
                 }
             }
         }
@@ -353,8 +398,12 @@ enum PostKind {
 
 impl PostKind {
     /// Returns the kind from the setting, else from the media; or an issue code and a message.
-    fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
+    fn choose(media: &[&Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let count = media.len();
+        if media.iter().any(|medium| medium.kind != media[0].kind) {
+            let message = "facebook takes media of one kind at a time, but for the cover of a video";
+            return Err(("media_mixed", message.to_owned()));
+        }
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
         let seconds = video.and_then(|media| media.duration);
         let number = |what: &str| {
@@ -391,7 +440,10 @@ impl PostKind {
 
     fn of(post: &Publication, settings: &Settings) -> Result<Self> {
         let chosen = match (&post.reply_to, post.media.as_slice()) {
-            (None, media) => Self::choose(media, settings.media_type),
+            (None, media) => match settings.objection(media) {
+                Some((_, message)) => Err(("settings_conflict", message)),
+                None => Self::choose(&graph::shown(media, settings.cover()), settings.media_type),
+            },
             (Some(_), []) => Ok(Self::Comment),
             (Some(_), [one]) if one.kind == MediaKind::Image => Ok(Self::Comment),
             (Some(_), _) => {
@@ -419,6 +471,12 @@ struct Step {
     /// The story's id, from the response of the publishing call.
     #[serde(default)]
     story: Option<String>,
+    /// True when the cover is set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_covered: bool,
+    /// The Pages that were invited as collaborators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    invited: Vec<String>,
 }
 
 /// A photo or a video that is not published.
@@ -668,6 +726,65 @@ async fn state(cx: &Session<'_>, id: &str) -> Result<(State, Option<Duration>)> 
     let reply = get(cx, id).query(&[("fields", "status,published")]).reply().await?;
     let video: VideoNode = reply.read()?;
     Ok((video.status.state(video.published), graph::throttle(&reply)))
+}
+
+/// Sets the cover of a live video and invites its collaborators. A refusal is told to the owner and does not fail
+/// the post.
+async fn complete(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    video: &str,
+    step: &mut Step,
+) -> Result<()> {
+    if let Some(cover) = graph::cover(&post.media, settings.cover()).filter(|_| !step.is_covered) {
+        let set = set_cover(cx, video, cover).await;
+        let is_forbidden = matches!(&set, Err(failure) if failure.code == ErrorCode::Rejected(403));
+        let advice = "; it takes the permissions pages_manage_engagement and pages_read_user_content";
+        note_refusal(cx, post, set, "its own cover", if is_forbidden { advice } else { "" }).await?;
+        step.is_covered = true;
+        cx.save(step).await?;
+    }
+    for page in settings.collaborators.iter().flatten() {
+        if step.invited.contains(page) {
+            continue;
+        }
+        let invited = send(cx, &format!("{video}/collaborators"), &vec![("target_id", page.clone())]);
+        note_refusal(cx, post, invited.send_ok().await, &format!("the collaborator {page}"), "").await?;
+        step.invited.push(page.clone());
+        cx.save(step).await?;
+    }
+    Ok(())
+}
+
+/// Adds an image to those that Facebook offers for a video, and prefers it to the others.
+/// <https://developers.facebook.com/docs/graph-api/reference/video/thumbnails>
+async fn set_cover(cx: &Session<'_>, video: &str, image: &Media) -> Result<()> {
+    let part = Part::stream_with_length(Body::wrap_stream(cx.stream(image)), image.size_bytes);
+    let part = storage::typed(part.file_name(image.filename.clone()), &image.mime)?;
+    let form = Form::new().text("is_preferred", "true").part("source", part);
+    let path = format!("{API}/{video}/thumbnails");
+    cx.post(path).query(&proof(cx)).multipart(form).send_ok().await
+}
+
+/// Tells the post's owner about a part that was refused, or that failed for too long, and ignores it.
+async fn note_refusal(
+    cx: &Session<'_>,
+    post: &Publication,
+    answer: Result<()>,
+    part: &str,
+    advice: &str,
+) -> Result<()> {
+    let is_late = (cx.now)() - post.begun() > PARTS_TIMEOUT;
+    let is_final =
+        |failure: &Failure| is_late || failure.code.is_permanent() || failure.code == ErrorCode::RateLimited;
+    match answer {
+        Err(failure) if is_final(&failure) => {
+            let said = failure.message.trim_end_matches('.');
+            cx.note(&format!("The video is live without {part}: {said}{advice}")).await
+        }
+        answer => answer,
+    }
 }
 
 /// The Page's posts; `step` has the ids of the photos.
@@ -1186,7 +1303,7 @@ mod tests {
         let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
         let photo =
             |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None, end: None });
-        let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), story: None };
+        let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), ..Step::default() };
         assert!(post.is(&ours, &step(&["9"])));
         assert!(!post.is(&ours, &step(&["10"])), "other photos with the same text");
         assert!(post.is(&ours, &step(&[])));

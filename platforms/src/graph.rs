@@ -391,6 +391,39 @@ pub(crate) enum MediaType {
     Stories,
 }
 
+/// Returns the image of the post that the setting `cover` names.
+pub(crate) fn cover<'a>(media: &'a [Media], setting: Option<&str>) -> Option<&'a Media> {
+    let id = Uuid::try_parse(setting?.trim()).ok()?;
+    media.iter().find(|medium| medium.kind == MediaKind::Image && medium.id == id)
+}
+
+/// Returns the media of the post without the cover.
+pub(crate) fn shown<'a>(media: &'a [Media], setting: Option<&str>) -> Vec<&'a Media> {
+    let cover = cover(media, setting).map(|cover| cover.id);
+    media.iter().filter(|medium| Some(medium.id) != cover).collect()
+}
+
+/// Returns an error message if the setting `cover` does not fit the post's media: one video needs to be beside the
+/// image, and a story has no cover.
+pub(crate) fn uncoverable(platform: &str, media: &[Media], setting: &str, is_story: bool) -> Option<String> {
+    if cover(media, Some(setting)).is_none() {
+        let place = "the images of the post's first container";
+        return Some(format!("{platform}: the cover {setting} is none of {place}"));
+    }
+    if is_story {
+        return Some(format!("{platform} shows no cover on a story"));
+    }
+    match shown(media, Some(setting)).as_slice() {
+        [one] if one.kind == MediaKind::Video => None,
+        others => {
+            let count = others.len();
+            Some(format!(
+                "{platform} takes a cover with one video, and there are {count} other media beside it"
+            ))
+        }
+    }
+}
+
 /// State of a container.
 #[derive(Debug)]
 pub(crate) enum Status {

@@ -20,7 +20,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
@@ -138,6 +137,19 @@ struct Settings {
     is_ai_generated: Option<bool>,
 }
 
+impl Settings {
+    /// Returns the id of the image for the cover.
+    fn cover(&self) -> Option<&str> {
+        self.cover.as_deref()
+    }
+
+    /// Returns an error message if the cover does not fit the post's media. Only a reel has one.
+    fn uncoverable(&self, media: &[Media]) -> Option<String> {
+        let is_story = self.media_type == Some(MediaType::Stories);
+        graph::uncoverable(ADAPTER.id, media, self.cover()?, is_story)
+    }
+}
+
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct UserTag {
     #[schemars(length(min = 1))]
@@ -175,10 +187,10 @@ impl Publisher for Instagram {
             let path = ["config", "instagram", setting].map(Value::from).to_vec();
             Issue { severity: Severity::Error, code: code.to_owned(), message, path }
         };
-        if let Some(message) = uncoverable(main.media, &settings) {
+        if let Some(message) = settings.uncoverable(main.media) {
             return vec![invalid("cover", "settings_conflict", message)];
         }
-        let shown = shown(main.media, &settings);
+        let shown = graph::shown(main.media, settings.cover());
         let kind = match PostKind::choose(&shown, settings.media_type) {
             Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(kind) => kind,
@@ -191,9 +203,9 @@ impl Publisher for Instagram {
         let has_alt_text = |media: &Media| media.alt_text.as_ref().is_some_and(|alt| !alt.is_empty());
         let place = match kind {
             PostKind::Feed => None,
-            PostKind::Reel => {
-                cover(main.media, &settings).filter(|cover| has_alt_text(cover)).map(|_| "cover")
-            }
+            PostKind::Reel => graph::cover(main.media, settings.cover())
+                .filter(|cover| has_alt_text(cover))
+                .map(|_| "cover"),
             PostKind::Story => main.media.iter().any(has_alt_text).then_some("story"),
         };
         if let Some(place) = place {
@@ -311,38 +323,6 @@ impl UserTag {
     }
 }
 
-/// Returns the image that the post has for a reel's cover.
-fn cover<'a>(media: &'a [Media], settings: &Settings) -> Option<&'a Media> {
-    let id = Uuid::try_parse(settings.cover.as_deref()?.trim()).ok()?;
-    media.iter().find(|medium| medium.kind == MediaKind::Image && medium.id == id)
-}
-
-/// Returns the media of the post without its cover.
-fn shown<'a>(media: &'a [Media], settings: &Settings) -> Vec<&'a Media> {
-    let cover = cover(media, settings).map(|cover| cover.id);
-    media.iter().filter(|medium| Some(medium.id) != cover).collect()
-}
-
-/// Returns an error message if the post's own cover does not fit its media. Only a reel has a cover.
-fn uncoverable(media: &[Media], settings: &Settings) -> Option<String> {
-    let id = settings.cover.as_deref()?;
-    if cover(media, settings).is_none() {
-        return Some(format!(
-            "instagram: the cover {id} is none of the images of the post's first container"
-        ));
-    }
-    if settings.media_type == Some(MediaType::Stories) {
-        return Some("instagram takes a cover for a reel, and this is a story".to_owned());
-    }
-    match shown(media, settings).as_slice() {
-        [one] if one.kind == MediaKind::Video => None,
-        others => Some(format!(
-            "instagram takes a cover with one video, and there are {} other media beside it",
-            others.len()
-        )),
-    }
-}
-
 /// Kind of post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostKind {
@@ -424,10 +404,10 @@ impl PostKind {
     }
 
     fn of(post: &Publication, settings: &Settings) -> Result<Self> {
-        if let Some(message) = uncoverable(&post.media, settings) {
+        if let Some(message) = settings.uncoverable(&post.media) {
             return Err(Failure::rejected(400, message));
         }
-        let chosen = Self::choose(&shown(&post.media, settings), settings.media_type);
+        let chosen = Self::choose(&graph::shown(&post.media, settings.cover()), settings.media_type);
         chosen.map_err(|(_, message)| Failure::rejected(400, message))
     }
 
@@ -449,7 +429,7 @@ impl Containers for Instagram {
     const STATUS: &'static str = "id,status_code,status";
 
     fn is_carousel(&self, post: &Publication) -> Result<bool> {
-        Ok(shown(&post.media, &post.settings()?).len() > 1)
+        Ok(graph::shown(&post.media, post.settings::<Settings>()?.cover()).len() > 1)
     }
 
     async fn child_fields(&self, cx: &Session<'_>, post: &Publication, index: usize) -> Result<Fields> {
@@ -471,7 +451,7 @@ impl Containers for Instagram {
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
         let settings: Settings = post.settings()?;
         let place = PostKind::of(post, &settings)?;
-        let shown = shown(&post.media, &settings);
+        let shown = graph::shown(&post.media, settings.cover());
         let mut fields = match shown.as_slice() {
             [one] => medium(cx, one).await?,
             _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
@@ -488,7 +468,7 @@ impl Containers for Instagram {
                 let is_shared = settings.share_to_feed.unwrap_or(true);
                 fields.push(("media_type", "REELS".to_owned()));
                 fields.push(("share_to_feed", is_shared.to_string()));
-                match cover(&post.media, &settings) {
+                match graph::cover(&post.media, settings.cover()) {
                     Some(cover) => fields.push(("cover_url", cx.media.address(cover).await?.into())),
                     None => graph::set(&mut fields, "cover_url", &settings.cover_url),
                 }

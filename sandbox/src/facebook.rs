@@ -225,6 +225,10 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
         "GET"    [id, "comments"] if !is_own(id)                               => (READ)     feed::comments(id);
         "POST"   [id, "comments"]                                              => (COMMENT)  feed::comment(id);
         "GET"    [id, "insights"]                                              => (INSIGHTS) feed::insights(id);
+        "GET"    [id, "thumbnails"] if !is_own(id)                             => (READ)     media::thumbnails(id);
+        "POST"   [id, "thumbnails"] if !is_own(id)                             => (COVER)    media::add_thumbnail(id);
+        "GET"    [id, "collaborators"] if !is_own(id)                          => (READ)     media::collaborators(id);
+        "POST"   [id, "collaborators"] if !is_own(id)                          => (POST)     media::invite(id);
         "GET"    [id, "video_insights"] if !is_own(id)                         => (INSIGHTS) media::insights(id);
     }
 }
@@ -234,6 +238,7 @@ const READ: &[&str] = &["pages_read_engagement"];
 const POST: &[&str] = &["pages_manage_posts", "pages_read_engagement"];
 const EDIT: &[&str] = &["pages_manage_posts"];
 const COMMENT: &[&str] = &["pages_manage_engagement"];
+const COVER: &[&str] = &["pages_read_user_content", "pages_manage_engagement", "pages_show_list"];
 const INSIGHTS: &[&str] = &["read_insights", "pages_read_engagement"];
 const PAGE: &[&str] = &["read_insights"];
 

@@ -5,7 +5,10 @@ use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result};
+use platforms::{
+    Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result,
+    check::{Draft, check},
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -20,6 +23,10 @@ pub(super) fn trials() -> Vec<Trial> {
             a_declined_permission_is_asked_for_again,
             a_video_is_sent_in_the_parts_that_facebook_asks_for,
             an_upload_that_an_earlier_version_began_is_continued,
+            a_video_is_covered_by_a_picture_of_the_post,
+            a_failed_cover_does_not_undo_the_video,
+            pages_are_invited_to_a_reel_once,
+            media_and_settings_that_do_not_fit_are_rejected,
             a_post_is_shown_in_chosen_countries_only,
             a_lost_post_is_found_as_facebook_shows_it,
             a_list_with_too_much_data_is_read_in_shorter_pages,
@@ -148,6 +155,148 @@ async fn an_upload_that_an_earlier_version_began_is_continued() {
     let committed = actor.commit(&post, &at).await.on("commit");
     let id = actor.landed(&post, committed).await.on("landed");
     assert_eq!(begun["video_id"], id);
+}
+
+/// Returns a video with an image for its cover.
+fn covered(actor: &Actor, place: &str) -> Publication {
+    let mut post = actor.post_with(&format!("covered, {place}"), MediaKind::Image, 1);
+    post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    post.settings = json!({ "media_type": place, "cover": post.media[0].id });
+    post
+}
+
+async fn a_video_is_covered_by_a_picture_of_the_post() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "facebook");
+    for place in ["FEED", "REELS"] {
+        let post = covered(&actor, place);
+        let at = actor.prepare(&post).await.on("prepare");
+        let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+            panic!("a video is processed")
+        };
+        let Located::Live(id) = actor.settle(&post, &at).await.on("settle") else { panic!("it is live") };
+        let page = actor.shown(&id).await;
+        assert!(page.contains(&post.text) && page.contains("alt=\"Cover\""), "{place}: {page}");
+        // A look-up may be repeated.
+        assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+        let listed =
+            actor.ask("GET", &actor.sandbox(&format!("graph.facebook.com/v26.0/{id}/thumbnails"))).await;
+        let preferred: Vec<_> = listed["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["is_preferred"] == true)
+            .collect();
+        assert_eq!(preferred, [false, true]);
+        assert_eq!(actor.notes(&covered(&actor, place)).await.on("publish"), Vec::<String>::new());
+    }
+    assert_eq!(actor.accepted().await, 4);
+    assert!(!world.heard().iter().any(|call| call.path.ends_with("/photos")), "the cover is no photo");
+}
+
+async fn a_failed_cover_does_not_undo_the_video() {
+    let world = World::tapped().await;
+    // The permissions that publishing needs do not include those for covers.
+    let (mut person, identities) = login(&world, "own", &SCOPES).await;
+    let page = identities.on("identities").remove(0);
+    person.account.network_unique_id = page.profile.network_unique_id;
+    person.grant = page.grant.expect("a Page has its own grant");
+    let notes = person.notes(&covered(&person, "REELS")).await.on("publish");
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.contains("without its own cover") && note.contains("pages_manage_engagement"), "{note}");
+
+    // An outage is waited for, but not for long.
+    let actor = actor(&world, "facebook");
+    let post = covered(&actor, "FEED");
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("a video is processed")
+    };
+    let id = at.0["uploads"][0]["ticket"]["id"].as_str().expect("an id").to_owned();
+    let broken = json!({ "error": { "message": "later", "code": 2 } });
+    world.lie(&[(&format!("/graph.facebook.com/v26.0/{id}/thumbnails"), 503, broken)]);
+    let failure = actor.settle(&post, &at).await.expect_err("an outage");
+    assert!(!failure.code.is_permanent(), "{failure}");
+    let begun = crate::fixtures::clock() - TimeDelta::minutes(16);
+    assert_eq!(actor.look(&post, &at, begun).await.on("look"), Located::Live(id));
+}
+
+async fn pages_are_invited_to_a_reel_once() {
+    let world = World::tapped().await;
+    let platform = platforms::get("facebook").expect("it has an adapter");
+    let actor = actor(&world, "facebook");
+    let (bob, eve) = (world.named(platform, "bob").account, world.named(platform, "eve").account);
+    let mut post = actor.post_with("together", MediaKind::Video, 1);
+    let pages = [&bob.network_unique_id, "1", &eve.network_unique_id];
+    post.settings = json!({ "media_type": "REELS", "collaborators": pages });
+    let notes = actor.notes(&post).await.on("publish");
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.contains("without the collaborator 1"), "{note}");
+    let id = actor.publish(&post).await.on("publish");
+    let page = actor.shown(&id).await;
+    for page_id in [&bob.network_unique_id, &eve.network_unique_id] {
+        assert!(page.contains(&format!("Invited: {page_id}")), "{page}");
+    }
+    let invited = |post: &str| {
+        let path = format!("/{post}/collaborators");
+        world.heard().iter().filter(|call| call.method == "POST" && call.path.ends_with(&path)).count()
+    };
+    assert_eq!(invited(&id), 3);
+    // Those that an earlier look-up invited are not invited again.
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { mut at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("a reel is processed")
+    };
+    at.0["invited"] = json!([bob.network_unique_id, "1"]);
+    let Located::Live(id) = actor.settle(&post, &at).await.on("settle") else { panic!("it is live") };
+    assert_eq!(invited(&id), 1);
+
+    actor.set(&json!({ "limits": { "facebook.invitations": 0 } })).await;
+    post.settings["collaborators"] = json!([bob.network_unique_id]);
+    let notes = actor.notes(&post).await.on("publish");
+    assert!(notes.len() == 1 && notes[0].contains("without the collaborator"), "{notes:?}");
+}
+
+async fn media_and_settings_that_do_not_fit_are_rejected() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let pictures = actor.post_with("", MediaKind::Image, 2).media;
+    let film = actor.post_with("", MediaKind::Video, 1).media.remove(0);
+    let picture = &pictures[0];
+    let conflict = "settings_conflict config.facebook";
+    for (media, settings, issue) in [
+        (vec![&film, picture], json!({}), "media_mixed containers.0.media".to_owned()),
+        (vec![picture, &film], json!({}), "media_mixed containers.0.media".to_owned()),
+        (vec![&film, picture], json!({ "cover": film.id }), format!("{conflict}.cover")),
+        (vec![picture], json!({ "cover": picture.id }), format!("{conflict}.cover")),
+        (vec![&film, picture, &pictures[1]], json!({ "cover": picture.id }), format!("{conflict}.cover")),
+        (
+            vec![&film, picture],
+            json!({ "cover": picture.id, "media_type": "STORIES" }),
+            format!("{conflict}.cover"),
+        ),
+        (vec![&film], json!({ "collaborators": ["1"] }), format!("{conflict}.collaborators")),
+    ] {
+        let mut post = actor.post_with("a film", MediaKind::Image, 0);
+        post.media = media.into_iter().cloned().collect();
+        post.settings = settings;
+        let found = check(actor.platform, &[Draft { text: "a film", media: &post.media }], &post.settings);
+        let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
+        let name = |path: &[Value]| path.iter().map(step).collect::<Vec<_>>().join(".");
+        let found: Vec<_> =
+            found.iter().map(|issue| format!("{} {}", issue.code, name(&issue.path))).collect();
+        assert_eq!(found, [issue], "{}", post.settings);
+        let failure = actor.prepare(&post).await.expect_err("it does not fit");
+        assert_eq!(failure.code, rejected(400), "{failure}");
+    }
+    // A comment may show the image that covers the video.
+    let mut post = covered(&actor, "FEED");
+    let id = actor.publish(&post).await.on("publish");
+    let mut comment = actor.reply("and here", &[id]);
+    comment.media = vec![post.media.remove(0)];
+    comment.settings = post.settings;
+    let page = actor.shown(&actor.publish(&comment).await.on("comment")).await;
+    assert!(page.contains("and here") && page.contains("<img"), "{page}");
 }
 
 async fn a_post_is_shown_in_chosen_countries_only() {

@@ -131,13 +131,11 @@ impl Post {
     fn post_view(&self, tx: &Transaction) -> PostView {
         let photos = self.photos.iter().filter_map(|id| tx.store.get::<media::Photo>(id));
         let mut pictures: Vec<MediaView> = photos.map(|photo| photo.media_view()).collect();
-        pictures.extend(
-            self.video
-                .as_ref()
-                .and_then(|id| tx.store.get::<media::Video>(id))
-                .map(|video| video.media_view()),
-        );
+        let video = self.video.as_ref().and_then(|id| tx.store.get::<media::Video>(id));
+        pictures
+            .extend(video.iter().flat_map(|video| [Some(video.media_view()), video.cover_view()]).flatten());
         let mut notes = self.notes.clone();
+        notes.extend(video.iter().flat_map(media::Video::notes));
         notes.extend(self.link.iter().map(|link| format!("Link: {link}")));
         if self.kind == Kind::Story {
             notes.push("Story".to_owned());

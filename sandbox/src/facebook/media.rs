@@ -1,5 +1,6 @@
 //! Photos, videos and reels:
 //! <https://developers.facebook.com/docs/graph-api/reference/page/photos>,
+//! <https://developers.facebook.com/docs/graph-api/reference/video/thumbnails>,
 //! <https://developers.facebook.com/docs/video-api/guides/publishing> and
 //! <https://developers.facebook.com/docs/video-api/guides/reels-publishing>.
 //!
@@ -7,7 +8,7 @@
 //! processed after publishing, for a time that depends on the clock only.
 
 use super::{
-    Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction,
+    Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction, account,
     feed::{self, Kind, Post, Visibility},
     graph,
 };
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
+const INVITATIONS: RateLimit = RateLimit::new("facebook.invitations", 10, DAY);
 
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
@@ -87,6 +89,20 @@ pub(super) struct Video {
     created_at: DateTime<Utc>,
     finished_at: Option<DateTime<Utc>>,
     post: Option<String>,
+    /// Images that were added for its cover.
+    #[serde(default)]
+    thumbnails: Vec<Thumbnail>,
+    /// Ids of the Pages that were invited to publish it as well.
+    #[serde(default)]
+    collaborators: Vec<String>,
+}
+
+/// An image for the cover of a video.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Thumbnail {
+    id: String,
+    file: Upload,
+    is_preferred: bool,
 }
 
 impl Record for Video {
@@ -168,6 +184,18 @@ impl Video {
             mime: "video/mp4".into(),
             alt: self.title.clone(),
         }
+    }
+
+    /// Returns its cover as the pages show it.
+    pub(super) fn cover_view(&self) -> Option<MediaView> {
+        let file = &self.thumbnails.iter().find(|thumbnail| thumbnail.is_preferred)?.file;
+        let mime = file.mime.clone().unwrap_or_default();
+        Some(MediaView { files: vec![file.id.clone()], mime, alt: "Cover".into() })
+    }
+
+    /// Returns a note for each Page that was invited.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        self.collaborators.iter().map(|page| format!("Invited: {page}"))
     }
 
     fn node(&self, tx: &Transaction) -> Value {
@@ -335,6 +363,8 @@ fn begin(tx: &mut Transaction, me: &Account, edge: &str, size: Option<u64>) -> V
         created_at: tx.now,
         finished_at: None,
         post: None,
+        thumbnails: Vec::new(),
+        collaborators: Vec::new(),
     };
     tx.store.put(&video);
     video
@@ -558,6 +588,85 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, edge: &str
     let fields = graph::fields(request);
     let names = ["description", "updated_time", "id"];
     graph::paged(request, videos, |one| &one.id, |one| graph::select(&one.node(tx), &fields, "Video", &names))
+}
+
+/// Returns a video of the Page that is in a post or a story.
+fn posted(tx: &Transaction, method: &str, me: &Account, id: &str) -> Result<Video, Response> {
+    let video = tx.store.get::<Video>(id).filter(|video| video.page == me.id && video.post.is_some());
+    video.ok_or_else(|| missing(method, id))
+}
+
+/// `GET /{video}/thumbnails`.
+pub(super) fn thumbnails(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let video = posted(tx, "GET", me, id)?;
+    let fields = graph::fields(request);
+    let names = ["id", "height", "scale", "uri", "width", "is_preferred"];
+    let node = |one: &Thumbnail| {
+        let (width, height) = one.file.pixels.unwrap_or_default();
+        let uri = format!("https://media.facebook.sandbox/{}", one.file.id);
+        json!({
+            "id": one.id, "height": height, "scale": 1, "uri": uri, "width": width,
+            "is_preferred": one.is_preferred,
+        })
+    };
+    let select = |one: &Thumbnail| graph::select(&node(one), &fields, "VideoThumbnail", &names);
+    graph::paged(request, video.thumbnails, |one| &one.id, select)
+}
+
+/// `POST /{video}/thumbnails`: adds an image, which becomes the cover if it is preferred.
+pub(super) fn add_thumbnail(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let mut video = posted(tx, "POST", me, id)?;
+    let file = request.upload.clone().ok_or_else(|| invalid("The parameter source is required"))?;
+    let is_image = file.mime.as_deref().is_some_and(|mime| FORMATS.contains(&mime));
+    if file.size_bytes > PHOTO_BYTES || !is_image {
+        return Err(invalid("Param source must be an image of at most 10 MB"));
+    }
+    let is_preferred = graph::is_true(request, "is_preferred");
+    if is_preferred {
+        video.thumbnails.iter_mut().for_each(|thumbnail| thumbnail.is_preferred = false);
+    }
+    video.thumbnails.push(Thumbnail { id: graph::next_id(tx), file, is_preferred });
+    tx.store.put(&video);
+    Ok(Response::json(200, &json!({ "success": true })))
+}
+
+/// Returns the address at which an invited Page accepts.
+fn invitation(video: &Video) -> String {
+    format!("https://www.facebook.com/reel/{}/", video.id)
+}
+
+/// `GET /{video}/collaborators`.
+pub(super) fn collaborators(tx: &Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
+    let video = posted(tx, "GET", me, id)?;
+    let pages = video.collaborators.iter().filter_map(|page| account::by_id(tx.store, ID, page));
+    let node = |page: Account| {
+        let link = invitation(&video);
+        json!({ "id": video.id, "name": page.username, "invite_status": "Pending", "invitation_link": link })
+    };
+    Ok(Response::json(200, &json!({ "data": pages.map(node).collect::<Vec<_>>() })))
+}
+
+/// `POST /{video}/collaborators`: invites another Page to publish a reel as well.
+pub(super) fn invite(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let mut video = posted(tx, "POST", me, id)?;
+    let target = param(request, "target_id").filter(|target| !target.is_empty());
+    let target = target.ok_or_else(|| invalid("The parameter target_id is required"))?;
+    if video.edge != "video_reels" {
+        return Err(invalid("Only a reel takes collaborators"));
+    }
+    if target == me.id || account::by_id(tx.store, ID, &target).is_none() {
+        return Err(invalid(&format!("Param target_id must be the ID of another Page - got {target}")));
+    }
+    if !video.collaborators.contains(&target) {
+        tx.spend(INVITATIONS, &me.id, 1)
+            .map_err(|_| graph::throttled("(#32) Page request limit reached", super::KIND, &me.id))?;
+        video.collaborators.push(target.clone());
+        tx.store.put(&video);
+    }
+    let body = json!({
+        "success": true, "collaborator_id": target, "invitation_link": invitation(&video),
+    });
+    Ok(Response::json(200, &body))
 }
 
 /// `GET /{video}/video_insights`.
