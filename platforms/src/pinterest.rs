@@ -1,9 +1,9 @@
 //! Pinterest, over its API v5: <https://developers.pinterest.com/docs/api/v5>.
 //!
-//! A pin is a picture, up to five of them, or a video, and always belongs to a board. Images are sent in
-//! the publishing call, so that our URLs need not be public; they are encoded while they are read. There is
-//! no idempotency key: after a lost response, the account's latest pins are searched. The API can't create
-//! comments.
+//! A pin is a picture, up to five of them, or a video, and always belongs to a board. A picture beside a video is its
+//! cover. Images are sent in the publishing call, so that our URLs need not be public; they are encoded while they are
+//! read. There is no idempotency key: after a lost response, the account's latest pins are searched. The API can't
+//! create comments.
 //!
 //! An app has trial access until Pinterest has seen a video of it creating a pin, and with trial access it
 //! creates pins in the API sandbox only: another host, with tokens, boards and pins of its own, which only their
@@ -72,6 +72,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 ..MediaLimit::ANY
             },
         ],
+        // A video with its cover.
+        mixed_media: true,
         alt_text: Some(AltTextLimit { max: MAX_ALT_TEXT, kinds: &[MediaKind::Image, MediaKind::Video] }),
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
@@ -119,10 +121,10 @@ struct Settings {
     /// Color to show until the image has loaded.
     #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     dominant_color: Option<String>,
-    /// URL of a video's cover image.
+    /// URL of a video's cover image, if no image is beside the video.
     #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["cover_image_key_frame_time"]))]
     cover_image_url: Option<String>,
-    /// Second of a video to use as its cover. Defaults to 0.
+    /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
     cover_image_key_frame_time: Option<u64>,
 }
 
@@ -137,8 +139,9 @@ fn is_trial(cx: &Session<'_>) -> bool {
 
 #[async_trait]
 impl Publisher for Pinterest {
-    fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let is_uneven = |media: &[Media]| {
+            let media = if is_video(media) { &[] } else { media };
             let sizes = media.iter().filter_map(|media| media.width.zip(media.height));
             media.len() > 1 && sizes.collect::<HashSet<_>>().len() > 1
         };
@@ -149,7 +152,21 @@ impl Publisher for Pinterest {
             message: "pinterest takes several pictures only if all have the same width and height".to_owned(),
             path: vec![json!("containers"), json!(index), json!("media")],
         };
-        uneven.map(issue).collect()
+        let mut issues: Vec<Issue> = uneven.map(issue).collect();
+        if let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) {
+            issues.extend(objections(main.media, &settings).into_iter().map(|(setting, message)| {
+                let message = format!("pinterest {message}");
+                match setting {
+                    None => Issue::of_main(Severity::Error, "media_mixed", "media", message),
+                    Some(setting) => {
+                        let path = ["config", "pinterest", setting].map(Value::from).to_vec();
+                        let code = "settings_conflict".to_owned();
+                        Issue { severity: Severity::Error, code, message, path }
+                    }
+                }
+            }));
+        }
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -199,19 +216,24 @@ impl Publisher for Pinterest {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
+        let settings: Settings = post.settings()?;
+        if let Some((_, message)) = objections(&post.media, &settings).into_iter().next() {
+            return Err(Failure::rejected(422, format!("Pinterest {message}")));
+        }
+        let is_video = is_video(&post.media);
         if is_video && is_trial(cx) {
             let message =
                 "an app with trial access can't create video pins, which Pinterest's API sandbox lacks";
             return Err(Failure::rejected(403, message));
         }
         if step.board.is_none() {
-            step.board = Some(board(cx, &post.settings()?).await?);
+            step.board = Some(board(cx, &settings).await?);
             cx.save(&step).await?;
         }
         // Images are sent in the publishing call.
-        let media = if is_video { post.media.as_slice() } else { &[] };
-        let pause = upload::advance(self, cx, media, &mut step, |step| &mut step.uploads).await?;
+        let videos = post.media.iter().filter(|media| media.kind == MediaKind::Video);
+        let videos: Vec<Media> = videos.cloned().collect();
+        let pause = upload::advance(self, cx, &videos, &mut step, |step| &mut step.uploads).await?;
         Ok(upload::prepared(&step, pause))
     }
 
@@ -223,7 +245,10 @@ impl Publisher for Pinterest {
         let pin: Result<Created> = cx.post(&address).upload("application/json", length, body).send().await;
         match pin {
             // The pictures are too large to be sent together: Pinterest fetches them from us.
-            Err(failure) if failure.code == ErrorCode::Rejected(413) && step.uploads.is_empty() => {
+            Err(failure)
+                if failure.code == ErrorCode::Rejected(413)
+                    && (step.uploads.is_empty() || cover(&post.media).is_some()) =>
+            {
                 let body = body_of_addresses(cx, post, &settings, &step).await?;
                 let pin: Created = cx.post(&address).json(&body).send().await?;
                 Ok(Committed::Live(pin.id))
@@ -327,6 +352,32 @@ impl Options for Pinterest {
 
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns true if the pin is a video.
+fn is_video(media: &[Media]) -> bool {
+    media.iter().any(|medium| medium.kind == MediaKind::Video)
+}
+
+/// Returns the image beside a video, which is its cover.
+fn cover(media: &[Media]) -> Option<&Media> {
+    media.iter().find(|medium| is_video(media) && medium.kind == MediaKind::Image)
+}
+
+/// Returns what does not fit a video with its cover: the setting, if it is one, and a message.
+fn objections(media: &[Media], settings: &Settings) -> Vec<(Option<&'static str>, String)> {
+    let Some(_) = cover(media) else { return Vec::new() };
+    let count = media.iter().filter(|medium| medium.kind == MediaKind::Image).count();
+    let mixed = (count > 1)
+        .then(|| (None, format!("takes one image beside a video, its cover, and there are {count}")));
+    let given = [
+        ("cover_image_url", settings.cover_image_url.is_some()),
+        ("cover_image_key_frame_time", settings.cover_image_key_frame_time.is_some()),
+    ];
+    let given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(setting, _)| {
+        (Some(setting), format!("takes one cover of a video: {setting}, or the image beside it"))
+    });
+    mixed.into_iter().chain(given).collect()
 }
 
 /// Returns the account's boards.
@@ -441,12 +492,15 @@ async fn body_of_addresses(
     step: &Step,
 ) -> Result<Value> {
     let mut items = Vec::new();
-    for media in &post.media {
+    for media in post.media.iter().filter(|media| media.kind == MediaKind::Image) {
         let address = cx.media.address(media).await?;
         items.push(json!({ "url": address.as_str() }));
     }
-    let source = match items.as_mut_slice() {
-        [one] => json!({ "source_type": "image_url", "url": one["url"].take() }),
+    let source = match (items.as_mut_slice(), step.uploads.first()) {
+        ([one], Some(video)) => {
+            json!({ "source_type": "video_id", "media_id": video.ticket, "cover_image_url": one["url"].take() })
+        }
+        ([one], None) => json!({ "source_type": "image_url", "url": one["url"].take() }),
         _ => json!({ "source_type": "multiple_image_urls", "items": items }),
     };
     let mut pin = members(post, settings, step);
@@ -465,8 +519,12 @@ fn body(
     head.pop();
     let comma = if head.len() > 1 { "," } else { "" };
     let mut pieces = vec![Piece::Text(format!("{head}{comma}\"media_source\":"))];
-    match (post.media.as_slice(), step.uploads.first()) {
-        ([media], Some(video)) if media.kind == MediaKind::Video => {
+    match (post.media.as_slice(), step.uploads.first(), cover(&post.media)) {
+        (_, Some(video), Some(cover)) => {
+            let open = format!("{{\"source_type\":\"video_id\",\"media_id\":{},", json!(video.ticket));
+            picture(&mut pieces, &open, "cover_image_", cover)?;
+        }
+        ([media], Some(video), None) if media.kind == MediaKind::Video => {
             let mut source = json!({ "source_type": "video_id", "media_id": video.ticket });
             match &settings.cover_image_url {
                 Some(url) => source["cover_image_url"] = json!(url),
@@ -477,13 +535,13 @@ fn body(
             }
             pieces.push(Piece::Text(source.to_string()));
         }
-        ([media], _) if media.kind == MediaKind::Image => {
-            picture(&mut pieces, "{\"source_type\":\"image_base64\",", media)?;
+        ([media], ..) if media.kind == MediaKind::Image => {
+            picture(&mut pieces, "{\"source_type\":\"image_base64\",", "", media)?;
         }
-        (media @ [_, _, ..], _) => {
+        (media @ [_, _, ..], _, None) => {
             pieces.push(Piece::Text("{\"source_type\":\"multiple_image_base64\",\"items\":[".into()));
             for (index, media) in media.iter().enumerate() {
-                picture(&mut pieces, if index == 0 { "{" } else { ",{" }, media)?;
+                picture(&mut pieces, if index == 0 { "{" } else { ",{" }, "", media)?;
             }
             pieces.push(Piece::Text("]}".into()));
         }
@@ -519,11 +577,13 @@ fn body(
     Ok((length, body))
 }
 
-fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
+/// Adds an image to the end of an object; the names of its members begin with `prefix`.
+fn picture(pieces: &mut Vec<Piece>, open: &str, prefix: &str, media: &Media) -> Result<()> {
     if media.kind != MediaKind::Image {
         return Err(Failure::rejected(415, format!("a pin of several media takes no {}", media.kind)));
     }
-    pieces.push(Piece::Text(format!("{open}\"content_type\":{},\"data\":\"", json!(media.mime))));
+    let mime = json!(media.mime);
+    pieces.push(Piece::Text(format!("{open}\"{prefix}content_type\":{mime},\"{prefix}data\":\"")));
     pieces.push(Piece::Picture(media.clone()));
     pieces.push(Piece::Text("\"}".into()));
     Ok(())
@@ -719,7 +779,7 @@ impl Pin {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
         let kind = match post.media.as_slice() {
-            [media] if media.kind == MediaKind::Video => "video",
+            media if is_video(media) => "video",
             [_] => "image",
             _ => "multiple_images",
         };

@@ -24,7 +24,7 @@ use super::{
     store::Record,
     tokens,
 };
-use crate::Identity;
+use crate::{Identity, files::Upload};
 use access::Realm;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
@@ -222,20 +222,19 @@ fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
     notes.extend(pin.title.iter().map(|title| format!("Title: {title}")));
     notes.extend(pin.link.iter().map(|link| format!("Leads to {link}")));
     let alt = pin.alt.clone().unwrap_or_default();
+    let one = |file: &Upload, alt: String| MediaView {
+        files: vec![file.id.clone()],
+        mime: file.mime.clone().unwrap_or_default(),
+        alt,
+    };
+    let media = pin.files.iter().map(|file| one(file, alt.clone()));
+    let cover = pin.cover.iter().map(|cover| one(cover, "Cover".to_owned()));
     PostView {
         id: pin.id.clone(),
         address: format!("www.pinterest.com/pin/{}/", pin.id),
         text: pin.description.clone().unwrap_or_default(),
         at: pin.created_at,
-        media: pin
-            .files
-            .iter()
-            .map(|file| MediaView {
-                files: vec![file.id.clone()],
-                mime: file.mime.clone().unwrap_or_default(),
-                alt: alt.clone(),
-            })
-            .collect(),
+        media: media.chain(cover).collect(),
         notes,
         reply_to: None,
     }

@@ -6,7 +6,7 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    AppAccess, Checkpoint, Located, MediaKind, Prepared,
+    AppAccess, Checkpoint, Located, MediaKind, Prepared, Publication,
     check::{Draft, check},
 };
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ pub(super) fn trials() -> Vec<Trial> {
             pictures_of_different_sizes_are_no_carousel,
             pictures_that_are_too_large_together_are_fetched,
             a_look_up_reads_no_figures,
+            a_picture_beside_a_video_is_its_cover,
+            a_video_has_one_cover,
         ],
     )
 }
@@ -200,6 +202,73 @@ async fn pictures_that_are_too_large_together_are_fetched() {
         assert_eq!(fetched.body["media_source"]["source_type"], kind);
     }
     assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_picture_beside_a_video_is_its_cover() {
+    trials::approve();
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    let mut post = actor.post_with("covered", MediaKind::Image, 1);
+    post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("covered") && page.contains("alt=\"Cover\""), "{page}");
+    let sources = || -> Vec<Value> {
+        let heard = world.heard();
+        let pins = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/pins"));
+        pins.map(|call| call.body["media_source"].clone()).collect()
+    };
+    let [source] = &sources()[..] else { panic!("there is one call") };
+    assert_eq!(
+        (&source["source_type"], &source["cover_image_content_type"]),
+        (&json!("video_id"), &json!("image/png"))
+    );
+    assert!(source["cover_image_data"].is_string() && source["cover_image_key_frame_time"].is_null());
+    let uploads = world.heard().iter().filter(|call| call.path.ends_with("/media")).count();
+    assert_eq!(uploads, 1, "the cover is sent with the pin");
+
+    // It is looked for as a video.
+    let lost = Publication { text: "covered #sandbox-lost-reply".into(), ..post.clone() };
+    let at = actor.prepare(&lost).await.on("prepare");
+    actor.commit(&lost, &at).await.expect_err("the answer is lost");
+    let located = actor.settle(&lost, &at).await.on("settle");
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
+
+    // One that is too large for the call is fetched; then it is too large for Pinterest, too.
+    post.media[0] = actor.sized(&post.media[0], 26 << 20);
+    let failure = actor.publish(&post).await.expect_err("too large");
+    assert!(failure.message.contains("bytes"), "{failure}");
+    let fetched = sources().pop().expect("a call");
+    let address = fetched["cover_image_url"].as_str().expect("an address");
+    assert!(
+        address.contains(&post.media[0].id.to_string()) && fetched["source_type"] == "video_id",
+        "{fetched}"
+    );
+}
+
+async fn a_video_has_one_cover() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "pinterest");
+    let mut post = actor.post_with("a film", MediaKind::Image, 2);
+    post.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    // An image may have another size than its video.
+    post.media[1].height = post.media[1].height.map(|height| height * 2);
+    let codes = |post: &Publication| -> Vec<String> {
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        issues.into_iter().map(|issue| issue.code).collect()
+    };
+    assert_eq!(codes(&post), ["media_mixed"]);
+    assert_eq!(actor.prepare(&post).await.expect_err("two covers").code, rejected(422));
+    post.media.remove(0);
+    assert_eq!(codes(&post), [""; 0]);
+    for settings in [
+        json!({ "cover_image_url": "https://example.com/a.png" }),
+        json!({ "cover_image_key_frame_time": 2 }),
+    ] {
+        post.settings = settings;
+        assert_eq!(codes(&post), ["settings_conflict"]);
+        assert_eq!(actor.prepare(&post).await.expect_err("two covers").code, rejected(422));
+    }
 }
 
 async fn a_look_up_reads_no_figures() {

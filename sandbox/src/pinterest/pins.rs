@@ -32,6 +32,9 @@ pub(super) struct Pin {
     kind: String,
     /// Its images, or its video.
     pub(super) files: Vec<Upload>,
+    /// The cover of a video, if it is no moment of it.
+    #[serde(default)]
+    pub(super) cover: Option<Upload>,
     #[serde(default)]
     pub(super) realm: Realm,
     pub(super) created_at: DateTime<Utc>,
@@ -68,8 +71,11 @@ pub(super) fn media_urls(request: &Request) -> Vec<String> {
 /// Responds with the bytes of an image, as `i.pinimg.com` does.
 pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
-    let known: Option<Upload> =
-        tx.store.with_prefix("").flat_map(|pin: Pin| pin.files).find(|file| file.id == id);
+    let known: Option<Upload> = tx
+        .store
+        .with_prefix("")
+        .flat_map(|pin: Pin| pin.files.into_iter().chain(pin.cover))
+        .find(|file| file.id == id);
     let mime = match known.and_then(|file| file.mime).as_deref() {
         Some("image/png") => "image/png",
         Some("image/jpeg") => "image/jpeg",
@@ -100,7 +106,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(404, 2031, "Board section not found."));
     }
-    let (kind, files) = source(tx, request, caller, &body["media_source"])?;
+    let (kind, files, cover) = source(tx, request, caller, &body["media_source"])?;
     let words =
         [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
     let fault = Pinterest.trigger_fault(tx, request, &caller.username, &words)?;
@@ -116,6 +122,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
         color,
         kind,
         files,
+        cover,
         realm,
         created_at: tx.now,
     };
@@ -124,13 +131,14 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     Ok(Response::json(201, &view).with_post(pin.id).with_fault(fault))
 }
 
-/// Returns a pin's kind and its files.
+/// Returns a pin's kind, its files, and the cover of a video.
 fn source(
     tx: &Transaction,
     request: &Request,
     caller: &Account,
     source: &Value,
-) -> Result<(String, Vec<Upload>), Response> {
+) -> Result<(String, Vec<Upload>, Option<Upload>), Response> {
+    let decoded = |item: &Value| decode_image(tx, &item["content_type"], &item["data"]);
     let one_size = |files: Vec<Upload>| {
         let sizes: HashSet<_> = files.iter().filter_map(|file| file.pixels).collect();
         if sizes.len() < 2 { Ok(files) } else { Err(invalid("the images of a carousel must have one size")) }
@@ -144,16 +152,16 @@ fn source(
         }
     };
     match source["source_type"].as_str() {
-        Some("image_base64") => Ok(("image".into(), vec![decode_image(tx, source)?])),
-        Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?])),
+        Some("image_base64") => Ok(("image".into(), vec![decoded(source)?], None)),
+        Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?], None)),
         Some("multiple_image_base64") => {
-            let files: Result<_, Response> = items()?.iter().map(|item| decode_image(tx, item)).collect();
-            Ok(("multiple_images".into(), one_size(files?)?))
+            let files: Result<_, Response> = items()?.iter().map(decoded).collect();
+            Ok(("multiple_images".into(), one_size(files?)?, None))
         }
         Some("multiple_image_urls") => {
             let files: Result<_, Response> =
                 items()?.iter().map(|item| fetched(request, &item["url"])).collect();
-            Ok(("multiple_images".into(), one_size(files?)?))
+            Ok(("multiple_images".into(), one_size(files?)?, None))
         }
         Some("video_id") if Realm::of(request) == Realm::Sandbox => {
             Err(invalid("video Pins can't be created in the API Sandbox"))
@@ -172,22 +180,27 @@ fn source(
             if !has_cover {
                 return Err(invalid("a video needs a cover image"));
             }
-            if source["cover_image_url"].is_string() {
-                fetched(request, &source["cover_image_url"])?;
-            }
-            Ok(("video".into(), media.upload.into_iter().collect()))
+            let (mime, data) = (&source["cover_image_content_type"], &source["cover_image_data"]);
+            let cover = match () {
+                () if !data.is_null() => Some(decode_image(tx, mime, data)?),
+                () if source["cover_image_url"].is_string() => {
+                    Some(fetched(request, &source["cover_image_url"])?)
+                }
+                () => None,
+            };
+            Ok(("video".into(), media.upload.into_iter().collect(), cover))
         }
         Some(other) => Err(invalid(&format!("'{other}' is no source_type that is served here"))),
         None => Err(invalid("'media_source' has to have a 'source_type'")),
     }
 }
 
-fn decode_image(tx: &Transaction, item: &Value) -> Result<Upload, Response> {
-    let declared = item["content_type"].as_str().unwrap_or_default();
+fn decode_image(tx: &Transaction, mime: &Value, data: &Value) -> Result<Upload, Response> {
+    let declared = mime.as_str().unwrap_or_default();
     if !["image/jpeg", "image/png"].contains(&declared) {
         return Err(invalid(&format!("'{declared}' is not one of ['image/jpeg', 'image/png']")));
     }
-    let bytes = item["data"].as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
+    let bytes = data.as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
     let bytes = bytes.ok_or_else(|| invalid("'data' does not match '^[a-zA-Z0-9+\\/=]+$'"))?;
     let upload = tx.files.store_bytes(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
     if upload.mime.as_deref() != Some(declared) {
@@ -223,7 +236,7 @@ impl Pin {
             };
             json!({ "150x150": of("150x150"), "400x300": of("400x300"), "600x": of("600x"), "1200x": of("1200x") })
         };
-        let first = self.files.first();
+        let first = self.cover.as_ref().or(self.files.first());
         let shown = match self.kind.as_str() {
             "image" => json!({ "media_type": "image", "images": first.map(images) }),
             "video" => json!({
