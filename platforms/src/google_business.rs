@@ -5,8 +5,13 @@
 //! after a lost response the location's list is searched. The adapter waits for moderation up to a limit,
 //! so that a rejection is reported as a failure. There are no metrics: Google has returned none for single
 //! posts since 2023.
+//!
+//! With the setting `photo`, the picture is added to the location's photos instead:
+//! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.media>. A photo's id has another
+//! collection in its path than a post's, and Google does not say whether a photo passed its review.
 
 use crate::{
+    check::{Draft, Issue, Severity},
     listing::{Found, Listing},
     *,
 };
@@ -22,6 +27,7 @@ use std::{
     time::Duration,
 };
 use tracing::warn;
+use url::Url;
 
 /// Google Business Profile. <https://developers.google.com/my-business>
 struct GoogleBusiness;
@@ -38,6 +44,8 @@ const PARALLEL_ACCOUNTS: usize = 8;
 
 /// Time limit of moderation; a post that is still in moderation then counts as published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
+/// Reason for which a post without an image can't be a photo.
+const NO_PHOTO: &str = "needs an image for the location's photos, and there is none";
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "google_business",
@@ -92,6 +100,35 @@ struct Settings {
     /// Time at which Google shows the post.
     #[schemars(extend("format" = "date-time"))]
     scheduled_time: Option<String>,
+    /// Adds the image to the location's photos instead of creating a post. The text becomes its description.
+    #[schemars(extend("excludes" = [
+        "topicType", "languageCode", "callToAction", "event", "offer", "alertType", "scheduledTime",
+    ]))]
+    photo: Option<Photo>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Photo {
+    /// Category of the photo.
+    category: Category,
+}
+
+/// A category of photos. A new cover or profile photo replaces the one before, whose resource has a fixed name, so
+/// that it is no publication of its own.
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Category {
+    Exterior,
+    Interior,
+    Product,
+    AtWork,
+    FoodAndDrink,
+    Menu,
+    CommonArea,
+    Rooms,
+    Teams,
+    Additional,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -160,6 +197,17 @@ enum AlertType {
 
 #[async_trait]
 impl Publisher for GoogleBusiness {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        let missing = settings.photo.filter(|_| main.media.is_empty()).map(|_| {
+            let message = format!("google_business {NO_PHOTO}");
+            Issue::of_main(Severity::Error, "media_required", "media", message)
+        });
+        missing.into_iter().collect()
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
     }
@@ -201,7 +249,14 @@ impl Publisher for GoogleBusiness {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         // Rejected before anything is fetched or created.
-        resource(post, &post.settings()?)?;
+        let settings: Settings = post.settings()?;
+        match &settings.photo {
+            Some(_) if post.media.is_empty() => {
+                return Err(Failure::rejected(422, format!("Google {NO_PHOTO}")));
+            }
+            Some(_) => {}
+            None => drop(resource(post, &settings)?),
+        }
         if !step.is_eligible {
             check_eligible(cx).await?;
             step.is_eligible = true;
@@ -211,7 +266,11 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let mut body = resource(post, &post.settings()?)?;
+        let settings: Settings = post.settings()?;
+        if let Some(photo) = &settings.photo {
+            return Ok(Committed::Live(add_photo(cx, post, photo).await?));
+        }
+        let mut body = resource(post, &settings)?;
         if let Some(image) = post.media.first() {
             let address = cx.media.address(image).await;
             let address = address.map_err(|failure| failure.certain())?;
@@ -229,7 +288,10 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let step: Step = at.read()?;
+        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        if let Some(photo) = &settings.photo {
+            return listing::locate(&Photos::new(cx, photo, post).await?, post).await;
+        }
         let begun = post.begun();
         let found = match step.post {
             Some(name) => {
@@ -237,7 +299,7 @@ impl Publisher for GoogleBusiness {
                 found
             }
             None => {
-                let topic = json!(topic(&post.settings()?));
+                let topic = json!(topic(&settings));
                 match listing::find(&LocalPosts { cx, topic }, post).await? {
                     Found::Post(found) => found,
                     Found::Absent => return Ok(Located::Absent),
@@ -255,6 +317,10 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        // The address of a photo itself changes over time.
+        if id.contains("/media/") {
+            return Ok(cx.transport.rewrite_url(&place(cx).await?));
+        }
         let post: LocalPost = cx.get(format!("{POSTS}/{id}")).send().await?;
         match post.search_url {
             Some(address) => Ok(cx.transport.rewrite_url(&address)),
@@ -430,6 +496,73 @@ impl Listing for LocalPosts<'_> {
 
     fn is(&self, other: &LocalPost, post: &Publication) -> bool {
         other.summary.trim() == post.text.trim() && self.topic == other.topic_type.as_str()
+    }
+}
+
+/// Adds the post's image to the location's photos and returns the photo's name.
+async fn add_photo(cx: &Session<'_>, post: &Publication, photo: &Photo) -> Result<String> {
+    let image = post.media.first().ok_or_else(|| Failure::rejected(422, format!("Google {NO_PHOTO}")))?;
+    let address = cx.media.address(image).await.map_err(|failure| failure.certain())?;
+    let mut body = json!({
+        "mediaFormat": "PHOTO",
+        "locationAssociation": { "category": photo.category },
+        "sourceUrl": address.as_str(),
+    });
+    if !post.text.trim().is_empty() {
+        body["description"] = json!(post.text);
+    }
+    let created: MediaItem = cx.post(format!("{POSTS}/{}/media", parent(cx))).json(&body).send().await?;
+    Ok(created.name)
+}
+
+/// The location's photos, in no documented order.
+struct Photos<'a> {
+    cx: &'a Session<'a>,
+    category: Value,
+    /// Name of the file, which ends the address that Google fetched it from.
+    file: Option<String>,
+}
+
+impl<'a> Photos<'a> {
+    async fn new(cx: &'a Session<'a>, photo: &Photo, post: &Publication) -> Result<Self> {
+        let file = match post.media.first() {
+            Some(image) => file_name(&cx.media.address(image).await?),
+            None => None,
+        };
+        Ok(Self { cx, category: json!(photo.category), file })
+    }
+}
+
+/// Returns the last part of an address, which does not change when the address is signed again.
+fn file_name(address: &Url) -> Option<String> {
+    address.path_segments()?.next_back().map(str::to_owned)
+}
+
+#[async_trait]
+impl Listing for Photos<'_> {
+    type Item = MediaItem;
+    const MAX_PAGES: usize = 20;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<MediaItem>> {
+        let call = self.cx.get(format!("{POSTS}/{}/media", parent(self.cx))).query(&[("pageSize", "100")]);
+        let list: MediaItems = google::paged(call, cursor).send().await?;
+        Ok(Page { items: list.media_items, next: google::next(list.next_page_token) })
+    }
+
+    fn id(item: &MediaItem) -> &str {
+        &item.name
+    }
+
+    fn at(item: &MediaItem) -> Option<DateTime<Utc>> {
+        item.create_time
+    }
+
+    fn is(&self, item: &MediaItem, post: &Publication) -> bool {
+        let source = item.source_url.as_ref().and_then(|address| Url::parse(address).ok());
+        self.category == item.location_association.category.as_str()
+            && item.description.trim() == post.text.trim()
+            && source.is_none_or(|source| file_name(&source) == self.file)
     }
 }
 
@@ -655,6 +788,34 @@ struct LocalPost {
     create_time: Option<DateTime<Utc>>,
     #[serde(default)]
     media: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MediaItems {
+    #[serde(default)]
+    media_items: Vec<MediaItem>,
+    next_page_token: Option<String>,
+}
+
+/// A photo of the location.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MediaItem {
+    #[serde(deserialize_with = "required::id")]
+    name: String,
+    #[serde(default)]
+    description: String,
+    source_url: Option<String>,
+    create_time: Option<DateTime<Utc>>,
+    #[serde(default)]
+    location_association: Association,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Association {
+    category: String,
 }
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Google Business Profile: My Business v4 for posts, and the first versions of Account Management and
+//! Google Business Profile: My Business v4 for posts and photos, and the first versions of Account Management and
 //! Business Information, as their discovery documents and
 //! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts> say.
 //!
@@ -8,6 +8,7 @@
 //! with `agency` belongs to a group of locations too, which it may not read. The quota belongs to the project, so
 //! all accounts share it; that of a new app is zero until Google has granted access.
 
+mod photos;
 mod posts;
 
 use super::{
@@ -64,9 +65,11 @@ impl Simulator for GoogleBusiness {
     }
 
     fn media_urls(&self, request: &Request) -> Vec<String> {
-        match request.path.ends_with("/localPosts") {
-            true => posts::media_urls(&request.json().unwrap_or(Value::Null)),
-            false => Vec::new(),
+        let body = || request.json().unwrap_or(Value::Null);
+        match request.segments().last() {
+            Some(&"localPosts") => posts::media_urls(&body()),
+            Some(&"media") => photos::media_urls(&body()),
+            _ => Vec::new(),
         }
     }
 
@@ -130,7 +133,12 @@ impl Simulator for GoogleBusiness {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::by(tx, &account.id).rev().map(|post| post_view(tx, &post)).collect()
+        let posts = posts::by(tx, &account.id).map(|post| post_view(tx, &post));
+        let photos = photos::by(tx, &account.id).map(|photo| photo.post_view(account));
+        let mut all: Vec<_> = posts.chain(photos).collect();
+        all.sort_by_key(|view| view.at);
+        all.reverse();
+        all
     }
 }
 
@@ -149,7 +157,10 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
             "GET"    ["localPosts", id] => () posts::get(&parent, id);
             "PATCH"  ["localPosts", id] => () posts::patch(&parent, id);
             "DELETE" ["localPosts", id] => () posts::delete(&parent, id);
-            "GET"    ["media"]          => () posts::media(&parent);
+            "POST"   ["media"]          => () photos::create(&parent);
+            "GET"    ["media"]          => () photos::list(&parent);
+            "GET"    ["media", id]      => () photos::get(&parent, id);
+            "DELETE" ["media", id]      => () photos::delete(&parent, id);
         };
     }
     routes! { tx, request, (host, segments.as_slice()), admit, Err(missing());

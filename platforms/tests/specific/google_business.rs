@@ -5,7 +5,10 @@ use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::MediaKind;
+use platforms::{
+    Located, MediaKind, Publication,
+    check::{Draft, check},
+};
 use serde_json::json;
 
 /// Returns the tests of this module.
@@ -19,6 +22,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_project_without_access_is_told_so,
             locations_with_the_same_title_are_told_apart,
             an_account_that_refuses_is_left_out,
+            a_picture_is_added_to_the_photos_of_the_location,
+            a_lost_photo_is_found_among_the_photos,
+            a_photo_needs_a_picture_and_no_parts_of_a_post,
         ],
     )
 }
@@ -138,6 +144,80 @@ async fn every_location_of_a_login_can_be_chosen() {
     stranger.account.network_unique_id = world.named(actor.platform, "grace").account.network_unique_id;
     let failure = stranger.publish(&stranger.post("in hers")).await.expect_err("another account's location");
     assert_eq!(failure.code, rejected(403), "{failure}");
+}
+
+/// Returns a post that adds its picture to the location's photos.
+fn photo(actor: &Actor, text: &str, category: &str) -> Publication {
+    let settings = json!({ "photo": { "category": category } });
+    Publication { settings, ..actor.post_with(text, MediaKind::Image, 1) }
+}
+
+async fn a_picture_is_added_to_the_photos_of_the_location() {
+    let world = World::tapped().await;
+    let actor = granted(&world).await;
+    let id = actor.publish(&photo(&actor, "our new sign", "EXTERIOR")).await.on("publish");
+    assert!(id.starts_with(&format!("{}/media/", actor.account.network_unique_id)), "{id}");
+    let page = actor.shown(&id).await;
+    for words in ["our new sign", "PHOTO of the location: EXTERIOR", "<img"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    actor.publish(&photo(&actor, "", "FOOD_AND_DRINK")).await.on("without a text");
+    assert!(actor.shown(&id).await.contains("FOOD_AND_DRINK"));
+    assert!(!world.heard().iter().any(|call| call.path.ends_with("/localPosts")), "a photo is no post");
+
+    // Deleted as often as anybody asks, and the other one stays.
+    let deletion = actor.platform.deletion.expect("it has one");
+    let keep = Kept::default();
+    for _ in 0..2 {
+        deletion.delete(&actor.session(&keep), &id).await.on("delete");
+    }
+    let page = actor.shown(&id).await;
+    assert!(!page.contains("our new sign") && page.contains("FOOD_AND_DRINK"), "{page}");
+
+    let mut gone = photo(&actor, "a picture", "INTERIOR");
+    gone.media[0].id = uuid::Uuid::now_v7();
+    let failure = actor.publish(&gone).await.expect_err("the image does not exist");
+    assert!(failure.code == rejected(400) && failure.message.contains("Fetching image failed."), "{failure}");
+}
+
+async fn a_lost_photo_is_found_among_the_photos() {
+    let world = World::start().await;
+    let actor = granted(&world).await;
+    let lost = photo(&actor, "the kitchen #sandbox-lost-reply", "INTERIOR");
+    let at = actor.prepare(&lost).await.on("prepare");
+    assert_eq!(actor.settle(&lost, &at).await.on("settle"), Located::Absent);
+    actor.commit(&lost, &at).await.expect_err("the answer is lost");
+    let Located::Live(id) = actor.settle(&lost, &at).await.on("settle") else { panic!("it is live") };
+    assert!(id.contains("/media/"), "{id}");
+    // Another target has it, or it is another photo.
+    let taken = Publication { taken: vec![id], ..lost.clone() };
+    assert_eq!(actor.settle(&taken, &at).await.on("settle"), Located::Absent);
+    let settings = json!({ "photo": { "category": "EXTERIOR" } });
+    let elsewhere = Publication { settings, ..lost.clone() };
+    assert_eq!(actor.settle(&elsewhere, &at).await.on("settle"), Located::Absent);
+    let mut other = lost.clone();
+    other.media[0].filename = "another.png".into();
+    assert_eq!(actor.settle(&other, &at).await.on("settle"), Located::Absent);
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_photo_needs_a_picture_and_no_parts_of_a_post() {
+    let world = World::start().await;
+    let actor = granted(&world).await;
+    let mut post = photo(&actor, "a photo", "TEAMS");
+    let codes = |post: &Publication| -> Vec<String> {
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        issues.into_iter().map(|issue| issue.code).collect()
+    };
+    assert_eq!(codes(&post), [""; 0]);
+    post.settings["callToAction"] = json!({ "actionType": "CALL" });
+    assert_eq!(codes(&post), ["settings_conflict"]);
+    post.settings = json!({ "photo": { "category": "PROFILE" } });
+    assert_eq!(codes(&post), ["setting_invalid"]);
+    post.settings = json!({ "photo": { "category": "TEAMS" } });
+    post.media.clear();
+    assert_eq!(codes(&post), ["media_required"]);
+    assert_eq!(actor.prepare(&post).await.expect_err("no picture").code, rejected(422));
 }
 
 async fn posts_that_google_rejects_fail_with_its_reason() {

@@ -293,7 +293,9 @@ async fn calls_to_google_business_match_its_discovery_documents() {
         json!({ "callToAction": { "actionType": "LEARN_MORE", "url": "https://example.com" } }),
         json!({ "callToAction": { "actionType": "CALL" } }),
     ];
-    let heard = walk("google_business", &settings).await;
+    let mut heard = walk("google_business", &settings).await;
+    heard.extend(walk_media("google_business", &[json!({ "photo": { "category": "EXTERIOR" } })]).await);
+    assert!(heard.iter().any(|call| call.method == "POST" && call.path.ends_with("/media")));
     let mut faults = Vec::new();
     for call in &heard {
         let Some((host, path)) = call.path.trim_start_matches('/').split_once('/') else { continue };
@@ -380,6 +382,7 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
 async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
     let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
+    actor.set(&json!({ "app": "approved" })).await;
     for settings in settings {
         for limit in actor.limits().media {
             let mut post = actor.post_with("", limit.kind, 1);

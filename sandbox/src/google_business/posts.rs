@@ -4,7 +4,7 @@ use super::{
     Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, detailed, invalid,
     is_verified, managed, missing, page_of, refusal,
 };
-use crate::store::Record;
+use crate::{files::Upload, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -222,23 +222,29 @@ fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Re
         });
         match (item["mediaFormat"].as_str(), upload) {
             (Some("PHOTO"), Some(upload)) => {
-                let mime = upload.mime.clone().unwrap_or_default();
-                if mime == "image/gif" {
-                    issues.push((5, "media", "Multiframe images not supported"));
-                } else if mime != "image/jpeg" && mime != "image/png" {
-                    issues.push((5, "media", "The image format is not supported."));
-                } else if !IMAGE_BYTES.contains(&upload.size_bytes) {
-                    issues.push((5, "media", "The image has to have 10 KB to 5 MB."));
-                } else if upload.pixels.is_none_or(|(width, height)| width < SIDE || height < SIDE) {
-                    issues.push((5, "media", "The image has to be at least 250 by 250 pixels."));
-                }
-                files.push((upload.id.clone(), mime));
+                issues.extend(image_issue(upload).map(|message| (5, "media", message)));
+                files.push((upload.id.clone(), upload.mime.clone().unwrap_or_default()));
             }
             (Some("PHOTO"), None) => issues.push((1000, "", "Fetching image failed.")),
             _ => issues.push((5, "media", "The media format is not supported for local posts.")),
         }
     }
     if issues.is_empty() { Ok(files) } else { Err(invalid(&issues)) }
+}
+
+/// Returns the reason for which an image is refused.
+pub(super) fn image_issue(upload: &Upload) -> Option<&'static str> {
+    match upload.mime.as_deref() {
+        Some("image/gif") => Some("Multiframe images not supported"),
+        Some("image/jpeg" | "image/png") if !IMAGE_BYTES.contains(&upload.size_bytes) => {
+            Some("The image has to have 10 KB to 5 MB.")
+        }
+        Some("image/jpeg" | "image/png") => {
+            let is_small = upload.pixels.is_none_or(|(width, height)| width < SIDE || height < SIDE);
+            is_small.then_some("The image has to be at least 250 by 250 pixels.")
+        }
+        _ => Some("The image format is not supported."),
+    }
 }
 
 /// `GET …/localPosts`: newest first; the list lags behind.
@@ -297,18 +303,13 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, parent
     Ok(Response::json(200, &json!({})))
 }
 
-/// `GET …/media`: the location's own images, of which the sandbox has none.
-pub(super) fn media(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
-    managed(tx, caller, parent)?;
-    page_of(request, "mediaItems", 100, 2_500, &[])
-}
-
 fn own(tx: &Transaction, caller: &Account, parent: &str, id: &str) -> Result<Post, Response> {
     managed(tx, caller, parent)?;
     find(tx, id).filter(|post| post.parent() == parent).ok_or_else(missing)
 }
 
-fn body(request: &Request) -> Result<Value, Response> {
+/// Returns the body of a request.
+pub(super) fn body(request: &Request) -> Result<Value, Response> {
     let value = request.json().ok().filter(Value::is_object);
     value.ok_or_else(|| {
         let violation = json!([{
@@ -319,6 +320,7 @@ fn body(request: &Request) -> Result<Value, Response> {
     })
 }
 
-fn time(at: DateTime<Utc>) -> String {
+/// Returns a time as Google writes it.
+pub(super) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
