@@ -147,6 +147,8 @@ struct Settings {
     made_for_kids: Option<bool>,
     /// Declares realistic content that was made or changed with AI.
     contains_synthetic_media: Option<bool>,
+    /// Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers.
+    paid_promotion: Option<bool>,
     /// Notifies subscribers.
     #[schemars(extend("default" = true))]
     notify_subscribers: Option<bool>,
@@ -659,12 +661,20 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Value {
     keep(&mut status, "license", settings.license.map(|license| json!(license)));
     keep(&mut status, "embeddable", settings.embeddable.map(Value::from));
     keep(&mut status, "publicStatsViewable", settings.public_stats_viewable.map(Value::from));
-    json!({ "snippet": snippet, "status": status })
+    let mut resource = json!({ "snippet": snippet, "status": status });
+    if let Some(is_paid) = settings.paid_promotion {
+        resource["paidProductPlacementDetails"] = json!({ "hasPaidProductPlacement": is_paid });
+    }
+    resource
 }
 
 /// Begins an upload and returns its address. YouTube validates the resource here.
 async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Value) -> Result<String> {
-    let mut query = vec![("uploadType", "resumable"), ("part", "snippet,status")];
+    let parts = match settings.paid_promotion {
+        Some(_) => "snippet,status,paidProductPlacementDetails",
+        None => "snippet,status",
+    };
+    let mut query = vec![("uploadType", "resumable"), ("part", parts)];
     if settings.notify_subscribers == Some(false) {
         query.push(("notifySubscribers", "false"));
     }

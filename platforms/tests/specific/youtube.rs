@@ -45,6 +45,7 @@ async fn settings_are_applied_to_a_video() {
     post.settings = json!({
         "title": "A title of its own", "privacyStatus": "unlisted", "tags": ["one", "two words"], "category": "10",
         "playlist": playlists[0].id, "isShort": false, "madeForKids": false, "thumbnail": post.media[1].id,
+        "paidPromotion": true,
     });
     let id = actor.publish(&post).await.on("publish");
     let page = actor.shown(&id).await;
@@ -53,6 +54,7 @@ async fn settings_are_applied_to_a_video() {
         "Visible: unlisted",
         "Tags: one, two words",
         "Category 10",
+        "Includes paid promotion",
         &format!("In the playlist {}", playlists[0].name),
         "alt=\"Thumbnail\"",
         "first line\nsecond",
@@ -68,7 +70,7 @@ async fn settings_are_applied_to_a_video() {
     later.settings = json!({ "publishAt": "2100-01-02T03:04:05+01:00" });
     let page = actor.shown(&actor.publish(&later).await.on("later")).await;
     assert!(page.contains("Visible: private") && page.contains("2100-01-02T02:04:05Z"), "{page}");
-    assert!(page.contains("Title: later"), "{page}");
+    assert!(page.contains("Title: later") && !page.contains("paid promotion"), "{page}");
 }
 
 async fn invalid_settings_are_rejected_before_the_upload() {

@@ -256,7 +256,7 @@ async fn calls_to_youtube_match_its_discovery_documents() {
         "title": "A title", "privacyStatus": "unlisted", "tags": ["one", "two"], "category": "10",
         "madeForKids": false, "containsSyntheticMedia": true, "license": "creativeCommon", "embeddable": true,
         "publicStatsViewable": false, "notifySubscribers": false, "defaultLanguage": "en",
-        "defaultAudioLanguage": "de",
+        "defaultAudioLanguage": "de", "paidPromotion": true,
     });
     let heard = walk("youtube", &[json!({}), settings, json!({ "publishAt": "2100-01-02T03:04:05Z" })]).await;
     let mut faults = Vec::new();

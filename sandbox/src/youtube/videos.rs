@@ -30,7 +30,7 @@ const LARGEST: u64 = 256 << 30;
 const THUMBNAIL_BYTES: u64 = 50 << 20;
 const SESSION_DAYS: i64 = 7;
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "id",
     "snippet",
     "status",
@@ -38,6 +38,7 @@ const PARTS: [&str; 12] = [
     "contentDetails",
     "processingDetails",
     "fileDetails",
+    "paidProductPlacementDetails",
     "player",
     "localizations",
     "recordingDetails",
@@ -75,6 +76,9 @@ pub(super) struct Video {
     pub(super) channel: String,
     snippet: Value,
     status: Value,
+    /// True if its owner declared a paid promotion in it.
+    #[serde(default)]
+    has_paid_promotion: bool,
     /// Ids of its files: one, unless it is too large to be stored.
     pub(super) files: Vec<String>,
     /// Content type.
@@ -142,6 +146,9 @@ impl Video {
             notes.push(format!("Tags: {}", tags.join(", ")));
         }
         notes.extend(self.snippet["categoryId"].as_str().map(|id| format!("Category {id}")));
+        if self.has_paid_promotion {
+            notes.push("Includes paid promotion".to_owned());
+        }
         notes
     }
 
@@ -222,6 +229,8 @@ impl Video {
             details["fileDetailsAvailability"] = json!("available");
             details["thumbnailsAvailability"] = json!("available");
             resource["processingDetails"] = details;
+            resource["paidProductPlacementDetails"] =
+                json!({ "hasPaidProductPlacement": self.has_paid_promotion });
             resource["fileDetails"] = json!({
                 "fileName": self.name,
                 "fileSize": self.size_bytes.to_string(),
@@ -429,6 +438,8 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
         channel: caller.id.clone(),
         snippet: session.resource["snippet"].clone(),
         status: session.resource["status"].clone(),
+        has_paid_promotion: session.resource["paidProductPlacementDetails"]["hasPaidProductPlacement"]
+            == json!(true),
         files: join(tx, &pieces),
         is_stuck: marked.contains("sandbox-stuck"),
         is_failing: marked.contains("sandbox-failed"),
@@ -504,7 +515,7 @@ fn is_taken(mime: &str) -> bool {
     mime.starts_with("video/") || mime == "application/octet-stream"
 }
 
-/// Merges the snippet and status of a request into the previous ones.
+/// Merges the parts of a request into the previous ones.
 fn resource(
     tx: &Transaction,
     parts: &[String],
@@ -601,7 +612,18 @@ fn resource(
         }
         status["madeForKids"] = given.get("selfDeclaredMadeForKids").cloned().unwrap_or(json!(false));
     }
-    Ok(json!({ "snippet": snippet, "status": status }))
+    let mut placement = before
+        .get("paidProductPlacementDetails")
+        .cloned()
+        .unwrap_or_else(|| json!({ "hasPaidProductPlacement": false }));
+    if has("paidProductPlacementDetails") {
+        let given = &described["paidProductPlacementDetails"]["hasPaidProductPlacement"];
+        if !given.is_null() && !given.is_boolean() {
+            return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+        }
+        placement = json!({ "hasPaidProductPlacement": given.as_bool().unwrap_or(false) });
+    }
+    Ok(json!({ "snippet": snippet, "status": status, "paidProductPlacementDetails": placement }))
 }
 
 fn invalid(reason: &str, message: &str) -> Response {
@@ -693,9 +715,15 @@ pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) 
     let before = Map::from_iter([
         ("snippet".to_owned(), video.snippet.clone()),
         ("status".to_owned(), video.status.clone()),
+        (
+            "paidProductPlacementDetails".to_owned(),
+            json!({ "hasPaidProductPlacement": video.has_paid_promotion }),
+        ),
     ]);
     let resource = resource(tx, &parts, &body, &before)?;
     (video.snippet, video.status) = (resource["snippet"].clone(), resource["status"].clone());
+    video.has_paid_promotion =
+        resource["paidProductPlacementDetails"]["hasPaidProductPlacement"] == json!(true);
     tx.store.put(&video);
     Ok(Response::json(200, &select_parts(video.resource(tx, true), &parts)))
 }
