@@ -2,9 +2,12 @@
 //!
 //! A video is created with its last byte, so all parts but the last are uploaded by `prepare`, and the last
 //! part is the publishing call. After a lost response, the upload's URL shows whether the video exists.
-//! Processing, thumbnail and playlist follow; a video that is processed for long counts as published meanwhile. A
-//! first comment has no such URL and is searched for.
+//! Processing, thumbnail, captions and playlist follow; a video that is processed for long counts as published
+//! meanwhile. A first comment has no such URL and is searched for.
 
+mod captions;
+
+use self::captions::Caption;
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
@@ -143,6 +146,9 @@ struct Settings {
     playlist: Option<String>,
     /// Id of the container's medium to use as the thumbnail. Defaults to its image.
     thumbnail: Option<String>,
+    /// Caption tracks, which are uploaded once the video is live. Each costs 400 units of the project's quota.
+    #[schemars(length(max = captions::MAX_TRACKS))]
+    captions: Option<Vec<Caption>>,
     /// Declares the video as made for children.
     made_for_kids: Option<bool>,
     /// Declares realistic content that was made or changed with AI.
@@ -258,6 +264,10 @@ impl Publisher for YouTube {
                 error(message, vec![json!("config"), json!(ADAPTER.id), json!(setting)])
             })
             .collect();
+        found.extend(captions::objections(&settings).into_iter().map(|(index, message)| Issue {
+            code: "setting_invalid".to_owned(),
+            ..error(message, vec![json!("config"), json!(ADAPTER.id), json!("captions"), json!(index)])
+        }));
         if containers.len() > 1
             && let Some(why) = settings.forbids_comments()
         {
@@ -307,7 +317,9 @@ impl Publisher for YouTube {
             return Ok(Prepared::Ready(Checkpoint::of(&step)));
         }
         let settings: Settings = post.settings()?;
-        if let Some((_, message)) = objections(&post.media, &settings).into_iter().next() {
+        let of_captions = captions::objections(&settings).into_iter().map(|(_, message)| message);
+        let of_settings = objections(&post.media, &settings).into_iter().map(|(_, message)| message);
+        if let Some(message) = of_settings.chain(of_captions).next() {
             return Err(Failure::rejected(422, message));
         }
         let body = resource(post, &settings, video);
@@ -398,7 +410,7 @@ impl Publisher for YouTube {
         }
         let id = step.video.clone().expect("found above");
         if !step.is_complete {
-            apply_thumbnail_and_playlist(cx, post, &settings, &id).await?;
+            complete(cx, post, &settings, &id).await?;
             step.is_complete = true;
             cx.save(&step).await?;
         }
@@ -762,14 +774,9 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     }
 }
 
-/// Sets a video's thumbnail and adds it to a playlist. The video is already live, so a permanent rejection is told
-/// to its owner and does not fail the post.
-async fn apply_thumbnail_and_playlist(
-    cx: &Session<'_>,
-    post: &Publication,
-    settings: &Settings,
-    id: &str,
-) -> Result<()> {
+/// Sets a video's thumbnail, uploads its captions and adds it to a playlist. The video is already live, so a
+/// permanent rejection is told to its owner and does not fail the post.
+async fn complete(cx: &Session<'_>, post: &Publication, settings: &Settings, id: &str) -> Result<()> {
     if let Some(image) = thumbnail(&post.media, settings) {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
@@ -784,6 +791,7 @@ async fn apply_thumbnail_and_playlist(
         let part = "its own thumbnail";
         note_refusal(cx, set, part, if is_forbidden { advice } else { "" }).await?;
     }
+    captions::upload(cx, settings, id).await?;
     if let Some(playlist) = settings.playlist() {
         note_refusal(cx, add_to_playlist(cx, id, playlist).await, "its playlist", "").await?;
     }
@@ -953,7 +961,7 @@ struct Step {
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// True when thumbnail and playlist are set.
+    /// True when thumbnail, captions and playlist are set.
     #[serde(default)]
     is_complete: bool,
 }

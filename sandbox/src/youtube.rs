@@ -7,6 +7,7 @@
 //! upload private, one that begins with `unverified` takes no thumbnails, and one that begins with `denied` has
 //! no reports.
 
+mod captions;
 mod comments;
 mod playlists;
 mod videos;
@@ -47,7 +48,7 @@ const READ: &[&str] = &["youtube.readonly", "youtube", "youtube.force-ssl"];
 const MANAGE: &[&str] = &["youtube", "youtube.force-ssl"];
 /// Scopes for uploads.
 const UPLOAD: &[&str] = &["youtube.upload", "youtube", "youtube.force-ssl"];
-/// The only scope for comments.
+/// The only scope for comments and captions.
 const COMMENT: &[&str] = &["youtube.force-ssl"];
 
 pub(super) struct YouTube;
@@ -186,6 +187,8 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     let missing = || Err(refusal(404, "notFound", "The requested URL was not found on this server."));
     routes! { tx, request, path, admit, missing();
         "POST"   ["upload", "youtube", "v3", "thumbnails", "set"] => (UPLOAD, 50)  videos::thumbnail();
+        "POST"   ["upload", "youtube", "v3", "captions"]          => (COMMENT, 400) captions::insert();
+        "GET"    ["youtube", "v3", "captions"]                    => (COMMENT, 50) captions::list();
         "GET"    ["youtube", "v3", "videos"]                      => (READ, 1)     videos::list();
         "PUT"    ["youtube", "v3", "videos"]                      => (MANAGE, 50)  videos::update();
         "DELETE" ["youtube", "v3", "videos"]                      => (MANAGE, 50)  videos::delete();
@@ -245,6 +248,7 @@ fn post_view(tx: &Transaction, video: &videos::Video) -> PostView {
     let mut notes = vec![format!("Title: {}", video.title()), format!("Visible: {}", video.privacy())];
     notes.extend(video.notes());
     notes.extend(playlists::containing(tx, &video.id).map(|title| format!("In the playlist {title}")));
+    notes.extend(captions::of(tx, &video.id).filter(captions::Track::is_shown).map(|track| track.note()));
     let mut media = vec![MediaView {
         files: video.files.clone(),
         mime: video.mime.clone(),

@@ -27,6 +27,10 @@ pub(super) fn trials() -> Vec<Trial> {
             a_video_in_long_processing_counts_as_published,
             the_owner_is_told_what_youtube_did_otherwise,
             metrics_without_reports_are_the_counters,
+            captions_are_uploaded_once_the_video_is_live,
+            a_worker_crash_after_any_call_leaves_one_track_of_captions,
+            invalid_captions_are_rejected_before_the_upload,
+            refused_captions_are_told_and_the_video_stays,
         ],
     )
 }
@@ -270,4 +274,128 @@ async fn metrics_without_reports_are_the_counters() {
     let analytics = platform.analytics.expect("it has figures");
     let metrics = analytics.metrics(&denied.session(&Kept::default()), &id).await.on("metrics");
     assert_eq!((metrics.shares, metrics.saves, metrics.impressions), (0, 0, 0));
+}
+
+/// Path of uploads of captions.
+const UPLOAD: &str = "/upload/youtube/v3/captions";
+const SUBRIP: &str = "1\n00:00:01,000 --> 00:00:02,500\nHello\n";
+const WEBVTT: &str = "WEBVTT\n\n00:01.000 --> 00:02.500\nHallo\n";
+
+async fn captions_are_uploaded_once_the_video_is_live() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "youtube");
+    let mut post = actor.post("with captions");
+    post.settings = json!({ "captions": [
+        { "language": "en", "content": SUBRIP },
+        { "language": "de-CH", "name": "Mundart", "content": WEBVTT },
+    ] });
+    let id = actor.publish(&post).await.on("publish");
+    let uploads = || world.heard().iter().filter(|call| call.path.ends_with(UPLOAD)).count();
+    let tracks = ["Captions: en", "Captions: de-CH (Mundart)"];
+    let counted = async || {
+        let page = actor.shown(&id).await;
+        tracks.map(|track| page.matches(track).count())
+    };
+    assert_eq!((uploads(), counted().await), (2, [1, 1]));
+    assert!(world.heard().iter().any(|call| call.path.ends_with(UPLOAD) && call.text.contains(WEBVTT)));
+
+    // A worker that died before it saved that all is done looks first.
+    let at = Checkpoint(json!({ "media": post.media[0].id, "video": id }));
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+    assert_eq!((uploads(), counted().await), (2, [1, 1]));
+
+    // A track that exists although the list lacks it is one that is done.
+    let empty = json!({ "kind": "youtube#captionListResponse", "items": [] });
+    world.lie(&[("/www.googleapis.com/youtube/v3/captions", 200, empty)]);
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+    let statuses = |call: &crate::specs::Heard| call.path.ends_with(UPLOAD).then_some(call.status);
+    assert_eq!(world.heard().iter().filter_map(statuses).collect::<Vec<_>>(), [200, 200, 409, 409]);
+    assert_eq!(counted().await, [1, 1]);
+}
+
+async fn a_worker_crash_after_any_call_leaves_one_track_of_captions() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "youtube");
+    // All lives together take more than a day's quota.
+    actor.set(&json!({ "limits": { "youtube.units": 100_000 } })).await;
+    for call in 1.. {
+        let mut post = actor.post(&format!("the {call}. life"));
+        post.settings = json!({ "captions": [{ "language": "en", "content": SUBRIP }] });
+        let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
+        let Located::Live(id) = located else { panic!("{located:?} after call {call}") };
+        assert_eq!(actor.shown(&id).await.matches("Captions: en").count(), 1, "after call {call}");
+        if !has_died {
+            assert!(call > 5, "there were {call} calls");
+            break;
+        }
+    }
+}
+
+async fn invalid_captions_are_rejected_before_the_upload() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let english = json!({ "language": "en", "content": SUBRIP });
+    for (captions, path, word) in [
+        (json!([{ "language": "en", "content": "Hello" }]), json!([0]), "neither SubRip nor WebVTT"),
+        (
+            json!([english, { "language": "EN", "name": " ", "content": WEBVTT }]),
+            json!([1]),
+            "name of its own",
+        ),
+        (json!([{ "language": "English language", "content": SUBRIP }]), json!([0, "language"]), "language"),
+        (
+            json!([{ "language": "en", "name": "n".repeat(151), "content": SUBRIP }]),
+            json!([0, "name"]),
+            "150",
+        ),
+        (json!([{ "language": "en", "content": "a".repeat(100_001) }]), json!([0, "content"]), "100000"),
+        (json!([{ "language": "en" }]), json!([0]), "content"),
+        (json!(vec![english.clone(); 6]), json!([]), "at most 5"),
+    ] {
+        let mut post = actor.post("a video");
+        post.settings = json!({ "captions": captions });
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        let found: Vec<_> =
+            issues.iter().map(|issue| (issue.code.as_str(), json!(issue.path[3..]))).collect();
+        assert_eq!(found, [("setting_invalid", path)], "{word}: {issues:?}");
+        assert!(issues[0].message.contains(word), "{word}: {issues:?}");
+        if word.contains("SubRip") || word.contains("own") {
+            let failure = actor.prepare(&post).await.expect_err(word);
+            assert!(failure.code == rejected(422) && failure.message.contains(word), "{failure}");
+        }
+    }
+    let mut post = actor.post("a video");
+    post.settings =
+        json!({ "captions": [english, { "language": "en", "name": "Slang", "content": WEBVTT }] });
+    assert_eq!(check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings), []);
+    assert_eq!(actor.accepted().await, 0);
+}
+
+async fn refused_captions_are_told_and_the_video_stays() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "youtube");
+    let unreadable = format!("{SUBRIP}\nsandbox-failed\n");
+    let mut post = actor.post("a video");
+    post.settings = json!({ "captions": [
+        { "language": "en", "content": unreadable }, { "language": "de", "content": WEBVTT },
+    ] });
+    let notes = actor.notes(&post).await.on("publish");
+    assert!(notes.len() == 1 && notes[0].contains("live without its captions in en"), "{notes:?}");
+    assert!(notes[0].contains("processingFailed"), "{notes:?}");
+
+    // The quota of the day is used up.
+    let spent =
+        json!({ "error": { "code": 403, "message": "used up", "errors": [{ "reason": "quotaExceeded" }] } });
+    world.lie(&[("/www.googleapis.com/upload/youtube/v3/captions", 403, spent)]);
+    let notes = actor.notes(&post).await.on("publish");
+    assert!(notes.len() == 2 && notes.iter().all(|note| note.contains("used up")), "{notes:?}");
+    world.lie(&[]);
+
+    // Everything but comments and captions works with this scope.
+    let brought = actor.consent_to(&["https://www.googleapis.com/auth/youtube"], "allow").await;
+    actor.grant = actor.exchange(&brought.expect("it has codes")["code"]).await.on("exchange");
+    let notes = actor.notes(&post).await.on("publish");
+    assert!(notes.len() == 1 && notes[0].contains("its captions: "), "{notes:?}");
+    assert!(notes[0].contains("youtube.force-ssl"), "{notes:?}");
+    assert_eq!(actor.accepted().await, 3);
 }

@@ -51,9 +51,10 @@ impl Document {
                 faults.push(format!("{at}: lacks {name}"));
             }
         }
-        if call.body.is_object() {
+        let body = description(call).unwrap_or_else(|| call.body.clone());
+        if body.is_object() {
             match method["request"]["$ref"].as_str() {
-                Some(schema) => self.judge(&self.0["schemas"][schema], &call.body, &at, &mut faults),
+                Some(schema) => self.judge(&self.0["schemas"][schema], &body, &at, &mut faults),
                 None => faults.push(format!("{at}: takes no body")),
             }
         }
@@ -128,6 +129,13 @@ impl Document {
             }
         }
     }
+}
+
+/// Returns the description in an upload that contains it beside the file.
+fn description(call: &Heard) -> Option<Value> {
+    let (_, rest) =
+        call.text.split_once("\r\n\r\n").filter(|_| call.mime.starts_with("multipart/related"))?;
+    serde_json::from_str(rest.split_once("\r\n")?.0).ok()
 }
 
 /// Returns whether a parameter is a member of a documented one: the document may list

@@ -258,7 +258,11 @@ async fn calls_to_youtube_match_its_discovery_documents() {
         "publicStatsViewable": false, "notifySubscribers": false, "defaultLanguage": "en",
         "defaultAudioLanguage": "de", "paidPromotion": true,
     });
-    let heard = walk("youtube", &[json!({}), settings, json!({ "publishAt": "2100-01-02T03:04:05Z" })]).await;
+    let captions = json!({ "captions": [
+        { "language": "en", "name": "English", "content": "1\n00:00:01,000 --> 00:00:02,500\nHello\n" },
+    ] });
+    let timed = json!({ "publishAt": "2100-01-02T03:04:05Z" });
+    let heard = walk("youtube", &[json!({}), settings, captions, timed]).await;
     let mut faults = Vec::new();
     for call in &heard {
         let Some((host, path)) = call.path.trim_start_matches('/').split_once('/') else { continue };
@@ -270,8 +274,12 @@ async fn calls_to_youtube_match_its_discovery_documents() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
-    for path in ["upload/youtube/v3/videos", "upload/youtube/v3/thumbnails/set", "youtube/v3/commentThreads"]
-    {
+    for path in [
+        "upload/youtube/v3/videos",
+        "upload/youtube/v3/thumbnails/set",
+        "upload/youtube/v3/captions",
+        "youtube/v3/commentThreads",
+    ] {
         assert!(heard.iter().any(|call| call.path.ends_with(path)), "{path} was never called");
     }
 }

@@ -6,8 +6,8 @@
 
 use super::{
     Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
-    body, comments, error, etag, google, ids, insufficient, parts, playlists, refusal, select_parts,
-    spend_insert, time,
+    body, captions, comments, error, etag, google, ids, insufficient, parts, playlists, refusal,
+    select_parts, spend_insert, time,
 };
 use crate::{
     fake_metrics::figure,
@@ -207,7 +207,7 @@ impl Video {
                 "duration": if state == "processed" { "PT5S" } else { "P0D" },
                 "dimension": "2d",
                 "definition": "sd",
-                "caption": "false",
+                "caption": captions::of(tx, &self.id).any(|track| track.is_shown()).to_string(),
                 "licensedContent": false,
                 "contentRating": {},
                 "projection": "rectangular",
@@ -485,7 +485,7 @@ fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
 }
 
 /// Returns the two parts of a `multipart/related` request: a description, and the bytes.
-fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
+pub(super) fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
     let wrong = || error(400, "global", "badRequest", "Malformed multipart body.");
     let header = request.header("content-type").unwrap_or_default();
     let boundary = header.split("boundary=").nth(1).map(|rest| rest.split(';').next().unwrap_or(rest));
@@ -731,6 +731,7 @@ pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) 
 /// `DELETE /youtube/v3/videos`.
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let video = own(tx, caller, request.query("id").unwrap_or_default())?;
+    captions::forget(tx, &video.id);
     comments::forget(tx, &video.id);
     playlists::forget(tx, &video.id);
     for file in video.files.iter().chain(&video.thumbnail) {

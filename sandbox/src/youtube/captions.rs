@@ -1,0 +1,227 @@
+//! Caption tracks: <https://developers.google.com/youtube/v3/docs/captions>.
+//!
+//! A track is unique by video, language and name. Its file is read once it is stored: a track whose file can't be
+//! read exists as failed. Uploads of metadata and file in one request are simulated, those in several are not.
+
+use super::{
+    Account, Outcome, Record, Request, Response, Transaction, error, etag, ids, parts, select_parts, time,
+    videos,
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Maximum size of a file.
+const BYTES: u64 = 100 << 20;
+/// Maximum number of characters of a name.
+const NAME_CHARS: usize = 150;
+
+const PARTS: [&str; 2] = ["id", "snippet"];
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Track {
+    id: String,
+    video: String,
+    language: String,
+    name: String,
+    is_draft: bool,
+    /// Id of its file.
+    file: String,
+    /// `failureReason` of a file that can't be shown.
+    failure: Option<String>,
+    updated_at: DateTime<Utc>,
+}
+
+impl Record for Track {
+    const TABLE: &'static str = "youtube.caption";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+impl Track {
+    /// Returns true if viewers can choose it.
+    pub(super) fn is_shown(&self) -> bool {
+        self.failure.is_none() && !self.is_draft
+    }
+
+    /// Returns its line on the video's page.
+    pub(super) fn note(&self) -> String {
+        match self.name.as_str() {
+            "" => format!("Captions: {}", self.language),
+            name => format!("Captions: {} ({name})", self.language),
+        }
+    }
+
+    fn resource(&self) -> Value {
+        let mut snippet = json!({
+            "videoId": self.video,
+            "lastUpdated": time(self.updated_at),
+            "trackKind": "standard",
+            "language": self.language,
+            "name": self.name,
+            "audioTrackType": "unknown",
+            "isCC": false,
+            "isLarge": false,
+            "isEasyReader": false,
+            "isDraft": self.is_draft,
+            "isAutoSynced": false,
+            "status": if self.failure.is_some() { "failed" } else { "serving" },
+        });
+        if let Some(reason) = &self.failure {
+            snippet["failureReason"] = json!(reason);
+        }
+        json!({ "kind": "youtube#caption", "etag": etag(&snippet), "id": self.id, "snippet": snippet })
+    }
+}
+
+/// Returns a video's tracks, oldest first.
+pub(super) fn of<'a>(tx: &'a Transaction, video: &str) -> impl DoubleEndedIterator<Item = Track> + use<'a> {
+    tx.store.linked("youtube.captioned", video)
+}
+
+/// Deletes a video's tracks.
+pub(super) fn forget(tx: &mut Transaction, video: &str) {
+    let tracks: Vec<_> = of(tx, video).collect();
+    for track in tracks {
+        tx.files.discard(&track.file);
+        tx.store.unlink("youtube.captioned", video, &track.id);
+        tx.store.remove::<Track>(&track.id);
+    }
+}
+
+fn refusal(status: u16, reason: &str, message: &str) -> Response {
+    error(status, "youtube.caption", reason, message)
+}
+
+/// Returns the video, if it is the caller's.
+fn own(tx: &Transaction, caller: &Account, id: &str, aim: &str) -> Result<videos::Video, Response> {
+    let video = videos::get(tx, id).ok_or_else(|| {
+        refusal(
+            404,
+            "videoNotFound",
+            "The video identified by the <code>videoId</code> parameter could not be found.",
+        )
+    })?;
+    match video.channel == caller.id {
+        true => Ok(video),
+        false => Err(refusal(
+            403,
+            "forbidden",
+            &format!(
+                "The permissions associated with the request are not sufficient to {aim}. The request might not be properly authorized."
+            ),
+        )),
+    }
+}
+
+/// `GET /youtube/v3/captions`.
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &PARTS)?;
+    let Some(id) = request.query("videoId") else {
+        return Err(error(400, "global", "required", "Required parameter: videoId"));
+    };
+    let video = own(tx, caller, id, "retrieve the caption resources")?;
+    let wanted = ids(request, "id");
+    let resources: Vec<_> = of(tx, &video.id)
+        .filter(|track| wanted.is_empty() || wanted.contains(&track.id))
+        .map(|track| select_parts(track.resource(), &parts))
+        .collect();
+    Ok(Response::json(
+        200,
+        &json!({
+            "kind": "youtube#captionListResponse",
+            "etag": etag(&json!(resources)),
+            "items": resources,
+        }),
+    ))
+}
+
+/// `POST /upload/youtube/v3/captions`, with metadata and file in one request.
+pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &PARTS)?;
+    let content_required =
+        || refusal(400, "contentRequired", "The request does not contain the caption track contents.");
+    if request.query("uploadType") != Some("multipart") {
+        if let Some(upload) = &request.upload {
+            tx.files.discard(&upload.id);
+        }
+        return Err(content_required());
+    }
+    let (described, file) = videos::related(tx, request)?;
+    let file = file.ok_or_else(content_required)?;
+    let kept = track(tx, caller, &described["snippet"], &file.id).and_then(|track| match file.size_bytes {
+        0 => Err(content_required()),
+        size if size > BYTES => {
+            Err(error(413, "global", "uploadTooLarge", "Media is too large. Limit: 104857600"))
+        }
+        _ => Ok(track),
+    });
+    let track = match kept {
+        Ok(track) => track,
+        Err(refusal) => {
+            tx.files.discard(&file.id);
+            return Err(refusal);
+        }
+    };
+    tx.store.put(&track);
+    tx.store.link("youtube.captioned", &track.video, &track.id);
+    Ok(Response::json(200, &select_parts(track.resource(), &parts)))
+}
+
+/// Returns the track that a request describes, if it is valid and new.
+fn track(tx: &Transaction, caller: &Account, snippet: &Value, file: &str) -> Result<Track, Response> {
+    let invalid = || {
+        refusal(
+            400,
+            "invalidMetadata",
+            "The request contains invalid metadata values, which prevent the track from being created. Confirm that the request specifies valid values for the <code>snippet.language</code>, <code>snippet.name</code>, and <code>snippet.videoId</code> properties.",
+        )
+    };
+    let text = |name: &str| snippet[name].as_str().ok_or_else(invalid);
+    let (video, language, name) = (text("videoId")?, text("language")?, text("name")?);
+    let is_tag = !language.is_empty()
+        && language.split('-').all(|part| {
+            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
+    if !is_tag {
+        return Err(invalid());
+    }
+    if name.chars().count() > NAME_CHARS {
+        return Err(refusal(
+            400,
+            "nameTooLong",
+            "The <code>snippet.name</code> specified in the request is too long. The maximum length supported is 150 characters.",
+        ));
+    }
+    let video = own(tx, caller, video, "upload the caption track")?;
+    let is_same = |other: Track| other.language.eq_ignore_ascii_case(language) && other.name == name;
+    if of(tx, &video.id).any(is_same) {
+        return Err(refusal(
+            409,
+            "captionExists",
+            "The specified video already has a caption track with the given <code>videoId</code>, <code>language</code>, and <code>name</code>.",
+        ));
+    }
+    let bytes = tx.files.read(file).unwrap_or_default();
+    Ok(Track {
+        id: crate::tokens::random(),
+        video: video.id,
+        language: language.to_owned(),
+        name: name.to_owned(),
+        is_draft: snippet["isDraft"] == json!(true),
+        file: file.to_owned(),
+        failure: failure(&String::from_utf8_lossy(&bytes)).map(str::to_owned),
+        updated_at: tx.now,
+    })
+}
+
+/// Returns the reason why a file can't be shown: of the formats, those with times are known by them.
+fn failure(content: &str) -> Option<&'static str> {
+    match () {
+        () if content.contains("sandbox-failed") => Some("processingFailed"),
+        () if content.contains("-->") => None,
+        () => Some("unknownFormat"),
+    }
+}
