@@ -10,6 +10,7 @@ use crate::{
     check::{Draft, Issue},
     limits::{Limits, TextLimit},
     oauth, schema,
+    scopes::ScopeSet,
     session::{Reply, Session},
 };
 use async_trait::async_trait;
@@ -61,6 +62,12 @@ pub trait Publisher: Send + Sync {
     /// media are within the tables' limits.
     fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
+    }
+
+    /// Returns the setting that decides which scopes a post needs, and the scopes that it needs with these settings,
+    /// if they differ from those of [`crate::Feature::Publishing`].
+    fn scopes(&self, _settings: &Value) -> Option<(&'static str, ScopeSet)> {
+        None
     }
 
     /// Returns the length of a text on accounts of this type, if it differs from the platform's limit.

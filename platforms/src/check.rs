@@ -124,6 +124,10 @@ pub fn check_for(
     let mismatches = self::settings(platform, settings);
     let valid = without(settings, &mismatches);
     found.issues.extend(mismatches);
+    if let Some((setting, message)) = platform.uncovered(&valid, account.scopes) {
+        let path = vec![json!("config"), json!(platform.id), json!(setting)];
+        found.error("scope_missing", path, message);
+    }
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
     // The adapter would report the same issue again.

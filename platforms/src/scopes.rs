@@ -6,6 +6,7 @@
 
 use crate::{Adapter, OAuth2, limits};
 use domain::string_enum;
+use serde_json::Value;
 
 string_enum! {
     /// A feature of an account that depends on the scopes of its grant.
@@ -77,6 +78,22 @@ impl Adapter {
         let scopes = missing.join(", ");
         (!missing.is_empty()).then(|| {
             format!("the account was connected without {scopes}, needed for {feature}: connect it again")
+        })
+    }
+
+    /// Returns the setting with which a post is not published with a grant with these scopes, and explains why; the
+    /// subject is the platform. `None` if it is published, or the grant names no scopes.
+    pub fn uncovered(&self, settings: &Value, granted: &[String]) -> Option<(&'static str, String)> {
+        let (setting, needed) = self.publisher.scopes(settings)?;
+        let is_missing = |scope: &&&str| !granted.iter().any(|granted| granted == **scope);
+        let missing: Vec<&str> = needed.iter().filter(is_missing).copied().collect();
+        let scopes = missing.join(", ");
+        (!granted.is_empty() && !missing.is_empty()).then(|| {
+            let message = format!(
+                "needs {scopes} for this {setting}, and the account was connected without it: connect it again, or \
+                 choose another {setting}"
+            );
+            (setting, message)
         })
     }
 

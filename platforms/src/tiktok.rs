@@ -5,7 +5,9 @@
 //! the upload identifies its state. TikTok fetches photos itself: the call with their URLs publishes, and
 //! after a lost response only the public list of posts can show the result. The creator's options are read
 //! before each post, as TikTok requires. An app that TikTok has not audited posts for private accounts only, and
-//! what only their creators can see: <https://developers.tiktok.com/doc/content-sharing-guidelines>.
+//! what only their creators can see: <https://developers.tiktok.com/doc/content-sharing-guidelines>. Any app may
+//! send a post to the inbox of TikTok's app instead, where the creator finishes and posts it:
+//! <https://developers.tiktok.com/doc/content-posting-api-reference-upload-video>.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -48,6 +50,14 @@ const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 const UNAUDITED: &str = "unaudited_client_can_only_post_to_private_accounts";
 const NARROWED: &str = "TikTok has not audited the app: only the creator sees the post (SELF_ONLY)";
 
+/// Told about a post in the inbox, which TikTok does not show to anybody else.
+const IN_INBOX: &str =
+    "The post waits in the inbox of TikTok's app, and is published when the creator finishes it there";
+
+/// Scopes of a post that TikTok publishes, and of one that its creator finishes.
+const DIRECT_SCOPES: ScopeSet = &["user.info.basic", "video.publish"];
+const INBOX_SCOPES: ScopeSet = &["user.info.basic", "video.upload"];
+
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
 
@@ -88,11 +98,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         token: "https://open.tiktokapis.com/v2/oauth/token/",
         scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
         features: &[
-            (Feature::Publishing, &[&["user.info.basic", "video.publish"]]),
+            (Feature::Publishing, &[DIRECT_SCOPES, INBOX_SCOPES]),
             (Feature::Analytics, &[&["video.list"]]),
             (Feature::Import, &[&["video.list"]]),
         ],
-        presets: &[Preset { name: "publishing", scopes: &["user.info.basic", "video.publish"] }],
+        presets: &[
+            Preset { name: "publishing", scopes: DIRECT_SCOPES },
+            Preset { name: "inbox", scopes: INBOX_SCOPES },
+        ],
         separator: ",",
         client_id: "client_key",
         // No PKCE: web apps don't need it, and TikTok's challenge is not the standard one.
@@ -110,6 +123,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
+    /// DIRECT_POST publishes the post. MEDIA_UPLOAD sends it to the inbox of TikTok's app, where the creator finishes
+    /// and publishes it; this needs the scope video.upload. The inbox takes photos with their text, title,
+    /// photo_cover_index and is_aigc, and a video with nothing else.
+    #[schemars(extend("default" = "DIRECT_POST"))]
+    post_mode: Option<PostMode>,
     /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires
     /// that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not
     /// audited.
@@ -137,6 +155,41 @@ struct Settings {
     /// Index of the photo to use as the cover, from 0.
     #[schemars(range(max = 34))]
     photo_cover_index: Option<u32>,
+}
+
+domain::string_enum! {
+    /// Way in which a post reaches TikTok.
+    #[derive(JsonSchema)]
+    PostMode, "post mode" {
+        Direct = "DIRECT_POST",
+        Inbox = "MEDIA_UPLOAD",
+    }
+}
+
+impl Settings {
+    /// Returns true if the creator finishes the post in TikTok's app.
+    fn is_for_inbox(&self) -> bool {
+        self.post_mode == Some(PostMode::Inbox)
+    }
+
+    /// Returns the given settings that the inbox ignores for media of this kind.
+    fn ignored_by_inbox(&self, kind: MediaKind) -> Vec<&'static str> {
+        let (is_on, is_video) = (|setting: Option<bool>| setting == Some(true), kind == MediaKind::Video);
+        let given = [
+            ("privacy_level", self.privacy_level.is_some()),
+            ("disable_comment", is_on(self.disable_comment)),
+            ("disable_duet", is_on(self.disable_duet)),
+            ("disable_stitch", is_on(self.disable_stitch)),
+            ("video_cover_timestamp_ms", self.video_cover_timestamp_ms.is_some()),
+            ("brand_content_toggle", is_on(self.brand_content_toggle)),
+            ("brand_organic_toggle", is_on(self.brand_organic_toggle)),
+            ("auto_add_music", is_on(self.auto_add_music)),
+            ("is_aigc", is_video && is_on(self.is_aigc)),
+            ("title", is_video && self.title.as_deref().is_some_and(|title| !title.is_empty())),
+            ("photo_cover_index", is_video && self.photo_cover_index.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(setting, _)| setting).collect()
+    }
 }
 
 domain::string_enum! {
@@ -169,7 +222,7 @@ fn units(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for TikTok {
-    fn validate(&self, _containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else {
             return Vec::new();
         };
@@ -181,13 +234,20 @@ impl Publisher for TikTok {
             let code = "setting_invalid".to_owned();
             found.push(Issue { severity: Severity::Error, code, message, path: at("title") });
         }
-        if settings.privacy_level.is_none() {
+        if settings.is_for_inbox() {
+            found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));
+        } else if settings.privacy_level.is_none() {
             let message = "tiktok requires that the creator chooses who can see the post; without privacy_level \
                            it is shown to as many as TikTok allows";
             let (code, message) = ("setting_not_chosen".to_owned(), message.to_owned());
             found.push(Issue { severity: Severity::Warning, code, message, path: at("privacy_level") });
         }
         found
+    }
+
+    fn scopes(&self, settings: &Value) -> Option<(&'static str, ScopeSet)> {
+        let settings: Settings = schema::read(settings).ok()?;
+        Some(("post_mode", if settings.is_for_inbox() { INBOX_SCOPES } else { DIRECT_SCOPES }))
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -258,6 +318,11 @@ impl Publisher for TikTok {
     // and `locate` queries the upload's publish id.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
+        if let Some((_, message)) = cx.platform.uncovered(&post.settings, &cx.grant.scopes) {
+            return Err(Failure::rejected(403, format!("TikTok {message}")));
+        }
+        let settings: Settings = post.settings()?;
+        let is_for_inbox = settings.is_for_inbox();
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
         let pieces = Pieces::of(first.size_bytes);
         let is_over = step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN);
@@ -273,7 +338,10 @@ impl Publisher for TikTok {
             }
         }
         if step.info.is_null() {
-            step.info = info(cx, post, first).await?;
+            step.info = match is_for_inbox {
+                true => inbox_info(post, settings, first),
+                false => info(cx, post, settings, first).await?,
+            };
             cx.save(&step).await?;
         }
         if first.kind == MediaKind::Image {
@@ -286,14 +354,15 @@ impl Publisher for TikTok {
                 "chunk_size": pieces.size,
                 "total_chunk_count": pieces.count,
             });
-            let begun = begin(
-                cx,
-                post,
-                &mut step,
-                "video",
-                |info| json!({ "post_info": info, "source_info": source }),
-            );
-            let begun = begun.await?;
+            let begun = match is_for_inbox {
+                true => {
+                    begin(cx, post, &mut step, "inbox/video", |_| json!({ "source_info": source })).await?
+                }
+                false => {
+                    let body = |info: &Value| json!({ "post_info": info, "source_info": source });
+                    begin(cx, post, &mut step, "video", body).await?
+                }
+            };
             step.publish = Some(begun.publish_id);
             step.upload = begun.upload_url;
             step.chunk_bytes = pieces.size;
@@ -345,6 +414,8 @@ impl Publisher for TikTok {
             return match total {
                 // No upload was begun.
                 Some(_) if !post.is_restored => Ok(Located::Absent),
+                // TikTok lists public posts only.
+                _ if post.settings::<Settings>()?.is_for_inbox() => Ok(Located::Unknown),
                 _ => Ok(match listing::locate(&Posts(cx), post).await? {
                     Located::Live(id) => Located::Live(id),
                     // The post may be in moderation, or not public.
@@ -367,7 +438,10 @@ impl Publisher for TikTok {
                 }
                 None => Ok(Located::Processing { poll_after }),
             },
-            "SEND_TO_USER_INBOX" => Ok(Located::Live(publish)),
+            "SEND_TO_USER_INBOX" => {
+                cx.note(IN_INBOX).await?;
+                Ok(Located::Live(publish))
+            }
             // After a lost response the next attempt posts it again, since nothing was published.
             "FAILED" if !step.is_accepted => Ok(Located::Absent),
             "FAILED" => Err(failed(status.fail_reason.as_deref().unwrap_or("internal"))),
@@ -456,9 +530,8 @@ async fn creator(cx: &Session<'_>) -> Result<Creator> {
 }
 
 /// Returns the `post_info` of a post, within its creator's options.
-async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
+async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &Media) -> Result<Value> {
     let creator = creator(cx).await?;
-    let settings: Settings = post.settings()?;
     let is_on = |setting: Option<bool>| setting == Some(true);
     let allowed = &creator.privacy_level_options;
     let is_allowed = |level: PrivacyLevel| allowed.iter().any(|other| other == level.as_str());
@@ -482,9 +555,7 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
     info.insert("brand_content_toggle".into(), json!(is_on(settings.brand_content_toggle)));
     info.insert("brand_organic_toggle".into(), json!(is_on(settings.brand_organic_toggle)));
     if first.kind == MediaKind::Image {
-        let title = settings.title.filter(|title| !title.is_empty());
-        info.extend(title.map(|title| ("title".to_owned(), json!(title))));
-        info.insert("description".into(), json!(post.text));
+        info.extend(photo_texts(post, settings.title));
         info.insert("auto_add_music".into(), json!(is_on(settings.auto_add_music)));
         return Ok(Value::Object(info));
     }
@@ -506,10 +577,49 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
     Ok(Value::Object(info))
 }
 
+/// Returns the `post_info` of a post for the inbox: the creator chooses everything else in TikTok's app.
+fn inbox_info(post: &Publication, settings: Settings, first: &Media) -> Value {
+    match first.kind {
+        MediaKind::Image => Value::Object(photo_texts(post, settings.title)),
+        _ => json!({}),
+    }
+}
+
+/// Returns the texts of photos.
+fn photo_texts(post: &Publication, title: Option<String>) -> Map<String, Value> {
+    let title = title.filter(|title| !title.is_empty()).map(|title| ("title".to_owned(), json!(title)));
+    title.into_iter().chain([("description".to_owned(), json!(post.text))]).collect()
+}
+
+/// Returns the warnings about a post for the inbox: that it waits there, and what TikTok does not pass on.
+fn inbox_warnings(main: &Draft<'_>, settings: &Settings) -> Vec<Issue> {
+    let warning = |code: &str, path: Vec<Value>, message: String| Issue {
+        severity: Severity::Warning,
+        code: code.to_owned(),
+        message,
+        path,
+    };
+    let at = |setting: &str| vec![json!("config"), json!(ADAPTER.id), json!(setting)];
+    let message = "tiktok sends the post to the inbox of its app, and shows it to nobody until the creator finishes \
+                   and publishes it there";
+    let mut found = vec![warning("post_waits_in_inbox", at("post_mode"), message.to_owned())];
+    let kind = main.media.first().map_or(MediaKind::Video, |first| first.kind);
+    for setting in settings.ignored_by_inbox(kind) {
+        let message =
+            format!("tiktok takes no {setting} of a {kind} in its inbox; the creator chooses it there");
+        found.push(warning("setting_ignored", at(setting), message));
+    }
+    if kind == MediaKind::Video && !main.text.trim().is_empty() {
+        let message = "tiktok takes no text of a video in its inbox; the creator writes it there".to_owned();
+        found.push(Issue::of_main(Severity::Warning, "text_ignored", "content", message));
+    }
+    found
+}
+
 /// Begins a post, whose body `body` makes of its `post_info`.
 ///
 /// An app that TikTok has not audited may post for the creator alone. TikTok says so in its refusal only, so a
-/// post whose author chose no privacy level is begun again with that one.
+/// post whose author chose no privacy level is begun again with that one. A post for the inbox has none.
 async fn begin(
     cx: &Session<'_>,
     post: &Publication,
@@ -518,7 +628,8 @@ async fn begin(
     body: impl Fn(&Value) -> Value + Send,
 ) -> Result<Begun> {
     let path = format!("{API}/post/publish/{kind}/init/");
-    let is_chosen = post.settings::<Settings>()?.privacy_level.is_some();
+    let settings: Settings = post.settings()?;
+    let is_chosen = settings.privacy_level.is_some() || settings.is_for_inbox();
     let is_private = step.info["privacy_level"] == PrivacyLevel::Private.as_str();
     let reply = cx.post(&path).json(&body(&step.info)).send_raw().await?;
     let is_unaudited = reply.body.pointer("/error/code").and_then(Value::as_str) == Some(UNAUDITED);
@@ -549,7 +660,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, step: &mut Step) -> R
     let begun = begin(cx, post, step, "content", |info| {
         json!({
             "media_type": "PHOTO",
-            "post_mode": "DIRECT_POST",
+            "post_mode": settings.post_mode.unwrap_or(PostMode::Direct),
             "post_info": info,
             "source_info": source,
             "is_aigc": settings.is_aigc == Some(true),
@@ -710,6 +821,9 @@ fn advice(code: &str) -> Option<&'static str> {
         "reached_active_user_cap" => {
             Some("TikTok has not audited the app, which posts for five accounts a day")
         }
+        "spam_risk_too_many_pending_share" => Some(
+            "five posts of a day wait in the inbox of TikTok's app, where the creator finishes or discards them",
+        ),
         _ => None,
     }
 }

@@ -202,7 +202,10 @@ fn named(tx: &Transaction, handle: &str) -> Option<Account> {
 fn post_view(account: &Account, post: &publish::Publish) -> Option<PostView> {
     let at = post.published_at()?;
     let kind = if post.is_video { "video" } else { "photo" };
-    let mut notes = vec![format!("Visible: {}", post.privacy())];
+    let mut notes = vec![match post.is_draft {
+        true => "In the inbox of TikTok's app".to_owned(),
+        false => format!("Visible: {}", post.privacy()),
+    }];
     notes.extend(post.notes());
     let media = post.files.iter().map(|(file, mime)| MediaView {
         files: vec![file.clone()],

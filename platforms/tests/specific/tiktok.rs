@@ -8,9 +8,9 @@ use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
     Committed, Located, MediaKind, Publication,
-    check::{Draft, Severity, check},
+    check::{AccountKind, Draft, Severity, check, check_for},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Returns the tests of this module.
@@ -30,6 +30,12 @@ pub(super) fn trials() -> Vec<Trial> {
             photos_have_sizes_and_texts_of_their_own,
             a_post_that_tiktok_gave_up_is_posted_again,
             a_renamed_creator_keeps_working_links,
+            a_post_for_the_inbox_waits_there_for_its_creator,
+            a_worker_crash_after_any_call_leaves_one_post_in_the_inbox,
+            photos_for_the_inbox_with_a_lost_response_are_left_unresolved,
+            an_inbox_takes_five_posts_a_day,
+            settings_that_the_inbox_ignores_are_warned_about,
+            each_post_mode_needs_its_own_scope,
         ],
     )
 }
@@ -175,7 +181,7 @@ async fn the_daily_limit_of_a_creator_returns_the_wait() {
 async fn an_invalid_part_is_rejected_as_documented() {
     let world = World::start().await;
     let actor = audited(&world).await;
-    let call = |path: &str, body: serde_json::Value| {
+    let call = |path: &str, body: Value| {
         let call = actor.http.post(actor.url.join(&format!("open.tiktokapis.com/v2/{path}")).expect("a URL"));
         call.bearer_auth(&actor.grant.access_token).json(&body).send()
     };
@@ -207,8 +213,7 @@ async fn an_invalid_part_is_rejected_as_documented() {
         let answer = init(size, chunk, count).await.expect("an answer");
         assert_eq!(answer.status(), status, "{size} {chunk} {count}");
     }
-    let begun: serde_json::Value =
-        init(11_000_000, 5_000_000, 2).await.expect("an answer").json().await.expect("JSON");
+    let begun: Value = init(11_000_000, 5_000_000, 2).await.expect("an answer").json().await.expect("JSON");
     let address = begun["data"]["upload_url"].as_str().expect("an address").to_owned();
     assert!(address.len() <= 256);
     let put = |range: &str, length: usize| {
@@ -371,4 +376,158 @@ async fn a_renamed_creator_keeps_working_links() {
     let history = actor.platform.history.expect("it has lists");
     let page = history.page(&renamed.session(&Kept::default()), None).await.on("history");
     assert_eq!(page.items[0].url, renamed.permalink(&id).await);
+}
+
+/// Any app may fill the inbox, also that of a public account.
+async fn a_post_for_the_inbox_waits_there_for_its_creator() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "tiktok");
+    for (kind, is_texted) in [(MediaKind::Video, false), (MediaKind::Image, true)] {
+        let mut post = actor.post_with(&format!("a {kind} to finish"), kind, 1);
+        post.settings = json!({
+            "post_mode": "MEDIA_UPLOAD", "privacy_level": "SELF_ONLY", "brand_content_toggle": true,
+            "title": "A title", "is_aigc": true,
+        });
+        let notes = actor.notes(&post).await.on("publish");
+        assert!(notes.len() == 1 && notes[0].contains("waits in the inbox"), "{notes:?}");
+        let page = actor.shown("v~").await;
+        assert!(page.contains("In the inbox") && !page.contains("Visible:"), "{page}");
+        assert_eq!(page.contains(&post.text) && page.contains("Title: A title"), is_texted, "{page}");
+    }
+    let bodies: Vec<Value> = world
+        .heard()
+        .into_iter()
+        .filter(|call| call.path.ends_with("/init/"))
+        .map(|call| call.body)
+        .collect();
+    assert_eq!(bodies.len(), 2);
+    let members: Vec<_> =
+        bodies[0].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(members, ["source_info"]);
+    assert_eq!(bodies[1]["post_mode"], "MEDIA_UPLOAD");
+    assert_eq!(bodies[1]["post_info"], json!({ "title": "A title", "description": "a image to finish" }));
+    assert_eq!(actor.accepted().await, 2);
+    // It is not public, so that no list has it.
+    let history = actor.platform.history.expect("it has lists");
+    assert_eq!(history.page(&actor.session(&Kept::default()), None).await.on("history").items, []);
+}
+
+async fn a_worker_crash_after_any_call_leaves_one_post_in_the_inbox() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "tiktok");
+    // All lives together take more than a day's.
+    let limits = json!({ "tiktok.pending": 1_000, "tiktok.inits": 1_000, "tiktok.statuses": 10_000 });
+    actor.set(&json!({ "limits": limits })).await;
+    for call in 1.. {
+        let mut post = actor.post("a video");
+        post.settings = json!({ "post_mode": "MEDIA_UPLOAD" });
+        let before = actor.accepted().await;
+        let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
+        assert!(matches!(located, Located::Live(_)), "{located:?} after call {call}");
+        assert_eq!(actor.accepted().await, before + 1, "after call {call}");
+        if !has_died {
+            assert!(call > 2, "there were {call} calls");
+            break;
+        }
+    }
+}
+
+async fn photos_for_the_inbox_with_a_lost_response_are_left_unresolved() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    actor.set(&json!({ "processing_ms": 0 })).await;
+    let mut post = actor.post_with("the same words #sandbox-lost-reply", MediaKind::Image, 1);
+    // A public post that a search would take for it.
+    actor.publish(&post).await.expect_err("lost");
+    post.settings = json!({ "post_mode": "MEDIA_UPLOAD" });
+    let at = actor.prepare(&post).await.on("prepare");
+    let failure = actor.commit(&post, &at).await.expect_err("lost");
+    assert!(failure.is_ambiguous(), "{failure:?}");
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Unknown);
+}
+
+async fn an_inbox_takes_five_posts_a_day() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let mut post = actor.post_with("a photo", MediaKind::Image, 1);
+    post.settings = json!({ "post_mode": "MEDIA_UPLOAD" });
+    for _ in 0..5 {
+        actor.publish(&post).await.on("publish");
+    }
+    let failure = actor.publish(&post).await.expect_err("the sixth");
+    assert!(failure.code == ErrorCode::RateLimited && failure.message.contains("inbox"), "{failure}");
+    assert!(failure.retry_after.is_some_and(|wait| wait >= Duration::from_secs(3600)), "{failure:?}");
+    assert_eq!(actor.accepted().await, 5);
+}
+
+async fn settings_that_the_inbox_ignores_are_warned_about() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let warnings = |kind: MediaKind, text: &str| -> Vec<(String, String)> {
+        let post = actor.post_with(text, kind, 1);
+        let settings = json!({
+            "post_mode": "MEDIA_UPLOAD", "privacy_level": "SELF_ONLY", "disable_comment": true,
+            "disable_duet": false, "brand_organic_toggle": true, "is_aigc": true, "title": "A title",
+            "photo_cover_index": 0, "auto_add_music": true,
+        });
+        let issues = check(actor.platform, &[Draft { text, media: &post.media }], &settings);
+        assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
+        let last = |issue: &platforms::check::Issue| issue.path.last()?.as_str().map(str::to_owned);
+        issues.iter().map(|issue| (issue.code.clone(), last(issue).expect("a name"))).collect()
+    };
+    let ignored = |settings: &[&'static str]| -> Vec<(String, String)> {
+        let waits = [("post_waits_in_inbox", "post_mode")].into_iter();
+        let all = waits.chain(settings.iter().map(|setting| ("setting_ignored", *setting)));
+        all.map(|(code, setting)| (code.to_owned(), setting.to_owned())).collect()
+    };
+    let both = ["privacy_level", "disable_comment", "brand_organic_toggle", "auto_add_music"];
+    assert_eq!(warnings(MediaKind::Image, "a text"), ignored(&both));
+    let of_video = [&both[..], &["is_aigc", "title", "photo_cover_index"]].concat();
+    assert_eq!(warnings(MediaKind::Video, ""), ignored(&of_video));
+    let with_text = [ignored(&of_video), vec![("text_ignored".to_owned(), "content".to_owned())]].concat();
+    assert_eq!(warnings(MediaKind::Video, "a text"), with_text);
+    // Nobody has to choose who sees it.
+    let settings = json!({ "post_mode": "MEDIA_UPLOAD" });
+    let post = actor.post("");
+    let issues = check(actor.platform, &[Draft { text: "", media: &post.media }], &settings);
+    let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+    assert_eq!(codes, ["post_waits_in_inbox"]);
+}
+
+async fn each_post_mode_needs_its_own_scope() {
+    let world = World::start().await;
+    let ada = audited(&world).await;
+    for (scope, settings, other, missing) in [
+        ("video.upload", json!({ "post_mode": "MEDIA_UPLOAD" }), json!({}), "video.publish"),
+        ("video.publish", json!({}), json!({ "post_mode": "MEDIA_UPLOAD" }), "video.upload"),
+    ] {
+        let brought = ada.consent_to(&["user.info.basic", scope], "allow").await.expect("it has codes");
+        let mut actor = ada.clone();
+        actor.grant = ada.exchange(&brought["code"]).await.on("exchange");
+        let granted = &actor.grant.scopes;
+        assert_eq!(actor.platform.missing(platforms::Feature::Publishing, granted), Vec::<&str>::new());
+        actor.identities().await.on("identities");
+        for kind in [MediaKind::Video, MediaKind::Image] {
+            let before = actor.accepted().await;
+            let mut post = actor.post_with("a post", kind, 1);
+            let errors = |post: &Publication| -> Vec<String> {
+                let kind = AccountKind { account_type: "profile", scopes: granted };
+                let drafts = [Draft { text: &post.text, media: &post.media }];
+                let issues = check_for(actor.platform, kind, &drafts, &post.settings).into_iter();
+                let errors = issues.filter(|issue| issue.severity == Severity::Error);
+                errors.map(|issue| format!("{} {}", issue.code, issue.message)).collect()
+            };
+            post.settings = settings.clone();
+            assert_eq!(errors(&post), Vec::<String>::new(), "{scope}");
+            let id = actor.publish(&post).await.on(scope);
+            assert_eq!(actor.status(&actor.permalink(&id).await).await, 200, "{scope}");
+            post.settings = other.clone();
+            let found = errors(&post);
+            assert!(found.len() == 1 && found[0].contains("scope_missing"), "{found:?}");
+            assert!(found[0].contains(missing) && found[0].contains("post_mode"), "{found:?}");
+            let failure = actor.publish(&post).await.expect_err(missing);
+            assert!(failure.code == rejected(403) && failure.message.contains(missing), "{failure}");
+            assert_eq!(actor.accepted().await, before + 1, "{scope}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 pub(super) const TOKENS: TokenPolicy = TokenPolicy {
     simulator: &super::TikTok,
     client: "awfanfaresandbox",
-    granted: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+    granted: &["user.info.basic", "user.info.profile", "video.list", "video.publish", "video.upload"],
     code_seconds: 600,
     access: ("act.", 86_400),
     // A year.

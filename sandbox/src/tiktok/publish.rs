@@ -2,7 +2,9 @@
 //! and its guide to transfers, <https://developers.tiktok.com/doc/content-posting-api-media-transfer-guide>.
 //!
 //! A post is initialized, gets its bytes, is processed for a while and then complete; a public one gets an id
-//! after half as long again, when it has passed moderation. All of it depends on the clock only.
+//! after half as long again, when it has passed moderation. All of it depends on the clock only. A post for the
+//! inbox (<https://developers.tiktok.com/doc/content-posting-api-reference-upload-video>) stays there, since nobody
+//! finishes it.
 
 use super::{
     Account, DIRECT, DRAFT, ID, INITS, Outcome, RateLimit, Request, Response, Simulator, TikTok, Transaction,
@@ -22,6 +24,8 @@ use url::Url;
 
 /// Posts of one creator, over all apps.
 const POSTS: RateLimit = RateLimit::new("tiktok.posts", 15, 86_400);
+/// Posts that wait in a creator's inbox.
+const PENDING: RateLimit = RateLimit::new("tiktok.pending", 5, 86_400);
 /// Creators that an app which is not audited posts for.
 const CREATORS: RateLimit = RateLimit::new("tiktok.users", 5, 86_400);
 
@@ -44,7 +48,8 @@ pub(super) struct Publish {
     /// True for a video, false for photos.
     pub(super) is_video: bool,
     is_pulled: bool,
-    is_draft: bool,
+    /// True for a post in the creator's inbox.
+    pub(super) is_draft: bool,
     info: Value,
     size: u64,
     chunk_size: u64,
@@ -107,9 +112,9 @@ impl Publish {
         notes
     }
 
-    /// Returns the time when all bytes had arrived, if it becomes visible at all.
+    /// Returns the time when all bytes had arrived, if its creator sees it at all.
     pub(super) fn published_at(&self) -> Option<DateTime<Utc>> {
-        self.finished_at.filter(|_| !self.is_draft && self.failure.is_none())
+        self.finished_at.filter(|_| self.failure.is_none())
     }
 
     fn state(&self, tx: &Transaction) -> &'static str {
@@ -237,7 +242,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, caller: &Account, i
     (publish.size, publish.chunk_size, publish.chunks) =
         (number("video_size"), number("chunk_size"), number("total_chunk_count"));
     check_chunks(&publish, CreatorOptions::of(caller).is_strict)?;
-    spend_post(tx, caller)?;
+    spend_post(tx, caller, is_draft)?;
     keep(tx, &publish);
     // An address of this sandbox: the client would look for the real host elsewhere.
     let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
@@ -261,7 +266,7 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(wrong("post_mode has to be DIRECT_POST or MEDIA_UPLOAD."));
     }
     let mut info = match is_draft {
-        true => body["post_info"].clone(),
+        true => draft_info(&body["post_info"])?,
         false => post_info(tx, &caller, &body["post_info"], false)?,
     };
     if body["is_aigc"] == json!(true) {
@@ -279,7 +284,7 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     if source["photo_cover_index"].as_u64().is_none_or(|index| index >= photos.len() as u64) {
         return Err(wrong("photo_cover_index has to be one of the photos."));
     }
-    let mut publish = begin(tx, &caller, "p_pub", source, info)?;
+    let mut publish = begin(tx, &caller, if is_draft { "p_inbox" } else { "p_pub" }, source, info)?;
     publish.is_draft = is_draft;
     take_fetched(&mut publish, request, &photos)?;
     complete(tx, request, &caller, publish)
@@ -331,6 +336,15 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
         return Err(wrong("Branded content can't be for the creator alone."));
     }
     Ok(info.clone())
+}
+
+/// Returns the members of a draft's `post_info` that have an effect: the texts of photos.
+fn draft_info(info: &Value) -> Result<Value, Response> {
+    let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());
+    if length("title") > 90 || length("description") > 4000 {
+        return Err(refusal(400, "invalid_param", "The title or description is too long."));
+    }
+    Ok(json!({ "title": info["title"], "description": info["description"] }))
 }
 
 /// Refuses a further creator of an app that is not audited.
@@ -436,10 +450,15 @@ fn check_chunks(publish: &Publish, is_strict: bool) -> Result<(), Response> {
     }
 }
 
-/// Spends one of the creator's posts of the day.
-fn spend_post(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
-    match tx.spend(POSTS, &caller.id, 1) {
+/// Spends one of the creator's posts of the day, or one place in their inbox.
+fn spend_post(tx: &mut Transaction, caller: &Account, is_draft: bool) -> Result<(), Response> {
+    match tx.spend(if is_draft { PENDING } else { POSTS }, &caller.id, 1) {
         Ok(_) => Ok(()),
+        Err(_) if is_draft => Err(refusal(
+            403,
+            "spam_risk_too_many_pending_share",
+            "There may be at most 5 pending shares within any 24-hour period.",
+        )),
         Err(_) => Err(refusal(
             403,
             "spam_risk_too_many_posts",
@@ -586,7 +605,7 @@ fn complete(tx: &mut Transaction, request: &Request, caller: &Account, mut publi
         Ok(fault) => fault,
         Err(fault) => return Err(TikTok.fail(tx, request, fault)),
     };
-    spend_post(tx, caller)?;
+    spend_post(tx, caller, publish.is_draft)?;
     keep(tx, &publish);
     finish(tx, &mut publish);
     let response = success(&json!({ "publish_id": publish.id })).with_fault(fault);
