@@ -164,13 +164,15 @@ pub trait Deletion: Send + Sync {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
 }
 
-/// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations.
+/// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations; or the
+/// mentions that a text can contain.
 #[async_trait]
 pub trait Options: Send + Sync {
     /// Returns the lists that the platform has, by the contract's names, for example `boards`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Returns a whole list. `parent` selects one if an account has several: for `flairs`, the subreddit.
+    /// Returns a whole list. `parent` selects one if an account has several: for `flairs`, the subreddit; for
+    /// `mentions`, the text to look for.
     ///
     /// # Errors
     ///

@@ -9,6 +9,7 @@
 
 mod identities;
 mod media;
+mod mentions;
 mod metrics;
 mod text;
 
@@ -419,17 +420,12 @@ impl Deletion for LinkedIn {
 #[async_trait]
 impl Options for LinkedIn {
     fn kinds(&self) -> &'static [&'static str] {
-        &["organizations"]
+        &["organizations", "mentions"]
     }
 
-    async fn options(
-        &self,
-        cx: &Session<'_>,
-        kind: &str,
-        _parent: Option<&str>,
-    ) -> Result<Vec<SelectOption>> {
-        match kind {
-            "organizations" => Ok(organizations(cx)
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
+        match (kind, parent) {
+            ("organizations", _) => Ok(organizations(cx)
                 .await?
                 .into_iter()
                 .map(|page| SelectOption {
@@ -437,6 +433,10 @@ impl Options for LinkedIn {
                     name: page.profile.display_name,
                 })
                 .collect()),
+            ("mentions", Some(text)) => mentions::find(cx, text).await,
+            ("mentions", None) => {
+                Err(Failure::rejected(422, "mentions are looked up by a name: give it as parent"))
+            }
             _ => Err(Failure::rejected(422, format!("LinkedIn has no list of {kind}"))),
         }
     }

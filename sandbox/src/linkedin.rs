@@ -9,6 +9,7 @@
 //! those of self-service, an approved one all. A second app ([`oauth::COMMUNITY_CLIENT`]) has the Community
 //! Management API, which LinkedIn allows as an app's only product.
 
+mod directory;
 mod media;
 mod oauth;
 mod posts;
@@ -157,7 +158,11 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         "GET"    ["v2", "userinfo"]                                        => (PROFILE)          userinfo();
         "GET"    ["v2", "me"]                                              => (BASIC_PROFILE)    me();
         "GET"    ["rest", "organizationAcls"]                              => (ANY)              roles();
+        "GET"    ["rest", "organizations"]
+            if request.query("q").is_some()                                => (ANY)              directory::find();
         "GET"    ["rest", "organizations"]                                 => (ANY)              organizations();
+        "GET"    ["rest", "organizationsLookup"]                           => (ANY)              directory::lookup();
+        "GET"    ["rest", "peopleTypeahead"]                               => (ANY)              directory::followers();
         "GET"    ["rest", "organizations", id]                             => (ANY)              organization(id);
         "POST"   ["rest", "posts"]                                         => (ANY)              posts::create();
         "GET"    ["rest", "posts"]                                         => (ANY)              posts::list();

@@ -124,7 +124,8 @@ impl Accounts {
     /// List options for a setting
     ///
     /// Asks the platform for the options of a kind, for example `boards` or `flairs`; `capabilities` lists
-    /// the kinds that an account has. Scope `accounts:read`.
+    /// the kinds that an account has. `mentions` (LinkedIn) looks up the organizations and members that a
+    /// text can mention. Scope `accounts:read`.
     #[oai(
         path = "/social-accounts/:id/options/:kind",
         method = "get",
@@ -372,7 +373,9 @@ pub struct Health {
 #[derive(Debug, Default, Object)]
 #[oai(rename = "SocialAccountOptionFilter")]
 pub struct OptionFilter {
-    /// Parent of the options, if an account has several, for example a subreddit for its flairs.
+    /// Parent of the options, if an account has several, for example a subreddit for its flairs. For
+    /// `mentions`, the name to look for; an organization is also found by its number, its e-mail domain or
+    /// the address of its page, `https://www.linkedin.com/company/devtestco`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub parent: Option<String>,
 }
@@ -391,7 +394,8 @@ pub struct OptionList {
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountOption")]
 pub struct AccountOption {
-    /// Value for the setting.
+    /// Value for the setting. For `mentions`, the text that mentions it, to be put into a post:
+    /// `@[Devtestco](urn:li:organization:2414183)`.
     pub id: String,
     /// Display name.
     pub name: String,

@@ -158,6 +158,6 @@ impl Organization {
 
 /// The entities found, by id.
 #[derive(Deserialize)]
-struct Batch<T> {
-    results: HashMap<String, T>,
+pub(super) struct Batch<T> {
+    pub(super) results: HashMap<String, T>,
 }

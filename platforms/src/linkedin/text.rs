@@ -13,6 +13,12 @@ static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
 });
 
+/// Returns the text that mentions a person or an organization; `None` if LinkedIn has no form for the name.
+pub(super) fn mention(name: &str, urn: &str) -> Option<String> {
+    let text = format!("@[{name}]({urn})");
+    ELEMENTS.find(&text).is_some_and(|found| found.as_str() == text).then_some(text)
+}
+
 /// Converts a text to little text.
 /// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
 pub(super) fn little(text: &str) -> String {
@@ -64,7 +70,16 @@ pub(super) fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{little, plain};
+    use super::{little, mention, plain};
+
+    #[test]
+    fn a_mention_is_kept_by_little_text() {
+        let text = mention("Dévtest, Inc.", "urn:li:organization:1").unwrap();
+        assert_eq!(little(&text), text);
+        for (name, urn) in [("", "urn:li:person:a"), ("A [B]", "urn:li:person:a"), ("A", "urn:li:share:1")] {
+            assert_eq!(mention(name, urn), None, "{name} {urn}");
+        }
+    }
 
     #[test]
     fn little_text_escapes_reserved_characters_and_keeps_hashtags_and_mentions() {

@@ -6,7 +6,9 @@ use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
+use platforms::{
+    Checkpoint, Committed, Located, MediaKind, Prepared, Publication, SelectOption, check::Draft,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ pub(super) fn trials() -> Vec<Trial> {
             a_picture_of_unknown_state_gets_time_to_be_processed,
             a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt,
             a_lost_post_of_a_page_is_told_apart_by_its_picture,
+            mentions_are_looked_up_and_published,
+            mentions_that_the_scopes_do_not_open_are_left_out,
         ],
     )
 }
@@ -378,4 +382,70 @@ async fn a_lost_post_of_a_page_is_told_apart_by_its_picture() {
         actor.commit(&lost, &at).await.on("commit");
         assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
     }
+}
+
+/// Returns the options of kind `mentions` for a text.
+async fn mentions(actor: &Actor, text: &str) -> platforms::Result<Vec<SelectOption>> {
+    let options = actor.platform.options.expect("it has lists");
+    options.options(&actor.session(&Kept::default()), "mentions", Some(text)).await
+}
+
+async fn mentions_are_looked_up_and_published() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let bob = world.named(actor.platform, "bob");
+    let bobs = bob.identities().await.on("identities");
+    let page = bobs.into_iter().find(|one| one.profile.account_type == "organization").expect("a page");
+    let number = page.profile.network_unique_id;
+    let mention = format!("@[bob Works](urn:li:organization:{number})");
+    for text in [
+        "bob-works",
+        "Bob Works",
+        "bob-works.example",
+        &number,
+        "https://www.linkedin.com/company/bob-works",
+        &format!("https://www.linkedin.com/company/{number}/"),
+    ] {
+        let found = mentions(&actor, text).await.on(text);
+        assert_eq!(found, [SelectOption { id: mention.clone(), name: "bob Works".into() }], "{text}");
+    }
+    let member = format!("@[bob](urn:li:person:{})", bob.account.network_unique_id);
+    let found = mentions(&actor, "bo").await.on("a member");
+    assert_eq!(found, [SelectOption { id: member.clone(), name: "bob, Member of the sandbox".into() }]);
+    // A text that is no name is not searched for among the members.
+    assert_eq!(mentions(&actor, "nobody 123").await.on("nobody"), []);
+    assert_eq!(mentions(&actor, "1").await.on("no organization"), []);
+    for text in [" ", "https://www.linkedin.com/in/bob"] {
+        assert_eq!(mentions(&actor, text).await.expect_err(text).code, rejected(422));
+    }
+    let options = actor.platform.options.expect("it has lists");
+    let failure = options.options(&actor.session(&Kept::default()), "mentions", None).await;
+    assert_eq!(failure.expect_err("no text").code, rejected(422));
+
+    let id = actor.publish(&actor.post(&format!("with {mention} and {member}"))).await.on("publish");
+    let shown = actor.shown(&id).await;
+    assert!(shown.contains("with @bob Works and @bob"), "{shown}");
+}
+
+async fn mentions_that_the_scopes_do_not_open_are_left_out() {
+    trials::approve();
+    let world = World::tapped().await;
+    world.named(platforms::get("linkedin").expect("it has an adapter"), "bob");
+    let few = limited(&world, &FEW).await;
+    let failure = mentions(&few, "bob").await.expect_err("no scope");
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
+    assert!(failure.message.contains("rw_organization_admin"), "{failure:?}");
+    let organizations = limited(&world, &[&FEW[..], &["rw_organization_admin"]].concat()).await;
+    assert_eq!(mentions(&organizations, "bob").await.on("members"), []);
+    assert_eq!(mentions(&organizations, "bob-works").await.on("organizations").len(), 1);
+    assert!(!world.heard().iter().any(|call| call.path.ends_with("/peopleTypeahead")));
+    // The followers are those of a page, which the member's account alone does not name.
+    let mut members = limited(&world, &[&FEW[..], &["r_organization_followers"]].concat()).await;
+    assert_eq!(mentions(&members, "bob").await.on("without a page"), []);
+    let identities = organizations.identities().await.on("identities");
+    let page = identities.into_iter().find(|one| one.profile.account_type == "organization").expect("a page");
+    members.account.network_unique_id = page.profile.network_unique_id;
+    members.account.account_type = page.profile.account_type;
+    assert_eq!(mentions(&members, "bob").await.on("as the page").len(), 1);
 }

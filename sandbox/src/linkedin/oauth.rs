@@ -33,6 +33,7 @@ const SCOPES: &[&str] = &[
     "r_organization_social_feed",
     "rw_organization_admin",
     "r_organization_admin",
+    "r_organization_followers",
     "r_member_social",
     "r_member_postAnalytics",
 ];
@@ -50,6 +51,7 @@ const COMMUNITY: &[&str] = &[
     "r_organization_social",
     "r_organization_social_feed",
     "rw_organization_admin",
+    "r_organization_followers",
     "r_member_postAnalytics",
 ];
 
