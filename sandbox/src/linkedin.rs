@@ -279,7 +279,11 @@ fn comment_view(tx: &Transaction, comment: &posts::Comment) -> PostView {
             .map(|media| MediaView { files: media.files(), mime: media.mime(), alt: String::new() })
             .into_iter()
             .collect(),
-        notes: Vec::new(),
+        notes: comment
+            .mentions()
+            .into_iter()
+            .map(|mention| format!("Mentions {}: {}", mention.urn, mention.words))
+            .collect(),
         reply_to: Some(comment.post.clone()),
     }
 }

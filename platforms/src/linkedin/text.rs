@@ -1,7 +1,12 @@
 //! "Little text", the format of a post's text, in which unescaped reserved characters truncate it.
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>
+//!
+//! A comment's text is plain, and its mentions are beside it.
+//! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/comments-api>
 
 use regex::Regex;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// Reserved characters of little text.
@@ -9,7 +14,7 @@ const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
 /// Elements of little text: mentions in LinkedIn's own form, and hashtags.
 static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
-    let mention = r"@\[[^\]\[\n]+\]\(urn:li:(?:person|organization):[A-Za-z0-9_-]+\)";
+    let mention = r"@\[(?P<name>[^\]\[\n]+)\]\((?P<urn>urn:li:(?:person|organization):[A-Za-z0-9_-]+)\)";
     Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
 });
 
@@ -68,9 +73,82 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
+/// A comment's text, as the comments API takes it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Message {
+    pub(super) text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<Attribute>,
+}
+
+/// A mention: the part of the text with the exact name, and the person or organization.
+///
+/// The documentation does not tell the unit of `start` and `length`. Published clients disagree; those that report
+/// LinkedIn's behavior count UTF-16 code units. The units differ only behind a character outside the basic plane,
+/// for example an emoji.
+#[derive(Debug, PartialEq, Serialize)]
+struct Attribute {
+    start: usize,
+    length: usize,
+    value: Value,
+}
+
+/// Converts a text to a comment's.
+pub(super) fn message(text: &str) -> Message {
+    let units = |text: &str| text.encode_utf16().count();
+    let mut message = Message { text: String::with_capacity(text.len()), attributes: Vec::new() };
+    let (mut at, mut start) = (0, 0);
+    for found in ELEMENTS.captures_iter(text) {
+        let (Some(name), Some(urn)) = (found.name("name"), found.name("urn")) else { continue };
+        let (whole, urn) = (found.get(0).expect("a match is whole"), urn.as_str());
+        let before = &text[at..whole.start()];
+        start += units(before);
+        let length = units(name.as_str());
+        let value = if urn.starts_with("urn:li:organization:") {
+            json!({ "com.linkedin.common.CompanyAttributedEntity": { "company": urn } })
+        } else {
+            json!({ "com.linkedin.common.MemberAttributedEntity": { "member": urn } })
+        };
+        message.attributes.push(Attribute { start, length, value });
+        message.text.push_str(before);
+        message.text.push_str(name.as_str());
+        start += length;
+        at = whole.end();
+    }
+    message.text.push_str(&text[at..]);
+    message
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{little, mention, plain};
+    use super::{little, mention, message, plain};
+    use serde_json::json;
+
+    #[test]
+    fn a_comment_has_its_mentions_beside_the_text() {
+        let text = "\u{1f680} @[Some One](urn:li:person:a_1), #see @[Dévtest](urn:li:organization:1)!";
+        assert_eq!(
+            json!(message(text)),
+            json!({
+                "text": "\u{1f680} Some One, #see Dévtest!",
+                "attributes": [
+                    {
+                        "start": 3, "length": 8,
+                        "value": { "com.linkedin.common.MemberAttributedEntity": { "member": "urn:li:person:a_1" } },
+                    },
+                    {
+                        "start": 18, "length": 7,
+                        "value": {
+                            "com.linkedin.common.CompanyAttributedEntity": { "company": "urn:li:organization:1" },
+                        },
+                    },
+                ],
+            })
+        );
+        // Without mentions it is the text as it is, whatever little text reserves.
+        let plain = r"a (b) #c \d @[e](urn:li:share:1)";
+        assert_eq!(json!(message(plain)), json!({ "text": plain }));
+    }
 
     #[test]
     fn a_mention_is_kept_by_little_text() {

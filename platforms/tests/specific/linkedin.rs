@@ -32,6 +32,8 @@ pub(super) fn trials() -> Vec<Trial> {
             a_picture_of_unknown_state_gets_time_to_be_processed,
             a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt,
             a_lost_post_of_a_page_is_told_apart_by_its_picture,
+            a_comment_mentions_people_and_organizations,
+            a_lost_comment_with_a_mention_is_found,
             mentions_are_looked_up_and_published,
             mentions_that_the_scopes_do_not_open_are_left_out,
         ],
@@ -448,4 +450,34 @@ async fn mentions_that_the_scopes_do_not_open_are_left_out() {
     members.account.network_unique_id = page.profile.network_unique_id;
     members.account.account_type = page.profile.account_type;
     assert_eq!(mentions(&members, "bob").await.on("as the page").len(), 1);
+}
+
+async fn a_comment_mentions_people_and_organizations() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let ids = vec![actor.publish(&actor.post("a post")).await.on("publish")];
+    let text = "\u{1f680} thanks @[bob](urn:li:person:b1) of @[bob Works](urn:li:organization:7) (#team)";
+    let shown = actor.shown(&actor.publish(&actor.reply(text, &ids)).await.on("comment")).await;
+    for words in [
+        "\u{1f680} thanks bob of bob Works (#team)",
+        "Mentions urn:li:person:b1: bob",
+        "Mentions urn:li:organization:7: bob Works",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+async fn a_lost_comment_with_a_mention_is_found() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let ids = vec![actor.publish(&actor.post("a post")).await.on("publish")];
+    let comment = actor.reply("with @[bob Works](urn:li:organization:7) #sandbox-lost-reply", &ids);
+    assert!(actor.publish(&comment).await.expect_err("it is lost").is_ambiguous());
+    let located = actor.settle(&comment, &Checkpoint::default()).await.on("settle");
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
+    // A comment with another name in the same place is another.
+    let other = actor.reply("with @[ada Works](urn:li:organization:7) #sandbox-lost-reply", &ids);
+    assert_eq!(actor.settle(&other, &Checkpoint::default()).await.on("settle"), Located::Absent);
 }

@@ -48,6 +48,9 @@ pub(super) struct Comment {
     /// URN of the post that it belongs to.
     pub(super) post: String,
     pub(super) text: String,
+    /// Mentions, as they were sent.
+    #[serde(default)]
+    attributes: Value,
     pub(super) image: Option<String>,
     pub(super) created_at: DateTime<Utc>,
 }
@@ -131,8 +134,14 @@ impl Post {
 }
 
 impl Comment {
+    /// Returns the mentions in its text.
+    pub(super) fn mentions(&self) -> Vec<text::Mention> {
+        text::mentions(&self.text, &self.attributes).unwrap_or_default()
+    }
+
     fn view(&self) -> Value {
         let time = self.created_at.timestamp_millis();
+        let attributes = self.attributes.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut view = json!({
             "id": self.id,
             "commentUrn": self.urn,
@@ -141,7 +150,7 @@ impl Comment {
             "object": self.post,
             "created": { "actor": self.actor, "time": time },
             "lastModified": { "actor": self.actor, "time": time },
-            "message": { "attributes": [], "text": self.text },
+            "message": { "attributes": attributes, "text": self.text },
         });
         if let Some(image) = &self.image {
             view["content"] = json!([{ "entity": { "image": image }, "type": "IMAGE" }]);
@@ -408,6 +417,8 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
     if text.chars().count() > 1250 {
         return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "message.text is longer than 1250 characters"));
     }
+    let attributes = &body["message"]["attributes"];
+    text::mentions(text, attributes).map_err(|wrong| invalid(&wrong))?;
     if let Some(image) = image {
         media::usable(tx, actor, image, &["image"])?;
     }
@@ -421,6 +432,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
         actor: actor.to_owned(),
         post,
         text: text.to_owned(),
+        attributes: attributes.clone(),
         image: image.map(str::to_owned),
         created_at: tx.now,
     };

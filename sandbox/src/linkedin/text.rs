@@ -1,5 +1,10 @@
 //! Little text, read as LinkedIn reads it:
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>.
+//! The text of a comment, which is plain and has its mentions beside it:
+//! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/comments-api>.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Characters with a meaning, unless escaped by a backslash.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
@@ -45,9 +50,77 @@ fn element(text: &str) -> Option<(String, usize)> {
     (is_urn && !name.contains(['[', ']'])).then(|| (format!("@{name}"), length))
 }
 
+/// A mention in a comment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Mention {
+    /// Person or organization.
+    pub(super) urn: String,
+    /// The part of the text that becomes a link.
+    pub(super) words: String,
+}
+
+/// Reads the `attributes` of a comment's text, or tells what is wrong with them. They count in UTF-16 code units.
+pub(super) fn mentions(text: &str, attributes: &Value) -> Result<Vec<Mention>, String> {
+    const ENTITIES: [(&str, &str, &str); 2] = [
+        ("com.linkedin.common.CompanyAttributedEntity", "company", "urn:li:organization:"),
+        ("com.linkedin.common.MemberAttributedEntity", "member", "urn:li:person:"),
+    ];
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let attributes = match attributes {
+        Value::Null => &[][..],
+        Value::Array(attributes) => attributes,
+        _ => return Err("message.attributes has to be an array".to_owned()),
+    };
+    let mention = |attribute: &Value| {
+        let number = |name: &str| attribute[name].as_u64().and_then(|number| usize::try_from(number).ok());
+        let (start, length) = (number("start")?, number("length")?);
+        let words = units.get(start..start.checked_add(length)?).filter(|words| !words.is_empty())?;
+        let value = attribute["value"].as_object().filter(|value| value.len() == 1)?;
+        let urn = ENTITIES.iter().find_map(|(entity, name, prefix)| {
+            value.get(*entity)?[*name]
+                .as_str()
+                .filter(|urn| urn.len() > prefix.len() && urn.starts_with(prefix))
+        })?;
+        Some(Mention { urn: urn.to_owned(), words: String::from_utf16(words).ok()? })
+    };
+    let read = |attribute: &Value| {
+        mention(attribute).ok_or_else(|| format!("{attribute} is no mention of a part of message.text"))
+    };
+    attributes.iter().map(read).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{Mention, mentions, plain};
+    use serde_json::json;
+
+    #[test]
+    fn a_mention_is_a_part_of_the_text() {
+        let text = "\u{1f680} bob Works";
+        let attribute = |start: i64, length: i64, value: serde_json::Value| json!([{ "start": start, "length": length, "value": value }]);
+        let page =
+            json!({ "com.linkedin.common.CompanyAttributedEntity": { "company": "urn:li:organization:1" } });
+        assert_eq!(
+            mentions(text, &attribute(3, 9, page.clone())).unwrap(),
+            [Mention { urn: "urn:li:organization:1".into(), words: "bob Works".into() }]
+        );
+        for wrong in [
+            attribute(3, 10, page.clone()),
+            attribute(3, 0, page.clone()),
+            attribute(-1, 2, page.clone()),
+            // Half of a character.
+            attribute(1, 4, page),
+            attribute(
+                3,
+                9,
+                json!({ "com.linkedin.common.MemberAttributedEntity": { "member": "urn:li:share:1" } }),
+            ),
+            attribute(3, 9, json!({ "company": "urn:li:organization:1" })),
+            json!("bob"),
+        ] {
+            assert!(mentions(text, &wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_reserved_character_ends_a_text_unless_it_is_escaped() {
