@@ -414,8 +414,9 @@ pub struct NewNetwork {
     /// Additional configuration; members that are not listed here are kept and ignored. `redirect_uris`, an array
     /// of strings, lists the URIs that users may be redirected to after connecting; without it any URI is
     /// allowed. `preset` names the scopes to request: for LinkedIn `self_service` (the default),
-    /// `community_management` or `advertising`, after the app's products; for Facebook, Instagram, Reddit,
-    /// Threads, TikTok and YouTube `publishing` for the scopes that publishing needs and no others.
+    /// `community_management`, `community_management_feed` or `advertising`, after the app's products; for
+    /// Facebook, Instagram, Reddit, Threads, TikTok and YouTube `publishing` for the scopes that publishing
+    /// needs and no others.
     /// `authorize_parameters`, an object of strings, is added to authorization URLs, for example `config_id` of
     /// Facebook Login for Business, which takes the scopes' place. `access` is `trial` for a Pinterest app with
     /// trial access, which publishes to Pinterest's API sandbox, and otherwise `full`, the default.

@@ -118,6 +118,17 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                     &["r_basicprofile", "w_organization_social", "rw_organization_admin"],
                 ],
             ),
+            // Apps of newer products have scopes for comments, and others comment with those for posts. The granted
+            // scopes do not show which an app is, so either will do.
+            (
+                Feature::Replies,
+                &[
+                    &["w_member_social"],
+                    &["w_organization_social"],
+                    &["w_member_social_feed"],
+                    &["w_organization_social_feed"],
+                ],
+            ),
             (Feature::Analytics, &[&["rw_organization_admin"], &["r_member_postAnalytics"]]),
             (Feature::Import, &[&["r_organization_social"], &["r_member_social"]]),
         ],
@@ -131,6 +142,20 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                     "w_member_social",
                     "w_organization_social",
                     "r_organization_social",
+                    "rw_organization_admin",
+                ],
+            },
+            // The same for apps with scopes of their own for comments. Others would be refused for asking for them.
+            Preset {
+                name: "community_management_feed",
+                scopes: &[
+                    "r_basicprofile",
+                    "w_member_social",
+                    "w_member_social_feed",
+                    "w_organization_social",
+                    "w_organization_social_feed",
+                    "r_organization_social",
+                    "r_organization_social_feed",
                     "rw_organization_admin",
                 ],
             },
@@ -494,7 +519,9 @@ fn is_undistributed(message: &str) -> bool {
 /// Creates a comment and returns its URN.
 ///
 /// The versioned API takes comments from apps with the Community Management API; those of self-service get 403
-/// there, and use the unversioned one.
+/// there, and use the unversioned one. Apps of newer products comment with the scopes `w_member_social_feed` and
+/// `w_organization_social_feed` only.
+/// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/comments-api>
 async fn create_comment(cx: &Session<'_>, root: &str, body: &Value) -> Result<String> {
     let post = async |api: &str| {
         let address = format!("{api}/socialActions/{}/comments", encode(root));
@@ -504,8 +531,17 @@ async fn create_comment(cx: &Session<'_>, root: &str, body: &Value) -> Result<St
         Err(failure) if failure.code == ErrorCode::Rejected(403) => post(V2).await,
         made => made,
     };
+    let is_by_page = body["actor"].as_str().is_some_and(|actor| actor.contains(":organization:"));
+    let scope = if is_by_page { "w_organization_social_feed" } else { "w_member_social_feed" };
     match made {
         Ok(made) => made.urn(),
+        Err(failure) if failure.code == ErrorCode::Rejected(403) && !has(cx, &[scope]) => {
+            let message = format!(
+                "{} (the account was connected without {scope}, which apps of newer products need for comments)",
+                failure.message
+            );
+            Err(Failure { message, ..failure })
+        }
         Err(failure) if failure.message.contains("Unable to obtain activity") => {
             let is_old = made_at(root).is_some_and(|at| (cx.now)() - at > ACTIVITY_DELAY);
             Err(if is_old { Failure::rejected(404, failure.message) } else { failure })

@@ -156,6 +156,9 @@ mod tests {
         ] {
             assert_eq!(linkedin.missing(Feature::Publishing, &words(granted)), missing, "{granted:?}");
         }
+        for granted in ["w_member_social", "w_organization_social", "w_member_social_feed"] {
+            assert_eq!(linkedin.missing(Feature::Replies, &words(&[granted])), [""; 0], "{granted}");
+        }
     }
 
     #[test]

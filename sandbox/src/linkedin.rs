@@ -7,7 +7,8 @@
 //!
 //! The scopes that an app may ask for follow from its products ([`oauth::Products`]): a newly registered app has
 //! those of self-service, an approved one all. A second app ([`oauth::COMMUNITY_CLIENT`]) has the Community
-//! Management API, which LinkedIn allows as an app's only product.
+//! Management API as it is for new apps: as an app's only product, and with scopes of their own for comments
+//! (`*_social_feed`), which the others may use and need not.
 
 mod directory;
 mod media;
@@ -49,6 +50,8 @@ pub(super) struct LinkedIn;
 struct Caller {
     account: Account,
     scopes: Vec<String>,
+    /// True if its app comments, and reads comments, with the scopes for them only.
+    has_feed_scopes: bool,
 }
 
 impl Simulator for LinkedIn {
@@ -410,7 +413,8 @@ fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Cal
     }
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(expired)?;
     tx.spend(CALLS, &account.id, 1).map_err(|_| throttled())?;
-    Ok(Caller { account, scopes: token.scopes })
+    let has_feed_scopes = oauth::has_feed_scopes(tx, &token);
+    Ok(Caller { account, scopes: token.scopes, has_feed_scopes })
 }
 
 impl Caller {
@@ -422,41 +426,45 @@ impl Caller {
         if self.may(scopes) { Ok(()) } else { Err(forbidden(what)) }
     }
 
-    /// Checks that the app may use the comments of the versioned API, which belong to the Community Management
-    /// API. The unversioned ones are open to apps of self-service.
-    fn check_comments(&self, request: &Request) -> Result<(), Response> {
-        const FEED: &[&str] = &[
-            "w_member_social_feed",
-            "w_organization_social_feed",
-            "w_organization_social",
-            "r_organization_social",
-        ];
-        let is_open = !request.path.trim_start_matches('/').starts_with("rest/") || self.may(FEED);
-        if is_open { Ok(()) } else { Err(forbidden("socialActions/comments.CREATE.20260601")) }
+    /// Returns true if the caller may act as an author: with the first scope as the member, with the second as their
+    /// page.
+    fn may_as(&self, author: &str, member: &str, page: &str) -> Result<bool, Response> {
+        match author.rsplit_once(':') {
+            Some(("urn:li:person", id)) => Ok(id == self.account.id && self.may(&[member])),
+            Some(("urn:li:organization", id)) => Ok(id == page_of(&self.account) && self.may(&[page])),
+            _ => Err(invalid(&format!("\"{author}\" is no author"))),
+        }
     }
 
-    /// Checks that the caller may write as an author.
+    /// Checks that the caller may write posts as an author.
     fn check_writes_as(&self, author: &str) -> Result<(), Response> {
-        let may = match author.rsplit_once(':') {
-            Some(("urn:li:person", id)) => id == self.account.id && self.may(&["w_member_social"]),
-            Some(("urn:li:organization", id)) => {
-                id == page_of(&self.account) && self.may(&["w_organization_social"])
-            }
-            _ => return Err(invalid(&format!("\"{author}\" is no author"))),
-        };
+        let may = self.may_as(author, "w_member_social", "w_organization_social")?;
         if may { Ok(()) } else { Err(forbidden("posts.CREATE.20260601")) }
     }
 
     /// Checks that the caller may read an author's posts.
     fn check_reads(&self, author: &str) -> Result<(), Response> {
-        let may = match author.rsplit_once(':') {
-            Some(("urn:li:person", id)) => id == self.account.id && self.may(&["r_member_social"]),
-            Some(("urn:li:organization", id)) => {
-                id == page_of(&self.account) && self.may(&["r_organization_social"])
-            }
-            _ => return Err(invalid(&format!("\"{author}\" is no author"))),
-        };
+        let may = self.may_as(author, "r_member_social", "r_organization_social")?;
         if may { Ok(()) } else { Err(forbidden("posts.FINDER-author")) }
+    }
+
+    /// Checks that the caller may comment as an author. Without the scopes for comments, the versioned API belongs
+    /// to the Community Management API, and the unversioned one is open to apps of self-service.
+    fn check_comments_as(&self, request: &Request, author: &str) -> Result<(), Response> {
+        let is_open = !request.path.trim_start_matches('/').starts_with("rest/")
+            || self.may(&["w_organization_social", "r_organization_social"]);
+        let may = self.may_as(author, "w_member_social_feed", "w_organization_social_feed")?
+            || (!self.has_feed_scopes
+                && is_open
+                && self.may_as(author, "w_member_social", "w_organization_social")?);
+        if may { Ok(()) } else { Err(forbidden("socialActions/comments.CREATE.20260601")) }
+    }
+
+    /// Checks that the caller may read the comments on an author's posts.
+    fn check_reads_comments(&self, author: &str) -> Result<(), Response> {
+        let may = self.may_as(author, "r_member_social_feed", "r_organization_social_feed")?
+            || (!self.has_feed_scopes && self.may_as(author, "r_member_social", "r_organization_social")?);
+        if may { Ok(()) } else { Err(forbidden("socialActions/comments.GET_ALL.20260601")) }
     }
 }
 

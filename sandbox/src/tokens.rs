@@ -157,6 +157,11 @@ pub(crate) fn find(tx: &Transaction, platform: &str, token: &str) -> Option<Toke
     tx.store.get(token).filter(|token: &Token| token.platform == platform)
 }
 
+/// Returns the client id of the app that an access token was issued to.
+pub(crate) fn client(tx: &Transaction, token: &Token) -> Option<String> {
+    Some(tx.store.get::<AppGrant>(&token.grant)?.client)
+}
+
 /// Returns the username behind a request, by its token or by what it exchanges.
 pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
     let carried = request.bearer().and_then(|token| find(tx, platform, token)).map(|token| token.user);

@@ -32,6 +32,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_picture_of_unknown_state_gets_time_to_be_processed,
             a_duplicate_of_an_unnamed_post_is_final_unless_a_call_is_in_doubt,
             a_lost_post_of_a_page_is_told_apart_by_its_picture,
+            comments_of_an_app_of_a_newer_product_need_their_own_scopes,
             a_comment_mentions_people_and_organizations,
             a_lost_comment_with_a_mention_is_found,
             mentions_are_looked_up_and_published,
@@ -48,6 +49,31 @@ async fn limited(world: &World, scopes: &[&str]) -> Actor {
     let mut actor = actor(world, "linkedin");
     let brought = actor.consent_to(scopes, "allow").await.expect("it has codes");
     actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    actor
+}
+
+/// Returns the scopes of a preset.
+fn preset(name: &str) -> &'static [&'static str] {
+    let platform = platforms::get("linkedin").expect("it has an adapter");
+    platform.auth.oauth().and_then(|oauth| oauth.preset(name)).expect("a preset").scopes
+}
+
+/// Returns an account that was connected through the app with the Community Management API only.
+async fn of_community_app(world: &World, scopes: &[&str]) -> Actor {
+    let mut actor = actor(world, "linkedin");
+    actor.app.as_mut().expect("it has apps").client_id = "fanfaresandbox-community".into();
+    let brought = actor.consent_to(scopes, "allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    actor
+}
+
+/// Returns the page of a member, as an account.
+async fn page_of(member: &Actor) -> Actor {
+    let identities = member.identities().await.on("identities");
+    let page = identities.into_iter().find(|one| one.profile.account_type == "organization").expect("a page");
+    let mut actor = member.clone();
+    actor.account.network_unique_id = page.profile.network_unique_id;
+    actor.account.account_type = page.profile.account_type;
     actor
 }
 
@@ -292,18 +318,8 @@ async fn a_login_with_a_scope_that_the_app_lacks_is_refused() {
 }
 
 async fn an_app_with_the_community_management_api_only_is_connected_and_publishes() {
-    const SCOPES: [&str; 5] = [
-        "r_basicprofile",
-        "w_member_social",
-        "w_organization_social",
-        "r_organization_social",
-        "rw_organization_admin",
-    ];
     let world = World::tapped().await;
-    let mut actor = actor(&world, "linkedin");
-    actor.app.as_mut().expect("it has apps").client_id = "fanfaresandbox-community".into();
-    let brought = actor.consent_to(&SCOPES, "allow").await.expect("it has codes");
-    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    let actor = of_community_app(&world, preset("community_management_feed")).await;
     let identities = actor.identities().await.on("identities");
     let [member, page] = identities.as_slice() else { panic!("{identities:?}") };
     assert_eq!(member.profile.network_unique_id, actor.account.network_unique_id);
@@ -445,10 +461,7 @@ async fn mentions_that_the_scopes_do_not_open_are_left_out() {
     // The followers are those of a page, which the member's account alone does not name.
     let mut members = limited(&world, &[&FEW[..], &["r_organization_followers"]].concat()).await;
     assert_eq!(mentions(&members, "bob").await.on("without a page"), []);
-    let identities = organizations.identities().await.on("identities");
-    let page = identities.into_iter().find(|one| one.profile.account_type == "organization").expect("a page");
-    members.account.network_unique_id = page.profile.network_unique_id;
-    members.account.account_type = page.profile.account_type;
+    members.account = page_of(&organizations).await.account;
     assert_eq!(mentions(&members, "bob").await.on("as the page").len(), 1);
 }
 
@@ -480,4 +493,39 @@ async fn a_lost_comment_with_a_mention_is_found() {
     // A comment with another name in the same place is another.
     let other = actor.reply("with @[ada Works](urn:li:organization:7) #sandbox-lost-reply", &ids);
     assert_eq!(actor.settle(&other, &Checkpoint::default()).await.on("settle"), Located::Absent);
+}
+
+async fn comments_of_an_app_of_a_newer_product_need_their_own_scopes() {
+    trials::approve();
+    let world = World::start().await;
+    let (old, new) = (preset("community_management"), preset("community_management_feed"));
+    // An app of an older product comments with the scopes for posts.
+    let member = limited(&world, old).await;
+    for actor in [page_of(&member).await, member] {
+        let ids = vec![actor.publish(&actor.post("by an older app")).await.on("publish")];
+        actor.publish(&actor.reply("a comment", &ids)).await.on("comment");
+    }
+    let member = of_community_app(&world, old).await;
+    for (actor, scope) in
+        [(page_of(&member).await, "w_organization_social_feed"), (member, "w_member_social_feed")]
+    {
+        let ids = vec![actor.publish(&actor.post("without comments")).await.on("publish")];
+        let failure = actor.publish(&actor.reply("a comment", &ids)).await.expect_err("no scope");
+        assert_eq!((failure.code, failure.is_ambiguous()), (rejected(403), false), "{failure:?}");
+        assert!(failure.message.contains(scope), "{failure:?}");
+    }
+    let member = of_community_app(&world, new).await;
+    let page = page_of(&member).await;
+    for actor in [&page, &member] {
+        let ids = vec![actor.publish(&actor.post("with comments")).await.on("publish")];
+        let id = actor.publish(&actor.reply("a comment", &ids)).await.on("comment");
+        let deletion = actor.platform.deletion.expect("it deletes");
+        deletion.delete(&actor.session(&Kept::default()), &id).await.on("delete");
+    }
+    // Comments on a page's posts can be read, so a lost one is found.
+    let ids = vec![page.publish(&page.post("a post")).await.on("publish")];
+    let comment = page.reply("a comment #sandbox-lost-reply", &ids);
+    assert!(page.publish(&comment).await.expect_err("it is lost").is_ambiguous());
+    let located = page.settle(&comment, &Checkpoint::default()).await.on("settle");
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
 }

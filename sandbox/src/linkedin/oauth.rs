@@ -12,7 +12,7 @@ use crate::{
     exchange::first,
     login::{Login, TokenError},
     simulator::Grants,
-    tokens::{self, CLIENT_SECRET, Rotation, TokenPolicy},
+    tokens::{self, CLIENT_SECRET, Rotation, Token, TokenPolicy},
 };
 use serde_json::json;
 
@@ -35,6 +35,7 @@ const SCOPES: &[&str] = &[
     "r_organization_admin",
     "r_organization_followers",
     "r_member_social",
+    "r_member_social_feed",
     "r_member_postAnalytics",
 ];
 
@@ -156,6 +157,11 @@ pub(super) fn authorize(tx: &mut Transaction, request: &Request) -> Response {
         return Response::redirect(back.as_str());
     }
     products.login().dialog(tx, request)
+}
+
+/// Returns true if the app of a token has scopes of their own for comments, without which it can't comment.
+pub(super) fn has_feed_scopes(tx: &Transaction, token: &Token) -> bool {
+    tokens::client(tx, token).as_deref() == Some(COMMUNITY_CLIENT)
 }
 
 /// Returns the login of the app that a request authenticates as.

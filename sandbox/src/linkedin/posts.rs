@@ -370,7 +370,7 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &s
 /// `GET /rest/socialActions/{urn}`.
 pub(super) fn actions(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
     let post = own(tx, caller, urn)?;
-    caller.check_reads(&post.author)?;
+    caller.check_reads_comments(&post.author)?;
     let own = comments_by(tx, &caller.account.id).filter(|comment| comment.post == post.urn).count();
     let comments = figure(&post.urn, "comments", tx.now - post.created_at, 12) + own as u64;
     Ok(Response::json(
@@ -394,8 +394,7 @@ fn likes(tx: &Transaction, post: &Post) -> u64 {
 pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     let body = body(request)?;
     let actor = body["actor"].as_str().unwrap_or_default();
-    caller.check_comments(request)?;
-    caller.check_writes_as(actor)?;
+    caller.check_comments_as(request, actor)?;
     // A comment's URN lists its replies.
     let post = match comment_at(tx, urn) {
         Some(above) => above.post,
@@ -446,7 +445,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
 /// `GET /rest/socialActions/{urn}/comments`.
 pub(super) fn comments(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     let post = own(tx, caller, urn)?;
-    caller.check_reads(&post.author)?;
+    caller.check_reads_comments(&post.author)?;
     let below = comments_by(tx, &caller.account.id).rev().filter(|comment| comment.post == post.urn);
     paged(request, below.map(|comment| comment.view()).collect())
 }
@@ -459,15 +458,14 @@ fn remarked(tx: &Transaction, id: &str) -> Result<Comment, Response> {
 pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, id: &str) -> Outcome {
     let comment = remarked(tx, id)?;
     // Comments may be read by those who may read the post.
-    caller.check_reads(&own(tx, caller, &comment.post)?.author)?;
+    caller.check_reads_comments(&own(tx, caller, &comment.post)?.author)?;
     Ok(Response::json(200, &comment.view()))
 }
 
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.
 pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
     let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
-    caller.check_comments(request)?;
-    caller.check_writes_as(actor)?;
+    caller.check_comments_as(request, actor)?;
     let comment = remarked(tx, id)?;
     if comment.actor != actor {
         return Err(forbidden("socialActions/comments.DELETE"));
