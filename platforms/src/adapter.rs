@@ -8,7 +8,7 @@
 use crate::{
     auth::{Auth, Code},
     check::{Draft, Issue},
-    limits::{Limits, TextLimit},
+    limits::{Limits, MediaLimit, TextLimit},
     oauth, schema,
     scopes::ScopeSet,
     session::{Reply, Session},
@@ -53,6 +53,15 @@ impl Adapter {
     pub fn text_limit(&self, account_type: &str) -> &TextLimit {
         self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
     }
+
+    /// Returns the limits of the media in the container at `position` of a post with these settings.
+    pub fn media_limits(&self, position: usize, settings: &Value) -> &'static [MediaLimit] {
+        match (&self.limits.comment, self.publisher.media_limits(position, settings)) {
+            (_, Some(limits)) => limits,
+            (Some(comment), None) if position > 0 => comment.media,
+            _ => self.limits.media,
+        }
+    }
 }
 
 /// Talks to a platform. Implementations are stateless unit structs.
@@ -72,6 +81,11 @@ pub trait Publisher: Send + Sync {
 
     /// Returns the length of a text on accounts of this type, if it differs from the platform's limit.
     fn text_limit(&self, _account_type: &str) -> Option<&'static TextLimit> {
+        None
+    }
+
+    /// Returns the limits of the media in the container at `position`, if the settings change them.
+    fn media_limits(&self, _position: usize, _settings: &Value) -> Option<&'static [MediaLimit]> {
         None
     }
 

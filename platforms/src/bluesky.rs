@@ -38,8 +38,31 @@ const POST: &str = "app.bsky.feed.post";
 const THREADGATE: &str = "app.bsky.feed.threadgate";
 /// Record that limits the quotes of a post.
 const POSTGATE: &str = "app.bsky.feed.postgate";
-/// Maximum size of the picture of a link card, in bytes.
-const MAX_THUMB_BYTES: u64 = 1_000_000;
+const IMAGES: MediaLimit = MediaLimit {
+    kind: MediaKind::Image,
+    count: 0..=10,
+    mimes: &["image/jpeg", "image/png", "image/webp"],
+    max_bytes: 2_000_000,
+    ..MediaLimit::ANY
+};
+/// The video service makes a video of it.
+const GIFS: MediaLimit = MediaLimit {
+    kind: MediaKind::Gif,
+    count: 0..=1,
+    mimes: &["image/gif"],
+    max_bytes: 300_000_000,
+    ..MediaLimit::ANY
+};
+const VIDEOS: MediaLimit = MediaLimit {
+    kind: MediaKind::Video,
+    count: 0..=1,
+    mimes: &["video/mp4"],
+    max_bytes: 300_000_000,
+    duration: Some(Duration::ZERO..=Duration::from_secs(180)),
+    ..MediaLimit::ANY
+};
+/// Media of a post with a link card, whose picture may be smaller only (`thumb` of `app.bsky.embed.external`).
+static WITH_CARD: &[MediaLimit] = &[MediaLimit { max_bytes: 1_000_000, ..IMAGES }, GIFS, VIDEOS];
 
 /// Age from which an unused blob is uploaded again, because the server may have deleted it.
 const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
@@ -55,31 +78,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     name: "Bluesky",
     limits: Limits {
         text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
-        media: &[
-            MediaLimit {
-                kind: MediaKind::Image,
-                count: 0..=10,
-                mimes: &["image/jpeg", "image/png", "image/webp"],
-                max_bytes: 2_000_000,
-                ..MediaLimit::ANY
-            },
-            // The video service makes a video of it.
-            MediaLimit {
-                kind: MediaKind::Gif,
-                count: 0..=1,
-                mimes: &["image/gif"],
-                max_bytes: 300_000_000,
-                ..MediaLimit::ANY
-            },
-            MediaLimit {
-                kind: MediaKind::Video,
-                count: 0..=1,
-                mimes: &["video/mp4"],
-                max_bytes: 300_000_000,
-                duration: Some(Duration::ZERO..=Duration::from_secs(180)),
-                ..MediaLimit::ANY
-            },
-        ],
+        media: &[IMAGES, GIFS, VIDEOS],
         // Bluesky's own client allows this much; the protocol has no limit.
         alt_text: Some(AltTextLimit {
             max: 2000,
@@ -155,20 +154,19 @@ impl Publisher for Bluesky {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        let issue = |code: &str, message: String| {
-            vec![Issue::of_main(Severity::Error, code, "media", format!("bluesky {message}"))]
-        };
         match (settings.link, main.media) {
             (None, _) | (_, []) => Vec::new(),
-            (_, [only]) if only.kind == MediaKind::Image && only.size_bytes <= MAX_THUMB_BYTES => Vec::new(),
-            (_, [only]) if only.kind == MediaKind::Image => {
-                let size = only.size_bytes;
-                let message =
-                    format!("takes a picture of a link card of {MAX_THUMB_BYTES} bytes, and this has {size}");
-                issue("media_too_large", message)
+            (_, [only]) if only.kind == MediaKind::Image => Vec::new(),
+            _ => {
+                let message = "bluesky takes one image with a link card, its picture";
+                vec![Issue::of_main(Severity::Error, "settings_conflict", "media", message.to_owned())]
             }
-            _ => issue("settings_conflict", "takes one image with a link card, its picture".to_owned()),
         }
+    }
+
+    fn media_limits(&self, position: usize, settings: &Value) -> Option<&'static [MediaLimit]> {
+        let settings = schema::read::<Settings>(settings).ok()?;
+        (position == 0 && settings.link.is_some()).then_some(WITH_CARD)
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {

@@ -88,10 +88,12 @@ pub fn check_for(
         let message = platform.left_out(account.scopes, left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
+    let mismatches = self::settings(platform, settings);
+    let valid = without(settings, &mismatches);
     let fitted: Vec<_> = containers
         .iter()
         .enumerate()
-        .map(|(index, container)| fit_media(&mut found, platform, index, container.media))
+        .map(|(index, container)| fit_media(&mut found, platform, index, &valid, container.media))
         .collect();
     let containers: Vec<_> =
         containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
@@ -102,7 +104,7 @@ pub fn check_for(
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,
-            media: can.media,
+            media: platform.media_limits(index, &valid),
             mixed_media: can.mixed_media,
             alt_text: can.alt_text.as_ref(),
         };
@@ -113,7 +115,6 @@ pub fn check_for(
                 forbidden: &[],
                 content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
                 needs: None,
-                media: comment.media,
                 mixed_media: false,
                 ..main
             },
@@ -121,8 +122,6 @@ pub fn check_for(
         text(&mut found, &part, container, at(&[json!("content")]));
         media(&mut found, &part, container, &at);
     }
-    let mismatches = self::settings(platform, settings);
-    let valid = without(settings, &mismatches);
     found.issues.extend(mismatches);
     if let Some((setting, message)) = platform.uncovered(&valid, account.scopes) {
         let path = vec![json!("config"), json!(platform.id), json!(setting)];
@@ -141,9 +140,15 @@ pub fn check_for(
 }
 
 /// Returns the media as they are published, and tells which pictures are fitted.
-fn fit_media(found: &mut IssueList, platform: &Adapter, container: usize, media: &[Media]) -> Vec<Media> {
+fn fit_media(
+    found: &mut IssueList,
+    platform: &Adapter,
+    container: usize,
+    settings: &Value,
+    media: &[Media],
+) -> Vec<Media> {
     let mut fit = |(index, medium): (usize, &Media)| {
-        let Some(fit) = platform.fit(container, medium) else { return medium.clone() };
+        let Some(fit) = platform.fit(container, settings, medium) else { return medium.clone() };
         let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];
         let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, fit);
         let message = if fit.kind == kind {

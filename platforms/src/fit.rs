@@ -6,16 +6,13 @@
 
 use crate::{Adapter, Media, MediaKind, MediaLimit};
 use domain::Fit;
+use serde_json::Value;
 
 impl Adapter {
-    /// Returns what a picture of the container at `position` has to become; `None` if it is published as it is, or
-    /// nothing that can be done makes the platform take it.
-    pub fn fit(&self, position: usize, medium: &Media) -> Option<Fit> {
-        let limits = match &self.limits.comment {
-            Some(comment) if position > 0 => comment.media,
-            _ => self.limits.media,
-        };
-        fit(limits, medium)
+    /// Returns what a picture of the container at `position` of a post with these settings has to become; `None` if it
+    /// is published as it is, or nothing that can be done makes the platform take it.
+    pub fn fit(&self, position: usize, settings: &Value, medium: &Media) -> Option<Fit> {
+        fit(self.media_limits(position, settings), medium)
     }
 }
 
@@ -69,6 +66,7 @@ pub(crate) fn fitted(medium: &Media, fit: &Fit) -> Media {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn picture(mime: &str, width: u32, height: u32, size_bytes: u64) -> Media {
         Media {
@@ -86,7 +84,7 @@ mod tests {
     }
 
     fn plan(platform: &str, medium: &Media) -> Option<(MediaKind, u32, u32, u64)> {
-        let fit = crate::get(platform).unwrap().fit(0, medium)?;
+        let fit = crate::get(platform).unwrap().fit(0, &Value::Null, medium)?;
         Some((fit.kind, fit.width, fit.height, fit.max_bytes))
     }
 
@@ -115,6 +113,18 @@ mod tests {
     }
 
     #[test]
+    fn the_picture_of_a_link_card_is_fitted_to_the_card() {
+        let bluesky = crate::get("bluesky").unwrap();
+        let card = json!({ "link": { "url": "https://example.com" } });
+        let medium = picture("image/png", 1000, 500, 1_000_001);
+        let fit = |position, settings| Some(bluesky.fit(position, settings, &medium)?.max_bytes);
+        assert_eq!(fit(0, &card), Some(1_000_000));
+        assert_eq!((fit(1, &card), fit(0, &json!({}))), (None, None));
+        let small = picture("image/png", 1000, 500, 1_000_000);
+        assert_eq!(bluesky.fit(0, &card, &small), None);
+    }
+
+    #[test]
     fn every_fitted_picture_is_within_the_limits_of_its_platform() {
         for platform in crate::all() {
             for medium in [
@@ -122,9 +132,9 @@ mod tests {
                 picture("image/webp", 3000, 2000, 30 << 20),
                 picture("image/gif", 3000, 3000, 290 << 20),
             ] {
-                let Some(fit) = platform.fit(0, &medium) else { continue };
+                let Some(fit) = platform.fit(0, &Value::Null, &medium) else { continue };
                 let fitted = fitted(&medium, &fit);
-                assert_eq!(platform.fit(0, &fitted), None, "{} {fitted:?}", platform.id);
+                assert_eq!(platform.fit(0, &Value::Null, &fitted), None, "{} {fitted:?}", platform.id);
             }
         }
     }

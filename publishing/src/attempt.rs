@@ -408,12 +408,14 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let (platform, settings) = (&attempt.account.platform, &attempt.settings);
+        let media = self.resolve_media(attempt.key.owner, platform, &entry.container, settings).await?;
         Ok(Publication {
             target: attempt.key.target,
             position: entry.container.position,
             text: entry.container.content.clone(),
-            media: self.resolve_media(attempt.key.owner, &attempt.account.platform, &entry.container).await?,
-            settings: attempt.settings.clone(),
+            media,
+            settings: settings.clone(),
             reply_to: match (ids.first(), ids.last()) {
                 (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),
                 _ => None,

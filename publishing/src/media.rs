@@ -7,6 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{Failure, Fit, Media, MediaStatus, Owner};
 use platforms::MediaStore;
+use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{
     media,
@@ -46,11 +47,12 @@ impl Engine {
         owner: Owner,
         platform: &str,
         container: &Container,
+        settings: &Value,
     ) -> Result<Vec<Media>, MediaError> {
         let mut media = self.find_media(owner, &container.media).await?;
         let Some(platform) = (self.adapters)(platform) else { return Ok(media) };
         for medium in &mut media {
-            if let Some(fit) = platform.fit(container.position.into(), medium) {
+            if let Some(fit) = platform.fit(container.position.into(), settings, medium) {
                 self.fit_medium(owner, medium, &fit).await?;
             }
         }

@@ -392,6 +392,26 @@ async fn a_picture_is_fitted_to_each_platform() {
     wait_until("the renditions to be deleted", async || if_right(renditions(), |left| *left == 0)).await;
 }
 
+/// Bluesky takes 2 MB, and 1 MB as the picture of a link card.
+#[tokio::test]
+async fn the_picture_of_a_link_card_is_fitted_to_the_card() {
+    let world = world().platforms(&["bluesky"]).start().await;
+    let account = world.connect("bluesky", "ada.bsky.social").await;
+    let original = painting(800, 500);
+    assert!((1_000_001..2_000_000).contains(&original.len()));
+    let picture = world.medium("painting.png", Some("Noise"), original).await;
+    let body = json!({
+        "containers": [{ "content": "Look", "media": [{ "id": picture["id"] }] }],
+        "accounts": [account],
+        "config": { "bluesky": { "link": { "url": "https://example.com/a", "title": "A page" } } },
+    });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!(verdict["issues"][0]["code"], "media_fitted", "{verdict:#}");
+    assert_eq!(verdict["valid"], true);
+    let ended = world.ended(&world.post(body).await).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+}
+
 /// Header without pixels: the inspection reads no more, and a platform would refuse it.
 #[tokio::test]
 async fn a_picture_that_can_t_be_fitted_ends_dead_with_the_reason() {

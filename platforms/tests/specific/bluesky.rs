@@ -316,13 +316,21 @@ async fn a_link_card_has_the_posts_image() {
     for (kind, count, size, code) in [
         (MediaKind::Image, 2, None, "settings_conflict"),
         (MediaKind::Video, 1, None, "settings_conflict"),
-        (MediaKind::Image, 1, Some(1_000_001), "media_too_large"),
+        (MediaKind::Image, 1, Some(1_000_001), "media_fitted"),
     ] {
         let mut post = ada.post_with("too much", kind, count);
         post.settings = link.clone();
         post.media[0].size_bytes = size.unwrap_or(post.media[0].size_bytes);
         assert_eq!(codes(&ada, &post), [code], "{count} {kind}");
+        // A picture that can't be fitted.
+        post.media[0].width = None;
+        assert_eq!(codes(&ada, &post), [code.replace("fitted", "too_large")], "{count} {kind}");
     }
+    // The sandbox refuses a picture that was not fitted.
+    let mut post = ada.post_with("too large", MediaKind::Image, 1);
+    post.settings = link;
+    post.media = vec![ada.sized(&post.media[0], 1_000_001)];
+    assert_eq!(ada.publish(&post).await.expect_err("too large").code, rejected(400));
 }
 
 async fn replies_and_quotes_are_limited_before_the_post_exists() {
