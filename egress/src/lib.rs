@@ -1,7 +1,8 @@
 //! HTTP clients for URLs that users provide.
 //!
 //! The resolver filters a name's addresses when the connection is made, so that DNS rebinding gains
-//! nothing. No redirects, no proxy from the environment, and a connect timeout.
+//! nothing. Names below `localhost` are this machine on every machine. No redirects, no proxy from the environment,
+//! and a connect timeout.
 
 use domain::{Mode, ip_ranges::AllowedRanges};
 use futures::{FutureExt, future::BoxFuture};
@@ -11,7 +12,7 @@ use reqwest::{
 };
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -123,9 +124,23 @@ pub fn unfiltered() -> ClientBuilder {
 /// Looks up the addresses of a name.
 type Names = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
-/// Looks a name up with the operating system's resolver.
+/// Looks a name up with the operating system's resolver. Names below `localhost` are loopback addresses without it:
+/// some resolvers do not know them, and others send them to a DNS server, which may answer anything.
+/// <https://www.rfc-editor.org/rfc/rfc6761#section-6.3>
 fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
-    async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
+    async move {
+        if is_below_localhost(&name) {
+            let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            return Ok(loopback.map(|address: IpAddr| SocketAddr::new(address, 0)).to_vec());
+        }
+        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+    }
+    .boxed()
+}
+
+fn is_below_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    name.ends_with(".localhost")
 }
 
 /// A DNS resolver that returns only addresses that may be connected to.
@@ -223,6 +238,23 @@ mod tests {
         }
         let counts = [asked, reached, spared].map(|count| count.load(Ordering::SeqCst));
         assert_eq!(counts, [4, 2, 0], "resolved, connected, and connected to the internal address");
+    }
+
+    #[tokio::test]
+    async fn names_below_localhost_lead_to_this_machine_where_it_is_allowed() {
+        let (address, count) = listen("127.0.0.1:0".parse().unwrap()).await;
+        for (name, allowed, is_reached) in [
+            ("pds.localhost", "127.0.0.0/8", true),
+            ("PDS.Localhost.", "127.0.0.0/8", true),
+            ("pds.localhost", "", false),
+        ] {
+            let before = count.load(Ordering::SeqCst);
+            let url = Url::parse(&format!("http://{name}:{}/", address.port())).unwrap();
+            let answer = gate(allowed, Arc::new(look_up)).client(&url).get(url).send().await;
+            assert_eq!(answer.as_ref().is_err_and(is_blocked), !is_reached, "{name}: {answer:?}");
+            assert_eq!(count.load(Ordering::SeqCst) - before, usize::from(is_reached), "{name}");
+        }
+        assert!(!is_below_localhost("localhost.example.com") && !is_below_localhost("notlocalhost"));
     }
 
     #[test]

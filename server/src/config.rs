@@ -330,7 +330,8 @@ pub(crate) struct NetworkConfig {
     /// there
     #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
     pub(crate) sandbox_token: Option<Token>,
-    /// Non-public IP ranges that webhooks may be sent to, as CIDR separated by commas
+    /// Non-public IP ranges that webhooks may be sent to and users' own servers may be in, as CIDR separated by
+    /// commas
     #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = AllowedRanges::parse)]
     pub(crate) egress_allow: AllowedRanges,
 }
