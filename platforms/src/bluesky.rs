@@ -38,6 +38,8 @@ const POST: &str = "app.bsky.feed.post";
 const THREADGATE: &str = "app.bsky.feed.threadgate";
 /// Record that limits the quotes of a post.
 const POSTGATE: &str = "app.bsky.feed.postgate";
+/// Prefix of the cursors of a list at the account's own server.
+const OWN_LIST: &str = "repo:";
 const IMAGES: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=10,
@@ -414,14 +416,24 @@ impl Analytics for Bluesky {
 #[async_trait]
 impl History for Bluesky {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        if let Some(cursor) = cursor.and_then(|cursor| cursor.strip_prefix(OWN_LIST)) {
+            return own_page(cx, Some(cursor)).await;
+        }
         let call = cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).anonymous().query(&[
             ("actor", cx.account.network_unique_id.as_str()),
             ("limit", "100"),
             ("filter", "posts_no_replies"),
         ]);
-        let feed: Feed = match cursor {
-            Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
-            None => call.send().await?,
+        let feed: Result<Feed> = match cursor {
+            Some(cursor) => call.query(&[("cursor", cursor)]).send().await,
+            None => call.send().await,
+        };
+        let feed = match feed {
+            // The account's server is not part of the public network.
+            Err(failure) if cursor.is_none() && failure.code == ErrorCode::Rejected(400) => {
+                return own_page(cx, None).await;
+            }
+            feed => feed?,
         };
         // An item with a reason is a repost, or a post that is listed a second time.
         let own = feed.feed.into_iter().filter(|item| item.reason.is_none()).map(|item| item.post);
@@ -435,6 +447,34 @@ impl History for Bluesky {
         });
         Ok(Page { items: posts.collect(), next: feed.cursor })
     }
+}
+
+/// Reads a page of the account's posts from its own server, which has no metrics.
+/// <https://docs.bsky.app/docs/api/com-atproto-repo-list-records>
+async fn own_page(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+    let did = cx.account.network_unique_id.as_str();
+    let home = home(cx)?;
+    let call = cx.get(format!("{home}/xrpc/com.atproto.repo.listRecords")).anonymous().query(&[
+        ("repo", did),
+        ("collection", POST),
+        ("limit", "100"),
+    ]);
+    let list: Records = match cursor {
+        Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
+        None => call.send().await?,
+    };
+    let own = list.records.into_iter().filter(|post| post.value["reply"].is_null());
+    let posts = own.map(|post| RemotePost {
+        url: address(cx, &post.uri),
+        text: post.value["text"].as_str().unwrap_or_default().to_owned(),
+        media: blobs(&post.value["embed"])
+            .map(|cid| format!("{home}/xrpc/com.atproto.sync.getBlob?did={did}&cid={cid}"))
+            .collect(),
+        published_at: created_at(&post.value).unwrap_or_default(),
+        metrics: Metrics::default(),
+        id: post.uri,
+    });
+    Ok(Page { items: posts.collect(), next: list.cursor.map(|cursor| format!("{OWN_LIST}{cursor}")) })
 }
 
 #[async_trait]
@@ -1093,6 +1133,18 @@ fn pictures(embed: &Value) -> Vec<String> {
     images.chain(embed["playlist"].as_str()).map(str::to_owned).collect()
 }
 
+/// Returns the hashes of a record's pictures and videos.
+fn blobs(embed: &Value) -> impl Iterator<Item = &str> {
+    let embed = if embed["media"].is_object() { &embed["media"] } else { embed };
+    let items = ["images", "items"].iter().filter_map(|key| embed[*key].as_array()).flatten();
+    items.map(|item| &item["image"]).chain([&embed["video"]]).filter_map(|blob| blob["ref"]["$link"].as_str())
+}
+
+/// Returns the publishing time that the author of a record claims.
+fn created_at(record: &Value) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(record["createdAt"].as_str()?).ok().map(|at| at.to_utc())
+}
+
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -1199,6 +1251,12 @@ struct Found {
 }
 
 #[derive(Deserialize)]
+struct Records {
+    records: Vec<Found>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct UploadedBlob {
     blob: Value,
 }
@@ -1285,8 +1343,7 @@ impl View {
 
     /// Returns the publishing time that the author claims, else the time of indexing.
     fn time(&self) -> DateTime<Utc> {
-        let said = self.record["createdAt"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-        said.map(|at| at.to_utc()).or(self.indexed_at).unwrap_or_default()
+        created_at(&self.record).or(self.indexed_at).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bluesky: verification of an account's identity.
 
 use super::{actor, rejected};
-use crate::fixtures::{Actor, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
@@ -20,6 +20,7 @@ pub(super) fn trials() -> Vec<Trial> {
             without_a_service_the_handle_leads_to_the_accounts_server,
             an_unresolvable_login_is_not_taken_for_a_wrong_password,
             a_deactivated_account_is_not_healthy,
+            an_account_unknown_to_the_public_view_is_imported_from_its_server,
             a_link_card_has_the_posts_image,
             replies_and_quotes_are_limited_before_the_post_exists,
             a_gif_is_published_as_a_video,
@@ -187,6 +188,39 @@ async fn a_deactivated_account_is_not_healthy() {
     }
     let failure = gone.publish(&gone.post("too late")).await.expect_err("posting");
     assert_eq!(failure.code, rejected(401), "{failure}");
+}
+
+async fn an_account_unknown_to_the_public_view_is_imported_from_its_server() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let view = "/public.api.bsky.app/xrpc/app.bsky.feed.getAuthorFeed";
+    let first = ada.publish(&ada.post("words")).await.on("words");
+    let second = ada.publish(&ada.post_with("a picture", MediaKind::Image, 1)).await.on("a picture");
+    ada.publish(&ada.reply("a reply", std::slice::from_ref(&first))).await.on("a reply");
+    // More posts than fit on a page.
+    for number in 0..100 {
+        ada.publish(&ada.post(&format!("number {number}"))).await.on("one of many");
+    }
+    let (history, keep) = (ada.platform.history.expect("it has one"), Kept::default());
+    let unknown = json!({ "error": "InvalidRequest", "message": "Profile not found" });
+    world.lie(&[(view, 400, unknown)]);
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = history.page(&ada.session(&keep), cursor.as_deref()).await.on("a page");
+        found.extend(page.items);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let old: Vec<_> = found.iter().rev().take(2).map(|post| (&post.id, post.text.as_str())).collect();
+    assert_eq!((found.len(), old), (102, vec![(&first, "words"), (&second, "a picture")]));
+    let picture = &found[100].media[0];
+    assert!(picture.starts_with(&format!("{SERVICE}/xrpc/com.atproto.sync.getBlob?did=did:")), "{picture}");
+    // A view that is away is asked again.
+    world.lie(&[(view, 503, json!({ "error": "NotEnoughResources", "message": "later" }))]);
+    let failure = history.page(&ada.session(&keep), None).await.map(drop).expect_err("away");
+    assert_eq!(failure.code, ErrorCode::Upstream(503), "{failure}");
 }
 
 async fn an_identity_is_verified_by_its_document_and_handle() {
