@@ -8,6 +8,7 @@ mod binaries;
 mod child;
 mod fetch;
 mod guard;
+mod npm;
 mod orphans;
 mod postgres;
 mod temporal;
@@ -15,6 +16,7 @@ mod user;
 
 pub use child::Child;
 pub use guard::Guarded;
+pub use npm::npm_packages;
 pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};
 

@@ -41,7 +41,7 @@ async fn moment() -> DateTime<Utc> {
     DateTime::from_timestamp_millis(millis).unwrap()
 }
 
-async fn begin(world: &World, account: &str, body: Value) -> Value {
+pub(crate) async fn begin(world: &World, account: &str, body: Value) -> Value {
     let path = format!("/social-accounts/{account}/imports");
     let (status, import) = world.call(Method::POST, &path, Some(&body)).await;
     assert_eq!(status, 202, "{import}");
@@ -55,7 +55,7 @@ async fn until(world: &World, import: &Value, right: impl Fn(&Value) -> bool) ->
     world.until_at(&path, "the import", right).await
 }
 
-async fn ended(world: &World, import: &Value) -> Value {
+pub(crate) async fn ended(world: &World, import: &Value) -> Value {
     until(world, import, |found| found["status"] == "completed" || found["status"] == "failed").await
 }
 
@@ -65,7 +65,7 @@ fn counts(import: &Value) -> (u64, u64) {
 }
 
 /// Returns all imported posts of an account, page by page.
-async fn imported(world: &World, account: &str) -> Vec<Value> {
+pub(crate) async fn imported(world: &World, account: &str) -> Vec<Value> {
     let path = format!("/social-accounts/{account}/imported-posts?limit=100");
     let (mut all, mut at) = (Vec::new(), path.clone());
     loop {

@@ -35,6 +35,7 @@ mod media;
 mod meta;
 mod networks;
 mod operators;
+mod pds;
 mod preview;
 mod processing;
 mod profiles;

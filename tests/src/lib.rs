@@ -13,6 +13,7 @@
 
 mod leftovers;
 pub mod login;
+mod pds;
 mod pointers;
 pub mod proof;
 mod receiver;
@@ -23,6 +24,7 @@ mod shared;
 mod wait;
 mod world;
 
+pub use pds::{Pds, PdsAccount};
 pub use pointers::pointers;
 pub use receiver::{Delivery, Receiver};
 pub use runtime::serve;

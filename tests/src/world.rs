@@ -13,7 +13,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use platforms::{Grant, Identity};
+use platforms::{AccountProfile, Grant, Identity};
 use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -386,17 +386,22 @@ impl World {
         let served = self.env.iter().find(|(name, _)| name == "FANFARE_PLATFORMS");
         let is_served = served.is_none_or(|(_, served)| served.split(',').any(|served| served == platform));
         assert!(is_served, "build the world with .platforms() to serve {platform}");
-        let connected = self.account(platform, username).await;
+        let SandboxAccount { identity, grant } = self.account(platform, username).await;
+        self.keep(platform, identity.profile, &grant).await
+    }
+
+    /// Stores an account with its grant, as after a login, and returns its id.
+    pub async fn keep(&self, platform: &str, profile: AccountProfile, grant: &Grant) -> String {
         let connect = accounts::Connect {
             platform: platform.to_owned(),
-            profile: connected.identity.profile,
+            profile,
             tenant_id: None,
             social_network_id: None,
-            scopes: connected.grant.scopes.clone(),
-            token_expires_at: connected.grant.expires_at,
+            scopes: grant.scopes.clone(),
+            token_expires_at: grant.expires_at,
         };
         let mut tx = store::begin(&self.db).await.expect("a transaction");
-        let grant = serde_json::to_vec(&connected.grant).expect("plain data");
+        let grant = serde_json::to_vec(grant).expect("plain data");
         let seal = |id| self.opener.sealer().seal(&grant, &vault::aad_grant(self.owner, id));
         let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.expect("connected");
         tx.commit().await.expect("committed");
