@@ -56,7 +56,7 @@ openapi:
 
 # Regenerates the table in platforms/README.md
 platforms:
-    FANFARE_RECORD=1 cargo test --workspace --lib the_table_of_platforms_is_current
+    FANFARE_RECORD=1 cargo test --workspace --lib the_tables_of_platforms_are_current
 
 # Checks that api/openapi.json is up to date
 openapi-check:

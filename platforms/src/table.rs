@@ -1,11 +1,13 @@
-//! Generates the table of capabilities in `platforms/README.md` from the adapters, so that both agree.
+//! Generates the tables of capabilities and settings in `platforms/README.md` from the adapters, so that both agree.
 
 use crate::{
     Adapter, Auth, Content, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh, Replies,
 };
 use std::{fmt::Write, fs, path::Path, time::Duration};
 
-const BEGIN: &str = "<!-- The table is generated: `just platforms`. -->\n";
+/// Begins a generated table; the name of the table is in between.
+const BEGIN: (&str, &str) = ("<!-- The table of ", " is generated: `just platforms`. -->\n");
+/// Ends a generated table.
 const END: &str = "<!-- The end of the table. -->\n";
 
 const COLUMNS: [&str; 15] = [
@@ -26,7 +28,23 @@ const COLUMNS: [&str; 15] = [
     "Lists",
 ];
 
-fn table() -> String {
+/// Returns the generated tables with their names.
+fn tables() -> [(&'static str, String); 2] {
+    [("capabilities", capabilities()), ("settings", settings())]
+}
+
+fn settings() -> String {
+    let mut out = "| Platform | Settings |\n|---|---|\n".to_owned();
+    for platform in crate::all() {
+        let schema = (platform.settings)();
+        let names = schema["properties"].as_object().into_iter().flat_map(|members| members.keys());
+        let names = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        writeln!(out, "| {} | {names} |", platform.id).expect("a string takes everything");
+    }
+    out
+}
+
+fn capabilities() -> String {
     let mut out = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
     for platform in crate::all() {
         writeln!(out, "| {} |", cells(platform).join(" | ")).expect("a string takes everything");
@@ -136,12 +154,16 @@ fn yes(holds: bool) -> String {
 }
 
 #[test]
-fn the_table_of_platforms_is_current() {
+fn the_tables_of_platforms_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let page = fs::read_to_string(&path).expect("the page is there");
-    let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
-    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
-    let drawn = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
+    let mut drawn = page.clone();
+    for (name, table) in tables() {
+        let begin = format!("{}{name}{}", BEGIN.0, BEGIN.1);
+        let (before, rest) = drawn.split_once(&begin).expect("the page marks where the table begins");
+        let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
+        drawn = format!("{before}{begin}\n{table}\n{END}{after}");
+    }
     if std::env::var_os("FANFARE_RECORD").is_some() {
         fs::write(&path, drawn).expect("the page can be written");
     } else {
