@@ -150,7 +150,8 @@ pub(crate) enum Kind {
     Later,
     /// A text that the platform accepts without an answer.
     LostReply,
-    /// A text that the platform refuses once, with 429.
+    /// A text that the platform refuses once, with 429. Threads names no wait, so that its account rests for a minute
+    /// each time, in which no other post is published: the load would not end.
     Throttled,
     /// A text that the platform refuses for good.
     Refused,
@@ -193,7 +194,8 @@ pub(crate) async fn create(
     if kind == Kind::Image {
         containers[0]["media"] = json!([{ "id": caller.upload(number).await }]);
     }
-    let ids: Vec<_> = accounts.iter().map(|account| &account.id).collect();
+    let takes = |account: &&Account| kind != Kind::Throttled || account.platform != "threads";
+    let ids: Vec<_> = accounts.iter().filter(takes).map(|account| &account.id).collect();
     let mut body = json!({ "containers": containers, "accounts": ids });
     match kind {
         Kind::Scheduled => body["scheduled_at"] = json!(now() + AHEAD),
