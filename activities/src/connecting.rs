@@ -222,13 +222,7 @@ impl<'a> LoginSession<'a> {
     ) -> Result<(Grant, Vec<Identity>), (LoginError, String)> {
         let failed = |failure: Failure| (LoginError::ExchangeFailed, failure.message);
         // A platform that names no scopes granted those that it was asked for.
-        let asked = Grant {
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at: None,
-            scopes: intent.scopes.clone(),
-            extra: serde_json::Value::Null,
-        };
+        let asked = Grant { scopes: intent.scopes.clone(), ..Grant::default() };
         let grant = self.platform.publisher.exchange(&self.session(&asked), code).await.map_err(failed)?;
         let missing = self.platform.missing(Feature::Publishing, &grant.scopes);
         if !missing.is_empty() {

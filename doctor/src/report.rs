@@ -77,13 +77,7 @@ impl From<&Login> for LoginKind {
 impl LoginKind {
     /// Returns a login of this kind without content, to ask the simulator for one.
     fn blank(self) -> Login {
-        let grant = Grant {
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at: None,
-            scopes: Vec::new(),
-            extra: Value::Null,
-        };
+        let grant = Grant::default();
         match self {
             Self::Code => {
                 Login::Code(Code { code: String::new(), redirect_uri: String::new(), verifier: None })

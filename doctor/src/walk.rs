@@ -161,13 +161,7 @@ impl Walk {
             platform,
             transport,
             app,
-            grant: Grant {
-                access_token: String::new(),
-                refresh_token: None,
-                expires_at: None,
-                scopes: Vec::new(),
-                extra: serde_json::Value::Null,
-            },
+            grant: Grant::default(),
             account: Account {
                 network_unique_id: String::new(),
                 username: String::new(),

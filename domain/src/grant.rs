@@ -47,8 +47,9 @@ impl AppConfig {
     }
 }
 
-/// A platform's grant of access to an account. Never logged, never in a response; stored encrypted.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A platform's grant of access to an account. Never logged, never in a response; stored encrypted. The default is
+/// none: for the calls by which a grant is obtained.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Access token.
     pub access_token: String,

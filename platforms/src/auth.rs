@@ -191,12 +191,6 @@ impl AppPassword {
     /// Returns the grant from which [`crate::Publisher::refresh`] creates the first session: only the
     /// login.
     pub fn grant(&self) -> Grant {
-        Grant {
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at: None,
-            scopes: Vec::new(),
-            extra: serde_json::to_value(self).expect("a password is plain data"),
-        }
+        Grant { extra: serde_json::to_value(self).expect("a password is plain data"), ..Grant::default() }
     }
 }

@@ -1522,14 +1522,7 @@ mod tests {
     fn bluesky_creates_the_sessions_of_its_own_servers() {
         let extra = |service: &str, pds: Option<&str>| {
             let extra = json!({ "service": service, "pds": pds });
-            let grant = Grant {
-                access_token: String::new(),
-                refresh_token: None,
-                expires_at: None,
-                scopes: vec![],
-                extra,
-            };
-            service_of_grant(&grant)
+            service_of_grant(&Grant { extra, ..Grant::default() })
         };
         let own = "https://morel.us-east.host.bsky.network";
         for (service, pds, expected) in [

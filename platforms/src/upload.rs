@@ -372,13 +372,7 @@ mod tests {
             username: String::new(),
             account_type: String::new(),
         };
-        let grant = Grant {
-            access_token: String::new(),
-            refresh_token: None,
-            expires_at: None,
-            scopes: Vec::new(),
-            extra: serde_json::Value::Null,
-        };
+        let grant = Grant::default();
         let (saved, platform) = (Saved::default(), Scripted { is_broken, ..Scripted::default() });
         let cx = Session {
             platform: crate::get("x").expect("a platform"),
