@@ -35,6 +35,9 @@ pub use owned::{adopt, captured_ids};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
+/// Time from which a poll is not early any more: a clock that was ahead wrote its time, and the workflow has waited by
+/// Temporal's clock. A poll that comes too soon after a restart of the workflow does no harm.
+const MAX_POLL_WAIT: Duration = Duration::from_secs(600);
 /// Maximum time by which the database's clock may have been ahead when an intent was written.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
@@ -263,7 +266,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         }
     }
     let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
-    if purpose == Purpose::Publish && remaining > TOLERANCE {
+    let is_from_future = row.is_continuation && remaining > MAX_POLL_WAIT;
+    if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
         return Ok(BeginResult::Early(remaining));
     }
     // Publishing calls already begun are still looked up, and nothing new is published.

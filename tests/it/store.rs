@@ -568,6 +568,24 @@ async fn an_intent_from_the_future_is_looked_up_from_a_day_ago() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_is_due_in_an_hour_is_made_at_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "threads", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    let (since, pause) = (Some(attempt.begun_at), Some(Duration::from_secs(60)));
+    publishing::record_processing(&db, key.target, attempt.fence, since, pause).await.unwrap();
+    let (_, early) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(early, BeginResult::Early(left) if left <= Duration::from_secs(60)), "{early:?}");
+    // The database's clock was an hour ahead, and is set back.
+    let ahead = "update targets set next_attempt_at = next_attempt_at + interval '1 hour' where id = $1";
+    sqlx::query(ahead).bind(key.target.0).execute(&db).await.unwrap();
+    let (_, due) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(due, BeginResult::Attempt(_)), "{due:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dead_target_is_not_settled_again() {
     let db = database().await;
     let owner = owner(&db).await;
