@@ -165,10 +165,12 @@ pub fn is_unavailable(error: &Error) -> bool {
     match error {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
         // Class 08: connection exceptions. 53: insufficient resources, such as a full disk. 57P01 to 57P03: shut
-        // down, crashed, starting up. https://www.postgresql.org/docs/current/errcodes-appendix.html
+        // down, crashed, starting up. 25P03: the transaction was idle for too long, as when the clock is set.
+        // https://www.postgresql.org/docs/current/errcodes-appendix.html
         Error::Database(error) => error.code().is_some_and(|code| {
             let class = code.get(..2);
-            matches!(class, Some("08" | "53")) || matches!(code.as_ref(), "57P01" | "57P02" | "57P03")
+            matches!(class, Some("08" | "53"))
+                || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25P03")
         }),
         _ => false,
     }

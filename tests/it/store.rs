@@ -755,6 +755,24 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     assert!(matches!(retried, BeginResult::Attempt(_)), "{retried:?}");
 }
 
+/// As it does when its clock is set while a transaction is open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_the_database_ends_is_an_outage() {
+    let url = tests::database_url(&crate::PROGRAM).await;
+    let (one, other) = (store::connect(&url, 1).await.unwrap(), store::connect(&url, 1).await.unwrap());
+    let mut tx = store::begin(&one).await.unwrap();
+    let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut *tx).await.unwrap();
+    sqlx::query("set idle_in_transaction_session_timeout = '1ms'").execute(&mut *tx).await.unwrap();
+    tests::wait_until("the session to end", async || {
+        let is_open = sqlx::query_scalar("select exists (select from pg_stat_activity where pid = $1)");
+        let is_open: bool = is_open.bind(pid).fetch_one(&other).await.unwrap();
+        if is_open { Err("it is open") } else { Ok(()) }
+    })
+    .await;
+    let error = sqlx::query("select 1").execute(&mut *tx).await.unwrap_err();
+    assert!(store::is_unavailable(&error), "{error:?}");
+}
+
 /// A client hangs up, or a worker ends an activity, while a transaction begins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_begin_leaves_no_transaction_open() {
