@@ -46,6 +46,18 @@ impl Issue {
         let path = vec![json!("containers"), json!(0), json!(member)];
         Self { severity, code: code.to_owned(), message, path }
     }
+
+    /// Returns an issue with a member of a platform's `config` block.
+    pub(crate) fn of_setting(
+        severity: Severity,
+        code: &str,
+        platform: &str,
+        setting: &str,
+        message: String,
+    ) -> Self {
+        let path = vec![json!("config"), json!(platform), json!(setting)];
+        Self { severity, code: code.to_owned(), message, path }
+    }
 }
 
 domain::string_enum! {

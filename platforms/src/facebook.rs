@@ -193,8 +193,7 @@ impl Publisher for Facebook {
             return Vec::new();
         };
         let invalid = |setting: &str, code: &str, message: String| {
-            let path = ["config", "facebook", setting].map(Value::from).to_vec();
-            Issue { severity: Severity::Error, code: code.to_owned(), message, path }
+            Issue::of_setting(Severity::Error, code, ADAPTER.id, setting, message)
         };
         if let Some((setting, message)) = settings.objection(main.media) {
             return vec![invalid(setting, "settings_conflict", message)];
@@ -737,11 +736,11 @@ async fn complete(
     video: &str,
     step: &mut Step,
 ) -> Result<()> {
+    let is_late = || (cx.now)() - post.begun() > PARTS_TIMEOUT;
     if let Some(cover) = graph::cover(&post.media, settings.cover()).filter(|_| !step.is_covered) {
         let set = set_cover(cx, video, cover).await;
-        let is_forbidden = matches!(&set, Err(failure) if failure.code == ErrorCode::Rejected(403));
         let advice = "; it takes the permissions pages_manage_engagement and pages_read_user_content";
-        note_refusal(cx, post, set, "its own cover", if is_forbidden { advice } else { "" }).await?;
+        cx.note_refusal(set, "its own cover", advice, is_late()).await?;
         step.is_covered = true;
         cx.save(step).await?;
     }
@@ -750,7 +749,8 @@ async fn complete(
             continue;
         }
         let invited = send(cx, &format!("{video}/collaborators"), &vec![("target_id", page.clone())]);
-        note_refusal(cx, post, invited.send_ok().await, &format!("the collaborator {page}"), "").await?;
+        let invited = invited.send_ok().await;
+        cx.note_refusal(invited, &format!("the collaborator {page}"), "", is_late()).await?;
         step.invited.push(page.clone());
         cx.save(step).await?;
     }
@@ -765,26 +765,6 @@ async fn set_cover(cx: &Session<'_>, video: &str, image: &Media) -> Result<()> {
     let form = Form::new().text("is_preferred", "true").part("source", part);
     let path = format!("{API}/{video}/thumbnails");
     cx.post(path).query(&proof(cx)).multipart(form).send_ok().await
-}
-
-/// Tells the post's owner about a part that was refused, or that failed for too long, and ignores it.
-async fn note_refusal(
-    cx: &Session<'_>,
-    post: &Publication,
-    answer: Result<()>,
-    part: &str,
-    advice: &str,
-) -> Result<()> {
-    let is_late = (cx.now)() - post.begun() > PARTS_TIMEOUT;
-    let is_final =
-        |failure: &Failure| is_late || failure.code.is_permanent() || failure.code == ErrorCode::RateLimited;
-    match answer {
-        Err(failure) if is_final(&failure) => {
-            let said = failure.message.trim_end_matches('.');
-            cx.note(&format!("The video is live without {part}: {said}{advice}")).await
-        }
-        answer => answer,
-    }
 }
 
 /// The Page's posts; `step` has the ids of the photos.

@@ -184,8 +184,7 @@ impl Publisher for Instagram {
             return Vec::new();
         };
         let invalid = |setting: &str, code: &str, message: String| {
-            let path = ["config", "instagram", setting].map(Value::from).to_vec();
-            Issue { severity: Severity::Error, code: code.to_owned(), message, path }
+            Issue::of_setting(Severity::Error, code, ADAPTER.id, setting, message)
         };
         if let Some(message) = settings.uncoverable(main.media) {
             return vec![invalid("cover", "settings_conflict", message)];

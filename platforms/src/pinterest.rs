@@ -159,9 +159,7 @@ impl Publisher for Pinterest {
                 match setting {
                     None => Issue::of_main(Severity::Error, "media_mixed", "media", message),
                     Some(setting) => {
-                        let path = ["config", "pinterest", setting].map(Value::from).to_vec();
-                        let code = "settings_conflict".to_owned();
-                        Issue { severity: Severity::Error, code, message, path }
+                        Issue::of_setting(Severity::Error, "settings_conflict", ADAPTER.id, setting, message)
                     }
                 }
             }));

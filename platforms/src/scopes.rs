@@ -50,17 +50,18 @@ impl OAuth2 {
     pub fn missing(&self, feature: Feature, granted: &[String]) -> Vec<&'static str> {
         let sets =
             self.features.iter().find(|(known, _)| *known == feature).map_or(&[][..], |(_, sets)| sets);
-        let lacking = sets.iter().map(|set| {
-            let is_missing = |scope: &&&str| !granted.iter().any(|granted| granted == **scope);
-            set.iter().filter(is_missing).copied().collect::<Vec<_>>()
-        });
-        lacking.min_by_key(Vec::len).unwrap_or_default()
+        sets.iter().map(|set| lacking(set, granted)).min_by_key(Vec::len).unwrap_or_default()
     }
 
     /// Returns the preset with this name.
     pub fn preset(&self, name: &str) -> Option<&'static Preset> {
         self.presets.iter().find(|preset| preset.name == name)
     }
+}
+
+/// Returns the scopes of a set that were not granted.
+fn lacking(set: ScopeSet, granted: &[String]) -> Vec<&'static str> {
+    set.iter().filter(|scope| !granted.iter().any(|granted| granted == **scope)).copied().collect()
 }
 
 impl Adapter {
@@ -85,8 +86,7 @@ impl Adapter {
     /// subject is the platform. `None` if it is published, or the grant names no scopes.
     pub fn uncovered(&self, settings: &Value, granted: &[String]) -> Option<(&'static str, String)> {
         let (setting, needed) = self.publisher.scopes(settings)?;
-        let is_missing = |scope: &&&str| !granted.iter().any(|granted| granted == **scope);
-        let missing: Vec<&str> = needed.iter().filter(is_missing).copied().collect();
+        let missing = lacking(needed, granted);
         let scopes = missing.join(", ");
         (!granted.is_empty() && !missing.is_empty()).then(|| {
             let message = format!(

@@ -315,6 +315,31 @@ impl Session<'_> {
         })
     }
 
+    /// Tells the owner of a live video that it lacks a part, and ignores the failure, if it is permanent, lasts a day,
+    /// or `is_last`. The advice follows a 403.
+    ///
+    /// # Errors
+    ///
+    /// Any other failure, and one to store the message.
+    pub(crate) async fn note_refusal(
+        &self,
+        answer: Result<()>,
+        part: &str,
+        advice: &str,
+        is_last: bool,
+    ) -> Result<()> {
+        match answer {
+            Err(failure)
+                if is_last || failure.code.is_permanent() || failure.code == ErrorCode::RateLimited =>
+            {
+                let advice = if failure.code == ErrorCode::Rejected(403) { advice } else { "" };
+                let said = failure.message.trim_end_matches('.');
+                self.note(&format!("The video is live without {part}: {said}{advice}")).await
+            }
+            answer => answer,
+        }
+    }
+
     fn call(&self, method: Method, address: &str) -> Call {
         let url = self.transport.rewrite_url(address);
         let observer = self.transport.observer.as_ref();

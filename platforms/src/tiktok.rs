@@ -227,20 +227,21 @@ impl Publisher for TikTok {
             return Vec::new();
         };
         let mut found = Vec::new();
-        let at = |setting: &str| vec![json!("config"), json!(ADAPTER.id), json!(setting)];
+        let issue = |severity, code: &str, setting: &str, message: String| {
+            Issue::of_setting(severity, code, ADAPTER.id, setting, message)
+        };
         if let Some(length) = settings.title.as_deref().map(units).filter(|length| *length > MAX_TITLE) {
             let message =
                 format!("tiktok takes a title of {MAX_TITLE} UTF-16 code units, and this has {length}");
-            let code = "setting_invalid".to_owned();
-            found.push(Issue { severity: Severity::Error, code, message, path: at("title") });
+            found.push(issue(Severity::Error, "setting_invalid", "title", message));
         }
         if settings.is_for_inbox() {
             found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));
         } else if settings.privacy_level.is_none() {
             let message = "tiktok requires that the creator chooses who can see the post; without privacy_level \
                            it is shown to as many as TikTok allows";
-            let (code, message) = ("setting_not_chosen".to_owned(), message.to_owned());
-            found.push(Issue { severity: Severity::Warning, code, message, path: at("privacy_level") });
+            let message = message.to_owned();
+            found.push(issue(Severity::Warning, "setting_not_chosen", "privacy_level", message));
         }
         found
     }
@@ -593,21 +594,17 @@ fn photo_texts(post: &Publication, title: Option<String>) -> Map<String, Value> 
 
 /// Returns the warnings about a post for the inbox: that it waits there, and what TikTok does not pass on.
 fn inbox_warnings(main: &Draft<'_>, settings: &Settings) -> Vec<Issue> {
-    let warning = |code: &str, path: Vec<Value>, message: String| Issue {
-        severity: Severity::Warning,
-        code: code.to_owned(),
-        message,
-        path,
+    let warning = |code: &str, setting: &str, message: String| {
+        Issue::of_setting(Severity::Warning, code, ADAPTER.id, setting, message)
     };
-    let at = |setting: &str| vec![json!("config"), json!(ADAPTER.id), json!(setting)];
     let message = "tiktok sends the post to the inbox of its app, and shows it to nobody until the creator finishes \
                    and publishes it there";
-    let mut found = vec![warning("post_waits_in_inbox", at("post_mode"), message.to_owned())];
+    let mut found = vec![warning("post_waits_in_inbox", "post_mode", message.to_owned())];
     let kind = main.media.first().map_or(MediaKind::Video, |first| first.kind);
     for setting in settings.ignored_by_inbox(kind) {
         let message =
             format!("tiktok takes no {setting} of a {kind} in its inbox; the creator chooses it there");
-        found.push(warning("setting_ignored", at(setting), message));
+        found.push(warning("setting_ignored", setting, message));
     }
     if kind == MediaKind::Video && !main.text.trim().is_empty() {
         let message = "tiktok takes no text of a video in its inbox; the creator writes it there".to_owned();

@@ -787,13 +787,11 @@ async fn complete(cx: &Session<'_>, post: &Publication, settings: &Settings, id:
         // The usual cause.
         let advice =
             "; YouTube takes them from channels verified by phone only: https://www.youtube.com/verify";
-        let is_forbidden = matches!(&set, Err(failure) if failure.code == ErrorCode::Rejected(403));
-        let part = "its own thumbnail";
-        note_refusal(cx, set, part, if is_forbidden { advice } else { "" }).await?;
+        cx.note_refusal(set, "its own thumbnail", advice, false).await?;
     }
     captions::upload(cx, settings, id).await?;
     if let Some(playlist) = settings.playlist() {
-        note_refusal(cx, add_to_playlist(cx, id, playlist).await, "its playlist", "").await?;
+        cx.note_refusal(add_to_playlist(cx, id, playlist).await, "its playlist", "", false).await?;
     }
     Ok(())
 }
@@ -813,17 +811,6 @@ async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<(
         .json(&json!({ "snippet": { "playlistId": playlist, "resourceId": resource } }))
         .send_ok()
         .await
-}
-
-/// Tells the post's owner about a rejection that is permanent or lasts a day, and ignores it.
-async fn note_refusal(cx: &Session<'_>, answer: Result<()>, part: &str, advice: &str) -> Result<()> {
-    match answer {
-        Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
-            let said = failure.message.trim_end_matches('.');
-            cx.note(&format!("The video is live without {part}: {said}{advice}")).await
-        }
-        answer => answer,
-    }
 }
 
 /// Comments on a video and returns the comment's id.

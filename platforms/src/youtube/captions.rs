@@ -4,7 +4,7 @@
 //! already there are listed first, because an upload costs 400 units of the project's quota of the day. YouTube
 //! reads a file after it has stored it, and keeps one that it can't read as a failed track.
 
-use super::{API, List, Settings, UPLOAD, note_refusal};
+use super::{API, List, Settings, UPLOAD};
 use crate::{required, *};
 use domain::{ErrorCode, Failure};
 use schemars::JsonSchema;
@@ -123,10 +123,9 @@ pub(super) async fn upload(cx: &Session<'_>, settings: &Settings, video: &str) -
 
 /// Tells the post's owner about captions that YouTube rejected.
 async fn tell(cx: &Session<'_>, answer: Result<()>, part: &str) -> Result<()> {
-    let is_forbidden = matches!(&answer, Err(failure) if failure.code == ErrorCode::Rejected(403));
     // A user may untick a scope, and a grant may be older than this feature.
     let advice = "; captions need the scope youtube.force-ssl, which connecting the account again asks for";
-    note_refusal(cx, answer, part, if is_forbidden { advice } else { "" }).await
+    cx.note_refusal(answer, part, advice, false).await
 }
 
 /// Uploads one track. Succeeds if the video already has it.
