@@ -18,5 +18,5 @@ mod walk;
 pub use report::{Difference, Recording, compare, print};
 pub use shape::Shape;
 pub use simulator::Simulator;
-pub use trial::{Attachment, Trial};
-pub use walk::{Call, Login, Outcome, Step, StepName, Visit, Walk};
+pub use trial::{Attachment, Trial, medium};
+pub use walk::{Call, Login, LoginKind, Outcome, Step, StepName, Visit, Walk};

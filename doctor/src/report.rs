@@ -2,15 +2,14 @@
 
 use crate::{
     Simulator,
-    trial::{Attachment, Trial},
-    walk::{Call, Login, Outcome, Step, StepName, Visit, Walk},
+    trial::{Attachment, Trial, medium},
+    walk::{Call, LoginKind, Outcome, Step, StepName, Visit, Walk},
 };
 use chrono::{DateTime, NaiveDate, Utc};
-use platforms::{Adapter, AppPassword, Code, Grant, MediaKind};
+use platforms::{Adapter, MediaKind};
 use sandbox::AppStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 
 /// A difference between a platform and its simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +20,6 @@ pub struct Difference {
     pub call: Option<String>,
     /// The difference in words, such as `data.id: string, the simulator number`.
     pub text: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.call {
-            Some(call) => write!(f, "{}: {call}: {}", self.step, self.text),
-            None => write!(f, "{}: {}", self.step, self.text),
-        }
-    }
 }
 
 /// A walk on a real platform, without values. A file in `doctor/recordings` is a test of the simulator.
@@ -47,50 +37,6 @@ pub struct Recording {
     pub settings: Option<Value>,
     /// The steps.
     pub steps: Vec<Step>,
-}
-
-/// Kinds of logins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoginKind {
-    /// An authorization code.
-    Code,
-    /// An app password.
-    Password,
-    /// A refresh token.
-    Refresh,
-    /// A grant.
-    Grant,
-}
-
-impl From<&Login> for LoginKind {
-    fn from(login: &Login) -> Self {
-        match login {
-            Login::Code(_) => Self::Code,
-            Login::Password(_) => Self::Password,
-            Login::Refresh(_) => Self::Refresh,
-            Login::Grant(_) => Self::Grant,
-        }
-    }
-}
-
-impl LoginKind {
-    /// Returns a login of this kind without content, to ask the simulator for one.
-    fn blank(self) -> Login {
-        let grant = Grant::default();
-        match self {
-            Self::Code => {
-                Login::Code(Code { code: String::new(), redirect_uri: String::new(), verifier: None })
-            }
-            Self::Password => Login::Password(AppPassword {
-                identifier: String::new(),
-                app_password: String::new(),
-                service: None,
-            }),
-            Self::Refresh => Login::Refresh(grant),
-            Self::Grant => Login::Grant(grant),
-        }
-    }
 }
 
 impl Recording {
@@ -112,16 +58,18 @@ impl Recording {
             platform,
             transport: simulator.transport()?,
             app: simulator.connected.app.clone(),
-            login: simulator.login(&self.login.blank()).await?,
+            login: simulator.login(self.login).await?,
             account: None,
             now,
             is_patient: false,
         };
-        let (walk, steps) = Walk::connect(visit).await;
-        let Some(walk) = walk else { return Ok(steps) };
+        let walk = match Walk::connect(visit).await {
+            Ok(walk) => walk,
+            Err(steps) => return Ok(steps),
+        };
         let Some(settings) = &self.settings else { return Ok(walk.into_steps()) };
         let trial = Trial::new(platform, &walk.account().username, settings);
-        let file = match trial.medium {
+        let file = match medium(platform) {
             None => None,
             Some(MediaKind::Video) => video.cloned(),
             Some(_) => Some(Attachment::picture(None)?),

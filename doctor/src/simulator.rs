@@ -1,6 +1,6 @@
 //! The simulator that a walk is compared with.
 
-use crate::walk::Login;
+use crate::walk::{Login, LoginKind};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -76,20 +76,16 @@ impl Simulator {
     /// # Errors
     ///
     /// When the simulator refuses the login.
-    pub async fn login(&self, kind: &Login) -> anyhow::Result<Login> {
+    pub async fn login(&self, kind: LoginKind) -> anyhow::Result<Login> {
         let grant = self.connected.grant.clone();
         Ok(match kind {
-            Login::Grant(_) => Login::Grant(grant),
-            Login::Refresh(_) if grant.refresh_token().is_none() && self.platform.auth.oauth().is_some() => {
-                Login::Grant(grant)
+            LoginKind::Code => Login::Code(self.consent().await?),
+            LoginKind::Password => Login::Password(AppPassword { service: None, ..password(&grant)? }),
+            LoginKind::PasswordAtService => Login::Password(password(&grant)?),
+            LoginKind::Refresh if grant.refresh_token().is_some() || self.platform.auth.oauth().is_none() => {
+                Login::Refresh(grant)
             }
-            Login::Refresh(_) => Login::Refresh(grant),
-            // Without the service, the adapter looks up where the account is.
-            Login::Password(given) if given.service.is_none() => {
-                Login::Password(AppPassword { service: None, ..password(&grant)? })
-            }
-            Login::Password(_) => Login::Password(password(&grant)?),
-            Login::Code(_) => Login::Code(self.consent().await?),
+            LoginKind::Refresh | LoginKind::Grant => Login::Grant(grant),
         })
     }
 

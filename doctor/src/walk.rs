@@ -119,6 +119,35 @@ pub enum Login {
     Grant(Grant),
 }
 
+impl Login {
+    /// Returns the kind.
+    pub fn kind(&self) -> LoginKind {
+        match self {
+            Self::Code(_) => LoginKind::Code,
+            Self::Password(password) if password.service.is_some() => LoginKind::PasswordAtService,
+            Self::Password(_) => LoginKind::Password,
+            Self::Refresh(_) => LoginKind::Refresh,
+            Self::Grant(_) => LoginKind::Grant,
+        }
+    }
+}
+
+/// Kinds of logins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoginKind {
+    /// An authorization code.
+    Code,
+    /// An app password of an account whose service is looked up.
+    Password,
+    /// An app password with its service.
+    PasswordAtService,
+    /// A refresh token.
+    Refresh,
+    /// A grant.
+    Grant,
+}
+
 /// One visit of a platform or of its simulator.
 pub struct Visit<'a> {
     /// The platform.
@@ -151,9 +180,12 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Connects an account: a login, the list of its accounts, and a health check. `None` in place of the walk if
-    /// that failed; the steps say why.
-    pub async fn connect(visit: Visit<'_>) -> (Option<Self>, Vec<Step>) {
+    /// Connects an account: a login, the list of its accounts, and a health check.
+    ///
+    /// # Errors
+    ///
+    /// When one of them failed: the steps so far.
+    pub async fn connect(visit: Visit<'_>) -> std::result::Result<Self, Vec<Step>> {
         let Visit { platform, transport, app, login, account, now, is_patient } = visit;
         let recorder = Arc::new(Recorder::default());
         let transport = transport.observed_by(recorder.clone());
@@ -173,7 +205,7 @@ impl Walk {
             steps: Vec::new(),
         };
         let is_connected = walk.log_in(login).await && walk.choose(account).await && walk.check().await;
-        if is_connected { (Some(walk), Vec::new()) } else { (None, walk.steps) }
+        if is_connected { Ok(walk) } else { Err(walk.steps) }
     }
 
     /// Returns the account.
@@ -199,8 +231,7 @@ impl Walk {
             taken: Vec::new(),
             is_restored: false,
         };
-        let published = self.publish_once(&post, files.clone(), &kept).await;
-        let (at, begun, result) = published;
+        let (at, begun, result) = self.publish_once(&post, files.clone(), &kept).await;
         let id = match result {
             Ok(id) => {
                 let notes = kept.notes();

@@ -100,30 +100,32 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         Some(sandbox) => Transport::sandbox(sandbox.clone())?,
         None => Transport::real_within(options.egress_allow.clone())?,
     };
+    let file = file(platform, options)?;
     let app = app(platform, options)?;
     let login = login(platform, options, app.as_ref())?;
-    let kind = (&login).into();
+    let kind = login.kind();
     let visit = Visit {
         platform,
         transport,
         app,
-        login: login.clone(),
+        login,
         account: options.account.as_deref(),
         now: clock::now,
         is_patient: true,
     };
-    let (walk, mut steps) = Walk::connect(visit).await;
     let mut settings = None;
-    if let Some(walk) = walk {
-        let trial = Trial::new(platform, &walk.account().username, &options.settings);
-        let file = file(options, &trial)?;
-        steps = if is_wanted(platform, &walk, &trial, options)? {
-            settings = Some(options.settings.clone());
-            walk.publish(&trial, file.as_ref()).await
-        } else {
-            walk.into_steps()
-        };
-    }
+    let steps = match Walk::connect(visit).await {
+        Err(steps) => steps,
+        Ok(walk) => {
+            let trial = Trial::new(platform, &walk.account().username, &options.settings);
+            if is_wanted(platform, &walk, &trial, options)? {
+                settings = Some(options.settings.clone());
+                walk.publish(&trial, file.as_ref()).await
+            } else {
+                walk.into_steps()
+            }
+        }
+    };
     let recording = Recording {
         platform: platform.id.to_owned(),
         app: options.app,
@@ -132,9 +134,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         settings,
         steps,
     };
-    let video =
-        options.video.as_ref().map(|path| anyhow::Ok(Attachment::video(std::fs::read(path)?.into(), None)));
-    let differences = recording.compare(video.transpose()?.as_ref(), clock::now).await?;
+    let differences = recording.compare(file.as_ref(), clock::now).await?;
     print!("{}", ::doctor::print(platform, &recording.steps, &differences));
     if let Some(path) = &options.record {
         let text = serde_json::to_string_pretty(&recording)? + "\n";
@@ -173,9 +173,8 @@ fn login(platform: &Adapter, options: &Options, app: Option<&App>) -> anyhow::Re
     let grant = Grant {
         access_token: given.access_token.clone().unwrap_or_default(),
         refresh_token: given.refresh_token.clone(),
-        expires_at: None,
         scopes: given.scopes.clone(),
-        extra: Value::Null,
+        ..Grant::default()
     };
     match (&given.refresh_token, &given.access_token, &given.callback) {
         (Some(_), ..) => Ok(Login::Refresh(grant)),
@@ -221,9 +220,9 @@ fn ask(question: &str) -> anyhow::Result<String> {
 }
 
 /// Returns the file that the post needs.
-fn file(options: &Options, trial: &Trial) -> anyhow::Result<Option<Attachment>> {
+fn file(platform: &Adapter, options: &Options) -> anyhow::Result<Option<Attachment>> {
     let address = options.media_url.clone();
-    Ok(match trial.medium {
+    Ok(match ::doctor::medium(platform) {
         None => None,
         Some(MediaKind::Video) => {
             let path =

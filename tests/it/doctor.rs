@@ -37,7 +37,7 @@ async fn a_simulator_answers_as_itself_on_every_platform() {
         for app in [AppStatus::New, AppStatus::Approved] {
             let logins = match platform.auth.oauth() {
                 Some(_) => vec!["code", "refresh", "grant"],
-                None => vec!["password"],
+                None => vec!["password", "password_at_service"],
             };
             for login in logins {
                 let name = format!("{} {app:?} {login}", platform.id);
