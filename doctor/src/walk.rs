@@ -397,7 +397,7 @@ impl Walk {
                 match session.locate(&post, &next).await? {
                     Located::Live(id) => return Ok(id),
                     Located::Processing { poll_after: after } => poll_after = after,
-                    other => return Err(unexpected(&other)),
+                    other => return Err(unexpected(other)),
                 }
                 next = kept.last().unwrap_or(next);
             }
@@ -418,7 +418,7 @@ impl Walk {
                 match session.locate(post, at).await? {
                     Located::Live(found) if found == id => return Ok(String::new()),
                     Located::Processing { poll_after } => pauses.wait(poll_after).await?,
-                    other => return Err(unexpected(&other)),
+                    other => return Err(unexpected(other)),
                 }
             }
         };
@@ -486,10 +486,11 @@ impl Walk {
 }
 
 /// Returns the failure of a look-up that did not find the post.
-fn unexpected(located: &Located) -> Failure {
+fn unexpected(located: Located) -> Failure {
     let what = match located {
         Located::Live(_) => "it found another post",
         Located::Processing { .. } => "the post is still being processed",
+        Located::Failed(failure) => return failure,
         Located::Absent => "it found nothing",
         Located::Unknown => "the platform does not tell",
     };

@@ -234,6 +234,9 @@ pub enum Located {
     },
     /// The commit published nothing.
     Absent,
+    /// The platform accepted the post, gave it up, and published nothing. It is prepared anew, from an empty
+    /// checkpoint, unless the failure is permanent.
+    Failed(Failure),
     /// Unknown: the platform has no look-up, or its lists are longer than the pages that are read.
     Unknown,
 }

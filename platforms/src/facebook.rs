@@ -354,7 +354,7 @@ impl Publisher for Facebook {
                         let pause = graph::pause(begun, (cx.now)(), true);
                         Ok(Located::Processing { poll_after: throttle.unwrap_or_default().max(pause) })
                     }
-                    State::Failed(failure) => Err(failure),
+                    State::Failed(failure) => Ok(Located::Failed(failure)),
                     State::Published if kind == PostKind::VideoStory => {
                         let found = story(cx, &video.id).await?.or(step.story);
                         Ok(found.map_or(Located::Unknown, Located::Live))

@@ -308,11 +308,12 @@ impl Publisher for GoogleBusiness {
             }
         };
         let age = (cx.now)() - begun;
-        if found.is_settled()? || age > MODERATION_TIMEOUT {
-            return Ok(Located::Live(found.name));
-        }
-        Ok(Located::Processing {
-            poll_after: Duration::from_secs(age.num_seconds().clamp(20, 240) as u64 / 2),
+        Ok(match found.is_settled() {
+            Err(failure) => Located::Failed(failure),
+            Ok(is_settled) if is_settled || age > MODERATION_TIMEOUT => Located::Live(found.name),
+            Ok(_) => Located::Processing {
+                poll_after: Duration::from_secs(age.num_seconds().clamp(20, 240) as u64 / 2),
+            },
         })
     }
 

@@ -338,7 +338,7 @@ impl Publisher for Reddit {
         {
             if message["type"] == "failed" {
                 let message = "Reddit could not process the medium and does not say why";
-                return Err(Failure::rejected(422, message));
+                return Ok(Located::Failed(Failure::rejected(422, message)));
             }
             if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
                 return Ok(Located::Live(id));

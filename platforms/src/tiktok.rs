@@ -445,7 +445,7 @@ impl Publisher for TikTok {
             }
             // After a lost response the next attempt posts it again, since nothing was published.
             "FAILED" if !step.is_accepted => Ok(Located::Absent),
-            "FAILED" => Err(failed(status.fail_reason.as_deref().unwrap_or("internal"))),
+            "FAILED" => Ok(Located::Failed(failed(status.fail_reason.as_deref().unwrap_or("internal")))),
             "PROCESSING_UPLOAD" if status.uploaded_bytes.zip(total).is_some_and(|(has, of)| has < of) => {
                 Ok(Located::Absent)
             }
@@ -788,18 +788,17 @@ async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
     Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
 }
 
-/// Returns the failure of a post, which TikTok does not retry.
+/// Returns the failure of a post that TikTok gave up. TikTok's table says which reasons permit another try.
 fn failed(reason: &str) -> Failure {
     let advice = match reason {
-        "internal" => ", an error of its own; nothing was posted, so that it can be posted again",
-        "photo_pull_failed" | "video_pull_failed" => {
-            ": it could not fetch the file; nothing was posted, so that it can be posted again"
-        }
+        "internal" => ", an error of its own",
+        "photo_pull_failed" | "video_pull_failed" => ": it could not fetch the file",
         "picture_size_check_failed" => ": a picture has too many pixels or bytes",
         _ => "",
     };
     let message = format!("TikTok could not post it: {reason}{advice}");
     match reason {
+        "internal" | "photo_pull_failed" | "video_pull_failed" => Failure::upstream(503, message).certain(),
         "auth_removed" => Failure::revoked(message),
         spam if spam.starts_with("spam_risk") => Failure::rejected(403, message),
         _ => Failure::rejected(422, message),

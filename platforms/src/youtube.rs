@@ -424,8 +424,10 @@ impl Publisher for YouTube {
         let busy = Located::Processing {
             poll_after: Duration::from_secs(age.num_seconds().clamp(20, 1200) as u64 / 4),
         };
-        match videos.items.into_iter().next() {
-            Some(video) if video.is_processed()? || age > PROCESSING_TIMEOUT => {
+        let Some(video) = videos.items.into_iter().next() else { return Ok(busy) };
+        match video.is_processed() {
+            Err(failure) => Ok(Located::Failed(failure)),
+            Ok(is_processed) if is_processed || age > PROCESSING_TIMEOUT => {
                 if let Some(told) = video.status.privacy_status.filter(|told| !settings.asked_for(told)) {
                     let asked = settings.privacy().name();
                     let message = format!("YouTube made the video {told}; the post asked for {asked}");
@@ -433,7 +435,7 @@ impl Publisher for YouTube {
                 }
                 Ok(Located::Live(id))
             }
-            _ => Ok(busy),
+            Ok(_) => Ok(busy),
         }
     }
 

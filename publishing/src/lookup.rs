@@ -60,7 +60,7 @@ impl Engine {
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(BUSY_RETRY)),
                     // The next attempt decides.
-                    Ok(Located::Absent | Located::Unknown) => Ok(None),
+                    Ok(Located::Absent | Located::Failed(_) | Located::Unknown) => Ok(None),
                     Err(failure) => Err(failure),
                 },
                 // The next attempt ends the target.
@@ -130,6 +130,11 @@ impl Engine {
                 Err(Interrupt::Early(Failure::new(code, message), self.time_scale.scale(BUSY_RETRY)))
             }
             Ok(Located::Processing { poll_after }) => Err(Interrupt::Processing(poll_after)),
+            Ok(Located::Failed(failure)) => {
+                let (target, fence) = (run.attempt.key.target, run.attempt.fence);
+                publishing::discard(&self.db, target, entry.container.position, fence).await?;
+                Err(Interrupt::Failure(failure.certain()))
+            }
             Ok(Located::Absent) if entry.accepted => Err(Interrupt::Processing(BUSY_RETRY)),
             Ok(Located::Absent) => {
                 let believable = match (platform.limits.idempotency, entry.commit_ended_at) {

@@ -485,6 +485,28 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
     Ok(())
 }
 
+/// Clears the intent of a post that the platform accepted and then gave up, and the progress that led to it: the
+/// next attempt counts, prepares the post anew, and has a polling window of its own. Else as [`clear_intent`].
+pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
+    sqlx::query!(
+        "with target as (
+           update targets set processing_since = null, is_continuation = false
+           where id = $1 and fence = $3 returning id)
+         update publications p
+         set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
+             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
+             is_restored = false, checkpoint = 'null'
+         from target t
+         where p.target_id = t.id and p.position = $2 and p.platform_id is null",
+        target.0,
+        position.cast_signed(),
+        fence
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Clears the intent `begun`, whose call returned without publishing anything.
 // Model: VoidIntent.
 pub async fn void_intent(
@@ -673,7 +695,10 @@ pub async fn record_failure(
                  next_attempt_at = coalesce(case when status <> 'published' then next_attempt_at end,
                    clock_timestamp() + make_interval(secs => $6)),
                  token_attempts = token_attempts + $7,
-                 throttled_since = case when $8 then coalesce(throttled_since, clock_timestamp()) end,
+                 throttled_since = case
+                   when $8 then coalesce(throttled_since, clock_timestamp())
+                   -- The refresh that follows may be what is throttled.
+                   when $7 > 0 then throttled_since end,
                  updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
@@ -834,6 +859,29 @@ pub async fn free_attempt(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
         .await?;
     }
     Ok(())
+}
+
+/// Lets an attempt whose refresh was throttled cost nothing of the retry budget, for `limit` from the first such
+/// attempt. Returns how many attempts cost nothing so far; `None` after the limit.
+pub async fn free_throttled_refresh(
+    db: &PgPool,
+    key: TargetKey,
+    limit: Duration,
+) -> sqlx::Result<Option<u32>> {
+    let freed = sqlx::query_scalar!(
+        "update targets
+         set free_attempts = free_attempts + 1, throttled_since = coalesce(throttled_since, clock_timestamp())
+         where id = $1 and org_id = $2 and mode = $3 and free_attempts < attempts
+           and coalesce(throttled_since + make_interval(secs => $4) > clock_timestamp(), true)
+         returning free_attempts",
+        key.target.0,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        limit.as_secs_f64()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(freed.map(i32::unsigned_abs))
 }
 
 /// State of a target that no attempt holds, for settling it.

@@ -3,7 +3,10 @@
 use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, World, samples::gif};
+use tests::{
+    Receiver, World,
+    samples::{film, gif},
+};
 
 /// Posts a GIF, which X processes before it can be published.
 async fn post_gif(world: &World, content: &str) -> Value {
@@ -50,6 +53,30 @@ async fn a_call_that_fails_after_processing_has_the_full_retry_budget() {
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let failures = timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "failure");
     assert!(failures.count() >= 9, "{timeline:#}");
+}
+
+/// Posts a video to TikTok, which accepts it before it is processed, and returns the ended target.
+async fn post_video(world: &World, content: &str) -> Value {
+    world.connect("tiktok", "ada").await;
+    let medium = world.medium("a.mp4", None, film(4000, 64 << 10)).await;
+    let container = json!({ "content": content, "media": [{ "id": medium["id"] }] });
+    let config = json!({ "tiktok": { "privacy_level": "PUBLIC_TO_EVERYONE" } });
+    let post = world.post(json!({ "containers": [container], "accounts": ["ada"], "config": config })).await;
+    world.ended(&post).await["targets"][0].clone()
+}
+
+/// Returns the number of TikTok's posts that were begun, by the journal.
+async fn begun_videos(world: &World) -> usize {
+    let entries = world.journal("tiktok", "ada").await;
+    entries.iter().filter(|entry| entry["path"] == "/v2/post/publish/video/init/").count()
+}
+
+#[tokio::test]
+async fn an_accepted_post_that_the_platform_gives_up_is_posted_again() {
+    let world = world().approved().pace(0.1).platforms(&["tiktok"]).start().await;
+    let target = post_video(&world, "Its own error #sandbox-internal").await;
+    assert_eq!((&target["status"], &target["attempts"]), (&json!("published"), &json!(2)), "{target:#}");
+    assert_eq!(begun_videos(&world).await, 2);
 }
 
 /// Makes the database reject the first updates that match a condition, each with a different error.

@@ -53,13 +53,14 @@ const LEASE: Duration = Duration::from_secs(240);
 const SHAPES: [Shape; 5] = [Shape::Text, Shape::Image, Shape::Video, Shape::FirstComment, Shape::Thread];
 
 /// Answers that are followed by [`Answer::Heard`].
-const ANSWERS: [Answer; 10] = [
+const ANSWERS: [Answer; 11] = [
     Answer::Heard,
     Answer::Lost,
     Answer::Garbage,
     Answer::Late,
     Answer::Invisible,
     Answer::Processing,
+    Answer::GivenUp,
     Answer::ServerError,
     Answer::Refused,
     Answer::Throttled,
@@ -565,7 +566,7 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
         }
         // A look is due where the platform processes. A late one may find a reply that was given up.
         let is_processing = shape == Shape::Video
-            || case.answers.contains(&Answer::Processing)
+            || case.answers.iter().any(|answer| matches!(answer, Answer::Processing | Answer::GivenUp))
             || case.answers == [Answer::Heard, Answer::Refused];
         for (is_look, tally) in [(false, &overlaps), (true, &looks)] {
             if is_look && !is_processing && !is_full() {
@@ -632,11 +633,12 @@ async fn an_attempt_may_be_dropped_at_every_await_point() {
     section.write();
 }
 
-/// Every attempt is answered with a server error, and one of them is dropped.
+/// Every attempt is answered with a server error, or accepted and given up, and one of them is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_budget_is_kept_wherever_an_attempt_is_dropped() {
-    let shapes = SHAPES.iter().map(|shape| (*shape, vec![Answer::ServerErrors])).collect();
-    each(shapes, async |runner, shape, answers| {
+    let cases = [Answer::ServerErrors, Answer::GivenUpEachTime];
+    let cases = cases.iter().flat_map(|answer| SHAPES.map(|shape| (shape, vec![*answer]))).collect();
+    each(cases, async |runner, shape, answers| {
         let case = Case { shape, answers, drops: Vec::new(), overlap: None, is_settled: false };
         let outcome = runner.run(&case).await;
         assert_eq!((outcome.status, outcome.commits), (TargetStatus::Dead, retry::ATTEMPTS), "{case:?}");

@@ -100,6 +100,9 @@ impl Case<'_> {
             Outcome::Prepared(Prepared::Ready(at)) => unstorable(&at.0.to_string()),
             Outcome::Located(Located::Processing { poll_after }) => too_long(*poll_after),
             Outcome::Located(Located::Absent) => self.unread(),
+            Outcome::Located(Located::Failed(failure)) => {
+                self.unclassified(failure).or_else(|| self.unread())
+            }
             Outcome::Located(Located::Unknown) | Outcome::Done(()) => None,
             Outcome::Grant(grant) => none(&grant.access_token, "the access token"),
             Outcome::Identities(all) => {

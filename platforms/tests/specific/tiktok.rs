@@ -144,7 +144,7 @@ async fn settings_are_applied_to_photos() {
     let mut gone = actor.post_with("of nothing", MediaKind::Image, 1);
     gone.media[0].id = uuid::Uuid::now_v7();
     let failure = actor.publish(&gone).await.expect_err("the photo does not exist");
-    assert!(failure.code == rejected(422) && failure.message.contains("photo_pull_failed"), "{failure}");
+    assert!(!failure.code.is_permanent() && failure.message.contains("photo_pull_failed"), "{failure}");
 }
 
 async fn photos_with_a_lost_response_are_found_or_left_unresolved() {
@@ -362,7 +362,7 @@ async fn a_post_that_tiktok_gave_up_is_posted_again() {
     assert_eq!(actor.accepted().await, 1);
 
     let failure = actor.publish(&actor.post("sandbox-internal again")).await.expect_err("given up");
-    assert!(failure.code == rejected(422) && failure.message.contains("nothing was posted"), "{failure}");
+    assert!(!failure.code.is_permanent() && !failure.is_ambiguous(), "{failure:?}");
 }
 
 async fn a_renamed_creator_keeps_working_links() {

@@ -41,6 +41,10 @@ pub(crate) enum Answer {
     Invisible,
     /// Accepted, and published after some looks.
     Processing,
+    /// Accepted, and given up after some looks; nothing is published.
+    GivenUp,
+    /// Accepted, and given up after some looks, each time.
+    GivenUpEachTime,
     /// Accepted, and never published.
     ProcessingForever,
     /// Not published: a server error, which says nothing about that.
@@ -105,8 +109,9 @@ pub(crate) struct Script {
     published: Vec<Published>,
     /// Calls that publish at a time, unless it has not come.
     on_their_way: Vec<(u16, Duration)>,
-    /// Looks until accepted content is published.
+    /// Looks until accepted content is published or given up.
     looks: u32,
+    gives_up: bool,
     /// Access tokens that are refused.
     refused_tokens: Vec<String>,
     pub(crate) commits: u32,
@@ -116,9 +121,12 @@ impl Script {
     /// Creates a script whose first publishing calls get these answers.
     pub(crate) fn new(shape: Shape, answers: &[Answer]) -> Self {
         let last = match answers.last() {
-            Some(last @ (Answer::ServerErrors | Answer::ProcessingForever | Answer::ThrottledForever)) => {
-                *last
-            }
+            Some(
+                last @ (Answer::ServerErrors
+                | Answer::GivenUpEachTime
+                | Answer::ProcessingForever
+                | Answer::ThrottledForever),
+            ) => *last,
             _ => Answer::Heard,
         };
         Self {
@@ -130,6 +138,7 @@ impl Script {
             published: Vec::new(),
             on_their_way: Vec::new(),
             looks: 2,
+            gives_up: false,
             refused_tokens: Vec::new(),
             commits: 0,
         }
@@ -285,9 +294,11 @@ impl Publisher for Scripted {
                 publish(true);
                 Err(Failure::network("the connection broke", true))
             }
-            Answer::Processing | Answer::ProcessingForever => {
+            Answer::Processing | Answer::GivenUp | Answer::GivenUpEachTime | Answer::ProcessingForever => {
                 step.accepted = true;
-                script.lock().unwrap().looks = if answer == Answer::Processing { 2 } else { u32::MAX };
+                let mut script = script.lock().unwrap();
+                script.looks = if answer == Answer::ProcessingForever { u32::MAX } else { 2 };
+                script.gives_up = matches!(answer, Answer::GivenUp | Answer::GivenUpEachTime);
                 Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: POLL })
             }
             Answer::ServerError | Answer::ServerErrors => Err(Failure::upstream(503, "try again")),
@@ -319,11 +330,13 @@ impl Publisher for Scripted {
                 Some(id) => Located::Live(id),
                 None if hidden => Located::Unknown,
                 None if step.accepted && script.count(post.position) == 0 => {
-                    script.looks -= 1;
-                    if script.looks == 0 {
-                        Located::Live(script.publish(post.position, true))
-                    } else {
-                        Located::Processing { poll_after: POLL }
+                    script.looks = script.looks.saturating_sub(1);
+                    match script.looks {
+                        0 if script.gives_up => {
+                            Located::Failed(Failure::upstream(503, "an error of its own").certain())
+                        }
+                        0 => Located::Live(script.publish(post.position, true)),
+                        _ => Located::Processing { poll_after: POLL },
                     }
                 }
                 None if step.accepted => Located::Processing { poll_after: POLL },
