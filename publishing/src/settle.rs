@@ -35,13 +35,20 @@ impl Engine {
         };
         let (code, mut message, source) = match reason {
             SettleReason::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
-            SettleReason::RefreshFailed { message, .. } if state.spent < retry::ATTEMPTS => {
+            SettleReason::RefreshFailed { message, code } if state.spent < retry::ATTEMPTS => {
                 // The grant was not at fault: this costs an attempt, and none of those for the token.
                 let spent = Spent { attempts: 0, token_attempts: 1 };
                 publishing::refund_attempts(&self.db, key.target, None, spent).await?;
                 let message = format!("No fresh token yet: {message}");
                 publishing::note(&self.db, key, "refresh", &message, now).await?;
-                return Ok(again(state.spent));
+                let freed = match code {
+                    ErrorCode::RateLimited => {
+                        let limit = self.time_scale.scale(retry::THROTTLED_FREE);
+                        publishing::free_throttled_refresh(&self.db, key, limit).await?
+                    }
+                    _ => None,
+                };
+                return Ok(again(freed.unwrap_or(state.spent)));
             }
             SettleReason::RefreshFailed { message, code } => (*code, message.clone(), None),
             SettleReason::Unanswered { .. } if state.spent < retry::ATTEMPTS => {

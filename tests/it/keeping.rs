@@ -9,6 +9,7 @@ use crate::{
     world,
 };
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::retry;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -208,6 +209,26 @@ async fn a_refused_app_costs_no_account() {
         "{:?}",
         receiver.all().len()
     );
+}
+
+#[tokio::test]
+async fn a_throttled_refresh_costs_no_attempt() {
+    let world = world().approved().pace(0.001).start().await;
+    let account = world.connect("x", "ada").await;
+    world.set_sandbox(json!({ "refusals": { (X): 429 } })).await;
+    world.expire_tokens("x", "ada").await;
+    let post = world.post(json!({ "content": "Soon", "accounts": [account] })).await;
+    let path = format!("/posts/{}/timeline?limit=100", post["id"].as_str().unwrap());
+    let has_waited_often = |timeline: &Value| {
+        let entries = timeline["data"].as_array().unwrap();
+        let is_wait = |entry: &&Value| entry["message"].as_str().unwrap().starts_with("No fresh token yet");
+        entries.iter().filter(is_wait).count() > usize::try_from(retry::ATTEMPTS).unwrap()
+    };
+    world.until_at(&path, "more throttled refreshes than attempts", has_waited_often).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(status(&world, &account).await, "active");
 }
 
 #[tokio::test]
