@@ -323,8 +323,16 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     let page = browser.post(&path, &[]).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
     let (before, beside) = page.text.split_once(&format!("id=\"target-{target}\"")).unwrap();
-    assert!(beside.contains("The target is published; only a failed one waits for a retry."), "{beside}");
-    assert!(!before.contains("only a failed one waits"), "the message is at the target");
+    assert!(
+        beside.contains(
+            "The target is published; only a target that waits for its next attempt can be retried."
+        ),
+        "{beside}"
+    );
+    assert!(
+        !before.contains("only a target that waits for its next attempt can be retried"),
+        "the message is at the target"
+    );
 
     let page = browser.post(&format!("/posts/{id}/cancel"), &[]).await;
     assert_eq!(page.leads(), "/dashboard/posts?done=canceled");

@@ -55,14 +55,13 @@ async fn a_call_that_fails_after_processing_has_the_full_retry_budget() {
     assert!(failures.count() >= 9, "{timeline:#}");
 }
 
-/// Posts a video to TikTok, which accepts it before it is processed, and returns the ended target.
-async fn post_video(world: &World, content: &str) -> Value {
+/// Posts a video to TikTok, which accepts it before it is processed, and returns the ended post.
+async fn post_video(world: &World, content: &str, settings: Value) -> Value {
     world.connect("tiktok", "ada").await;
     let medium = world.medium("a.mp4", None, film(4000, 64 << 10)).await;
     let container = json!({ "content": content, "media": [{ "id": medium["id"] }] });
-    let config = json!({ "tiktok": { "privacy_level": "PUBLIC_TO_EVERYONE" } });
-    let post = world.post(json!({ "containers": [container], "accounts": ["ada"], "config": config })).await;
-    world.ended(&post).await["targets"][0].clone()
+    let post = json!({ "containers": [container], "accounts": ["ada"], "config": { "tiktok": settings } });
+    world.ended(&world.post(post).await).await
 }
 
 /// Returns the number of TikTok's posts that were begun, by the journal.
@@ -74,9 +73,24 @@ async fn begun_videos(world: &World) -> usize {
 #[tokio::test]
 async fn an_accepted_post_that_the_platform_gives_up_is_posted_again() {
     let world = world().approved().pace(0.1).platforms(&["tiktok"]).start().await;
-    let target = post_video(&world, "Its own error #sandbox-internal").await;
+    let settings = json!({ "privacy_level": "PUBLIC_TO_EVERYONE" });
+    let ended = post_video(&world, "Its own error #sandbox-internal", settings).await;
+    let target = &ended["targets"][0];
     assert_eq!((&target["status"], &target["attempts"]), (&json!("published"), &json!(2)), "{target:#}");
     assert_eq!(begun_videos(&world).await, 2);
+}
+
+/// TikTok passes a post for the inbox on to the creator, who finishes it.
+#[tokio::test]
+async fn the_timeline_says_what_a_platform_reports_about_a_live_post() {
+    let world = world().approved().pace(0.1).platforms(&["tiktok"]).start().await;
+    let ended = post_video(&world, "To be finished", json!({ "post_mode": "MEDIA_UPLOAD" })).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let timeline = world.get(&format!("/posts/{}/timeline", ended["id"].as_str().unwrap())).await;
+    let entries = timeline["data"].as_array().unwrap();
+    let reported = entries.iter().filter(|entry| entry["kind"] == "platform").collect::<Vec<_>>();
+    assert_eq!(reported.len(), 1, "{timeline:#}");
+    assert!(reported[0]["message"].as_str().unwrap().contains("inbox"), "{timeline:#}");
 }
 
 /// Makes the database reject the first updates that match a condition, each with a different error.

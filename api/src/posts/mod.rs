@@ -158,7 +158,8 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
     if !publishing::retry_now(call.db(), call.owner, read(id)?, target.id, now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
         let status = self::target(call, id, target_id).await?.status;
-        let detail = format!("the target is {status}; only a failed one waits for a retry");
+        let detail =
+            format!("the target is {status}; only a target that waits for its next attempt can be retried");
         return Err(Problem::new(Code::Conflict, detail));
     }
     Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
