@@ -29,7 +29,10 @@ use crate::{
 };
 use chrono::SubsecRound;
 use domain::{AccountId, AppAccess, AppConfig, Mode, NetworkId};
-use platforms::authorization::{self, Authorization};
+use platforms::{
+    Adapter, Feature,
+    authorization::{self, Authorization},
+};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -207,7 +210,13 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     let app = app(call, platform, network)?;
     let account = reconnected(call, platform, &body).await?;
 
-    let asked = body.scopes.map(scopes).unwrap_or(app.scopes);
+    let asked = match body.scopes.map(scopes) {
+        Some(asked) => {
+            check_scopes(adapter, &asked)?;
+            asked
+        }
+        None => app.scopes,
+    };
     let intent = AuthorizationRequest {
         platform: platform.to_owned(),
         network: app.network,
@@ -344,6 +353,17 @@ fn read(id: &str) -> Result<NetworkId, Problem> {
 
 fn missing() -> Problem {
     Problem::not_found("social network")
+}
+
+/// Checks that scopes for an authorization suffice to publish: without them its login would be refused.
+fn check_scopes(adapter: &Adapter, scopes: &[String]) -> Result<(), Problem> {
+    let missing = adapter.missing(Feature::Publishing, scopes);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Lacks what publishing on {} needs: {}", adapter.id, missing.join(", "));
+    let problem = Problem::new(Code::Unprocessable, "an account can't publish with these scopes");
+    Err(problem.with_issues(vec![Issue::custom(["scopes"], message)]))
 }
 
 /// Checks that the platform has the preset that `extra_config` names.

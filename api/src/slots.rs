@@ -12,7 +12,12 @@ use crate::{
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
-    types::{enum_string::EnumString, time_of_day::TimeOfDay, time_zone, timestamp::Timestamp},
+    types::{
+        enum_string::EnumString,
+        time_of_day::TimeOfDay,
+        time_zone,
+        timestamp::{TimeBound, Timestamp},
+    },
 };
 use chrono::{DateTime, Datelike, Utc};
 use chrono_tz::Tz;
@@ -20,7 +25,7 @@ use domain::{
     AccountId,
     slot::{self, Schedule, Weekday},
 };
-use poem_openapi::{Object, OpenApi};
+use poem_openapi::{Object, OpenApi, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::slots::{self, Queue, Set};
 use uuid::Uuid;
@@ -75,7 +80,7 @@ impl Slots {
 
 /// Replaces the slots of an account, or of the organization.
 pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> {
-    let account = body.social_account_id.map(AccountId);
+    let account = body.social_account_id.value().copied().map(AccountId);
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
     let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
     let set = set.ok_or_else(|| resolve::no_account("social_account_id"))?;
@@ -93,7 +98,7 @@ pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> 
     let account = resolve::account(call, &query.account, "account").await?;
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
     let now = call.now();
-    let after = query.after.map_or(now, |Timestamp(after)| after.max(now));
+    let after = query.after.map_or(now, |TimeBound(after)| after.max(now));
     let count = query.count.unwrap_or(1).clamp(1, MAX_COUNT) as usize;
     let mut open = slots::open(call.db(), call.owner, &queue, after, count).await?;
     open.retain(|at| at.year() <= MAX_YEAR);
@@ -134,14 +139,22 @@ pub(crate) fn full(queue: &Queue, field: &str) -> Problem {
 /// Posting slots to set.
 #[derive(Debug, Object)]
 pub struct NewSlotSet {
-    /// Account id; null for the organization.
-    pub social_account_id: Option<Uuid>,
+    /// Account id; null for the organization. Required, so that a misspelled member does not replace the
+    /// organization's slots.
+    #[oai(nullable)]
+    pub social_account_id: MaybeUndefined<Uuid>,
     /// The slots; replaces all existing ones.
     #[oai(validator(max_items = 168, unique_items))]
     pub slots: Vec<Slot>,
 }
 
-impl Rules for NewSlotSet {}
+impl Rules for NewSlotSet {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        if !body.contains_key("social_account_id") {
+            issues.push(Issue::wrong_type(&["social_account_id".into()], "string", "undefined"));
+        }
+    }
+}
 
 /// A weekly recurring time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Object)]
@@ -214,7 +227,7 @@ pub struct Filter {
     /// IANA time zone of the slots; `UTC` by default.
     pub timezone: Option<String>,
     /// Return slots after this time; now by default and at the earliest.
-    pub after: Option<Timestamp>,
+    pub after: Option<TimeBound>,
     /// Number of slots, 1 to 100; values outside are clamped. 1 by default.
     pub count: Option<i64>,
 }

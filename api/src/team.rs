@@ -8,7 +8,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, TeamRead, TeamWrite},
-        problem::{Code, Issue, Problem},
+        problem::{Code, Problem},
     },
     openapi::{tag::Tag, validate::Rules},
     types::{deleted::DeletedResource, email::Address, enum_string::EnumString, timestamp::Timestamp},
@@ -65,9 +65,7 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
     let email = body.email.0;
     let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.now()).await?;
     let Some((member, token)) = invited else {
-        let issue = Issue::custom(["email"], "A member with this address exists");
-        let problem = Problem::new(Code::Conflict, "the person is in the team already");
-        return Err(problem.with_issues(vec![issue]));
+        return Err(Problem::new(Code::Conflict, "the person is in the team already"));
     };
     let root = call.app.config.root();
     Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", DASHBOARD_PATH)), ..member.into() })

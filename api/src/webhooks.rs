@@ -153,8 +153,11 @@ impl Webhooks {
 pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Problem> {
     judge(call, &body.url.url).await?;
     let secret = body.signing_secret.unwrap_or_else(generate);
-    let events = body.events.iter().map(|event| event.as_str().to_owned()).collect();
-    let new = webhooks::NewWebhook { url: body.url.text, events, description: body.description };
+    let new = webhooks::NewWebhook {
+        url: body.url.text,
+        events: events(&body.events),
+        description: body.description,
+    };
     let seal =
         |id| call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_webhook_secret(call.owner, id));
     let webhook = webhooks::create(call.db(), call.owner, new, seal, call.now()).await?;
@@ -178,6 +181,17 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Webhook, Problem> {
     webhook.map(Webhook::from).ok_or_else(missing)
 }
 
+/// The names of subscribed events, each once.
+fn events(events: &[EnumString<Subscription>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(events.len());
+    for event in events {
+        if names.iter().all(|name| name != event.as_str()) {
+            names.push(event.as_str().to_owned());
+        }
+    }
+    names
+}
+
 /// Updates an endpoint.
 pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webhook, Problem> {
     // An unknown endpoint's URL is not checked.
@@ -185,10 +199,9 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
     if let Some(link) = &body.url {
         judge(call, &link.url).await?;
     }
-    let events = |events: Vec<EnumString<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
     let edit = webhooks::Edit {
         url: body.url.map(|link| link.text),
-        events: body.events.map(events),
+        events: body.events.as_deref().map(events),
         description: body::change(body.description),
         is_active: body.is_active,
     };
@@ -306,7 +319,7 @@ pub struct NewWebhook {
     #[oai(validator(max_length = 2048))]
     pub url: Link,
     /// Subscribed events; `*` for all.
-    #[oai(validator(min_items = 1, max_items = 100, unique_items))]
+    #[oai(validator(min_items = 1, max_items = 100))]
     pub events: Vec<EnumString<Subscription>>,
     /// Display label.
     #[oai(validator(max_length = 1000))]
@@ -325,7 +338,7 @@ pub struct WebhookPatch {
     #[oai(validator(max_length = 2048))]
     pub url: Option<Link>,
     /// Subscribed events; `*` for all.
-    #[oai(validator(min_items = 1, max_items = 100, unique_items))]
+    #[oai(validator(min_items = 1, max_items = 100))]
     pub events: Option<Vec<EnumString<Subscription>>>,
     /// Display label; null removes it.
     #[oai(nullable, validator(max_length = 1000))]
@@ -354,8 +367,8 @@ pub struct Webhook {
     pub url: String,
     /// Subscribed events; `*` for all.
     pub events: Vec<EnumString<Subscription>>,
-    /// Display label.
-    #[oai(nullable)]
+    /// Display label. Absent if there is none.
+    #[oai(skip_serializing_if_is_none)]
     pub description: Option<String>,
     /// True if events are delivered.
     pub is_active: bool,

@@ -84,6 +84,14 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     !special
 }
 
+/// Returns true for a name below `localhost`, which is a loopback address without a resolver: some resolvers do not
+/// know such names, and others send them to a DNS server, which may answer anything.
+/// <https://www.rfc-editor.org/rfc/rfc6761#section-6.3>
+pub fn is_below_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    name.ends_with(".localhost")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,10 @@
 //! nothing. Names below `localhost` are this machine on every machine. No redirects, no proxy from the environment,
 //! and a connect timeout.
 
-use domain::{Mode, ip_ranges::AllowedRanges};
+use domain::{
+    Mode,
+    ip_ranges::{AllowedRanges, is_below_localhost},
+};
 use futures::{FutureExt, future::BoxFuture};
 use reqwest::{
     Client, ClientBuilder,
@@ -124,9 +127,7 @@ pub fn unfiltered() -> ClientBuilder {
 /// Looks up the addresses of a name.
 type Names = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
-/// Looks a name up with the operating system's resolver. Names below `localhost` are loopback addresses without it:
-/// some resolvers do not know them, and others send them to a DNS server, which may answer anything.
-/// <https://www.rfc-editor.org/rfc/rfc6761#section-6.3>
+/// Looks a name up with the operating system's resolver. Names below `localhost` are loopback addresses without it.
 fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
     async move {
         if is_below_localhost(&name) {
@@ -136,11 +137,6 @@ fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         Ok(tokio::net::lookup_host((name, 0)).await?.collect())
     }
     .boxed()
-}
-
-fn is_below_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.ends_with(".localhost")
 }
 
 /// A DNS resolver that returns only addresses that may be connected to.

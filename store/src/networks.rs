@@ -6,7 +6,7 @@
 use crate::Change;
 use chrono::{DateTime, Utc};
 use domain::{NetworkId, Owner};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -109,15 +109,15 @@ pub async fn upsert(
     Ok(Saved { network, is_new: row.is_new })
 }
 
-/// Resets a deleted app to a new one.
+/// Resets a deleted app to a new one. Its credentials and configuration stay until others are sent: grants that were
+/// obtained through it are refreshed with them.
 async fn reset(tx: &mut PgConnection, id: NetworkId, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "update networks
-         set display_name = null, client_id = null, secret_sealed = null, redirect_uri = null, scopes = '{}',
-           extra_config = $2, is_enabled = true, created_at = $3, deleted_at = null
+         set display_name = null, redirect_uri = null, scopes = '{}', is_enabled = true, created_at = $2,
+           deleted_at = null
          where id = $1",
         id.0,
-        json!({}),
         now
     )
     .execute(tx)

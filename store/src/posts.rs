@@ -502,7 +502,7 @@ async fn insert(
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
         message,
-        json!({ "to": post.status, "scheduled_at": post.scheduled_at }),
+        json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) }),
         slot_account.map(|account| account.0)
     )
     .fetch_optional(tx)

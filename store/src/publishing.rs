@@ -777,8 +777,8 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
     Ok(())
 }
 
-/// Makes the next attempt of a target due now that has failed or waits until its account has rested, and notifies
-/// its workflow; the account rests no longer. Returns false for any other target.
+/// Makes the next attempt of a target due now that has failed, waits until its account has rested, or is live without
+/// its whole thread, and notifies its workflow; the account rests no longer. Returns false for any other target.
 pub async fn retry_now(
     db: &PgPool,
     owner: Owner,
@@ -792,7 +792,8 @@ pub async fn retry_now(
          where rests_until is not null and id = (
            select account_id from targets
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4
-             and (status = 'failed' or status = 'queued' and error_code is not null))",
+             and (status = 'failed' or status = 'queued' and error_code is not null
+                  or status = 'published' and next_attempt_at is not null))",
         target.0,
         post.0,
         owner.org.0,
@@ -805,7 +806,8 @@ pub async fn retry_now(
         "with retried as (
            update targets set next_attempt_at = $5, updated_at = $5
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4
-             and (status = 'failed' or status = 'queued' and error_code is not null)
+             and (status = 'failed' or status = 'queued' and error_code is not null
+                  or status = 'published' and next_attempt_at is not null)
            returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from retried",

@@ -60,7 +60,8 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<E
                     e.target_id,
                     jsonb_build_object('delivery_id', d.id, 'webhook_id', d.webhook_id, 'event', d.event,
                       'status', d.status, 'attempts', d.attempts, 'response_status', d.response_status,
-                      'error', d.error, 'next_attempt_at', d.next_attempt_at)
+                      'error', d.error, 'next_attempt_at',
+                      to_char(d.next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
              from post join events e on e.post_id = post.id
              join deliveries d on d.event_id = e.id
              join lateral (

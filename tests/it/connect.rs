@@ -344,7 +344,20 @@ async fn a_login_without_the_publishing_scopes_is_rejected() {
         if missing.is_empty() {
             continue;
         }
-        let reported = walk(&world, platform.id, "ada", json!({ "scopes": [last] })).await;
+        // Scopes of the call are judged before the login.
+        let path = format!("/social-networks/{}/auth-url", platform.id);
+        let asked = request(&world, Method::POST, &path).json(&json!({ "scopes": [last] }));
+        let (_, problem) = fail(asked, 422, "unprocessable").await;
+        assert!(problem["errors"][0]["message"].as_str().unwrap().contains(missing[0]), "{problem}");
+
+        let app = sandbox::app(platform.id).unwrap();
+        let body = json!({
+            "platform": platform.id, "client_id": app.client_id, "client_secret": app.client_secret,
+            "scopes": [last],
+        });
+        let (status, network) = world.call(Method::POST, "/social-networks", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{network}");
+        let reported = walk(&world, platform.id, "ada", json!({})).await;
         assert_eq!(
             (reported["status"].as_str(), reported["error"].as_str()),
             ("error", "insufficient_scope"),

@@ -45,6 +45,7 @@ async fn listed_posts_match_every_filter() {
         ("status=draft&platform=x", vec![late, early]),
         // The start is inclusive, the end exclusive.
         ("scheduled_after=2040-01-01T00:00:00Z&scheduled_before=2040-01-02T00:00:00Z", vec![early]),
+        ("scheduled_after=2040-01-01&scheduled_before=2040-01-02", vec![early]),
         ("scheduled_after=2040-01-01T01:00:00%2B01:00", vec![late, early]),
         ("scheduled_after=2040-01-01T00:00:00.001Z", vec![late]),
         ("scheduled_before=2040-01-01T00:00:00Z", vec![]),

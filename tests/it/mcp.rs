@@ -153,7 +153,7 @@ async fn a_tool_does_what_its_operation_does() {
     let deleted = call(&world, "delete_post", json!({ "id": planned["id"] })).await;
     assert_eq!(deleted, json!({ "id": planned["id"], "canceled": true }));
 
-    let slots = json!({ "slots": [{ "weekday": "friday", "time": "09:30" }] });
+    let slots = json!({ "social_account_id": null, "slots": [{ "weekday": "friday", "time": "09:30" }] });
     world.call(Method::PUT, "/scheduling/slots", Some(&slots)).await;
     let asked =
         json!({ "account": "ada", "timezone": "Asia/Tokyo", "after": "2040-01-01T00:00:00Z", "count": 2 });

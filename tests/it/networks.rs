@@ -126,10 +126,11 @@ async fn a_deleted_app_is_not_found_until_it_is_registered_again() {
 
     let (status, revived) = register(&world, json!({ "platform": "x", "display_name": "New" })).await;
     assert_eq!((status, &revived["id"]), (StatusCode::CREATED, &network["id"]));
-    assert_eq!((&revived["client_id"], &revived["scopes"]), (&Value::Null, &json!([])));
+    assert_eq!((&revived["client_id"], &revived["scopes"]), (&json!("id"), &json!([])));
     assert!(revived["is_enabled"] == true && time(&revived["created_at"]) > time(&network["created_at"]));
-    let fresh = networks::credentials(&world.db, world.owner, id).await.unwrap().unwrap();
-    assert_eq!((fresh.client_id, fresh.secret_sealed), (None, None));
+    // Omitted credentials stay, as in an update.
+    let after = networks::credentials(&world.db, world.owner, id).await.unwrap().unwrap();
+    assert_eq!((after.client_id, after.secret_sealed), (kept.client_id, kept.secret_sealed));
 }
 
 #[tokio::test]
@@ -402,14 +403,15 @@ async fn authorization_urls_use_the_organizations_app_or_the_shared_one() {
         }),
     )
     .await;
+    let narrowed = ["tweet.read", "tweet.write", "media.write", "offline.access", "users.read", "a+b"];
     let body = json!({
-        "redirect_uri": "http://localhost:3000/done?a=b", "tenant_id": "t-1", "scopes": ["users.read", "a+b"],
+        "redirect_uri": "http://localhost:3000/done?a=b", "tenant_id": "t-1", "scopes": narrowed,
         "reconnect_account_id": ada, "force_reauth": true,
     });
     let (_, query) = authorize(&world, Some(&body)).await;
     assert_eq!(query["client_id"], "our own");
     assert_eq!(query["redirect_uri"], "https://example.com/callback");
-    assert_eq!(query["scope"], "users.read a+b");
+    assert_eq!(query["scope"], narrowed.join(" "));
     let bound = intent(&world, &query["state"]).await;
     assert_eq!(
         bound,
@@ -419,7 +421,7 @@ async fn authorization_urls_use_the_organizations_app_or_the_shared_one() {
             callback: "https://example.com/callback".to_owned(),
             redirect_uri: Some("http://localhost:3000/done?a=b".to_owned()),
             tenant_id: Some("t-1".to_owned()),
-            scopes: vec!["users.read".to_owned(), "a+b".to_owned()],
+            scopes: narrowed.map(str::to_owned).to_vec(),
             account: Some(ada.parse().unwrap()),
             network_unique_id: Some(account["network_unique_id"].as_str().unwrap().to_owned()),
             is_forced: true,

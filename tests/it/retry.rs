@@ -138,3 +138,37 @@ async fn the_timeline_lists_the_next_retry_and_its_time() {
     }
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn the_missing_comment_of_a_live_target_can_be_retried_immediately() {
+    let world = world().pace(1.0).start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let containers = json!([{ "content": "Main" }, { "content": "Comment #sandbox-503x4" }]);
+    let post = world.post(json!({ "containers": containers, "accounts": ["ada.bsky.social"] })).await;
+    let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
+    let mut hurried = 0;
+    loop {
+        let found = world
+            .until(post["id"].as_str().unwrap(), "the missing comment", |post| {
+                let target = &post["targets"][0];
+                target["status"] == "published"
+                    && (target["next_attempt_at"].is_string() || target["error_code"].is_null())
+            })
+            .await;
+        if found["targets"][0]["next_attempt_at"].is_null() {
+            break;
+        }
+        let next = &world.get(&timeline).await["next"];
+        let (status, target) = world.call(Method::POST, &path(&post), None).await;
+        if status == StatusCode::CONFLICT {
+            // The next attempt has begun on its own between the poll and the call.
+            continue;
+        }
+        assert_eq!((status, &target["status"]), (StatusCode::ACCEPTED, &json!("published")), "{target}");
+        assert!(next == &json!([]) || next[0]["action"] == "retry", "{next}");
+        hurried += 1;
+    }
+    world.completed(&post, 1).await;
+    assert!(hurried > 0, "no attempt was brought forward");
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 2);
+}

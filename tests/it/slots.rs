@@ -90,7 +90,7 @@ async fn an_account_uses_its_own_slots_or_else_the_organizations() {
     assert_eq!(none["created_at"], own["created_at"]);
     assert_ne!(none["updated_at"], own["updated_at"]);
     assert_eq!(open(&world, "ada", 5).await, open(&world, "bob.bsky.social", 5).await);
-    let gone = json!({ "slots": [] });
+    let gone = json!({ "social_account_id": null, "slots": [] });
     assert_eq!(world.call(Method::PUT, "/scheduling/slots", Some(&gone)).await.0, StatusCode::OK);
     let find =
         |account: &str| request(&world, Method::GET, &format!("/scheduling/find-slot?account={account}"));
@@ -151,6 +151,8 @@ async fn invalid_slots_are_reported() {
             json!([[["social_account_id"], "invalid_string"]]),
         ),
     ] {
+        let mut body = body;
+        body.as_object_mut().unwrap().entry("social_account_id").or_insert(Value::Null);
         let put = request(&world, Method::PUT, "/scheduling/slots").json(&body);
         let (_, problem) = fail(put, 400, "invalid_request").await;
         let reported = problem["errors"].as_array().unwrap().iter();
@@ -160,10 +162,13 @@ async fn invalid_slots_are_reported() {
             "{problem}"
         );
     }
-    let (_, problem) =
-        fail(request(&world, Method::PUT, "/scheduling/slots").json(&at("24:00")), 400, "invalid_request")
-            .await;
+    let put = |body: Value| request(&world, Method::PUT, "/scheduling/slots").json(&body);
+    let (_, problem) = fail(put(at("24:00")), 400, "invalid_request").await;
     assert_eq!(problem["errors"][0]["validation"], "time");
+    // A misspelled member does not replace the organization's slots.
+    let misspelled = json!({ "account_id": "ada", "slots": [noon] });
+    let (_, problem) = fail(put(misspelled), 400, "invalid_request").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["social_account_id"]), "{problem}");
     assert_eq!(world.get("/scheduling/slots").await, json!({ "data": [] }));
 
     set(&world, None, &hourly()).await;
@@ -174,7 +179,7 @@ async fn invalid_slots_are_reported() {
         ("?account=ada&timezone=Mars/Olympus", "timezone"),
         ("?account=ada&timezone=", "timezone"),
         ("?account=ada&after=soon", "after"),
-        ("?account=ada&after=2030-01-01", "after"),
+        ("?account=ada&after=2030-13-01", "after"),
         ("?account=ada&count=many", "count"),
     ] {
         let find = request(&world, Method::GET, &format!("/scheduling/find-slot{query}"));
@@ -435,7 +440,14 @@ async fn slots_of_other_owners_are_not_visible() {
         };
         let put = |body: Value| call(Method::PUT, "/scheduling/slots").json(&body);
         fail(put(json!({ "social_account_id": ada, "slots": [] })), 422, "account_not_found").await;
-        assert!(put(json!({ "slots": [] })).send().await.unwrap().status().is_success());
+        assert!(
+            put(json!({ "social_account_id": null, "slots": [] }))
+                .send()
+                .await
+                .unwrap()
+                .status()
+                .is_success()
+        );
         let listed: Value =
             call(Method::GET, "/scheduling/slots").send().await.unwrap().json().await.unwrap();
         assert!(listed["data"].as_array().unwrap().iter().all(|set| set["social_account_id"].is_null()));

@@ -111,14 +111,17 @@ async fn updating_an_endpoint_changes_only_the_fields_sent() {
         (json!({ "description": null }), "description", Value::Null),
         (json!({ "description": "Ours" }), "description", json!("Ours")),
         (json!({ "is_active": false }), "is_active", json!(false)),
-        (json!({ "events": ["*"] }), "events", json!(["*"])),
+        (json!({ "events": ["*", "*"] }), "events", json!(["*"])),
         (json!({ "url": "https://8.8.8.8/hook" }), "url", json!("https://8.8.8.8/hook")),
         (json!({ "unknown": 1 }), "is_active", json!(false)),
     ] {
         let (status, changed) = world.call(Method::PATCH, &at(&webhook), Some(&change)).await;
         assert_eq!((status.as_u16(), &changed[field]), (200, &expected), "{change}: {changed}");
         assert!(changed["updated_at"].as_str() >= known["updated_at"].as_str());
-        known.insert(field.to_owned(), expected);
+        match expected {
+            Value::Null => known.remove(field),
+            expected => known.insert(field.to_owned(), expected),
+        };
         known.insert("updated_at".to_owned(), changed["updated_at"].clone());
         assert_eq!(changed, Value::Object(known.clone()), "{change}");
         assert_eq!(world.get(&at(&webhook)).await, changed);
@@ -149,7 +152,6 @@ async fn an_invalid_update_of_an_endpoint_is_reported_and_changes_nothing() {
         ),
         (json!({ "events": [] }), json!([[["events"], "too_small"]])),
         (json!({ "events": ["post.gone"] }), json!([[["events", 0], "invalid_enum_value"]])),
-        (json!({ "events": ["*", "*"] }), json!([[["events", 1], "custom"]])),
         (json!({ "url": "nowhere" }), json!([[["url"], "invalid_string"]])),
         (json!({ "url": "https://10.0.0.1/" }), json!([[["url"], "invalid_string"]])),
         (json!({ "url": "http://8.8.8.8/" }), json!([[["url"], "invalid_string"]])),

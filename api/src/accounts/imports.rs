@@ -12,7 +12,11 @@ use crate::{
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
-    types::{enum_string::EnumString, metrics::Figures, timestamp::Timestamp},
+    types::{
+        enum_string::EnumString,
+        metrics::Figures,
+        timestamp::{TimeBound, Timestamp},
+    },
 };
 use platforms::Feature;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
@@ -141,10 +145,10 @@ pub async fn posts(call: &Call<'_>, id: &str, paging: Paging) -> Result<Imported
 /// An import to start.
 #[derive(Debug, Object)]
 pub struct NewImport {
-    /// Skip posts published before this time.
-    pub from_date: Option<Timestamp>,
-    /// Skip posts published at or after this time.
-    pub to_date: Option<Timestamp>,
+    /// Skip posts published before this time, or before this date in UTC.
+    pub from_date: Option<TimeBound>,
+    /// Skip posts published at or after this time, or on this date in UTC or later.
+    pub to_date: Option<TimeBound>,
     /// Maximum number of posts to read, newest first, including skipped ones. 100 by default.
     #[oai(validator(minimum(value = "1"), maximum(value = "1000")))]
     pub limit: Option<i32>,
@@ -154,7 +158,7 @@ impl Rules for NewImport {
     const IS_OPTIONAL: bool = true;
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        let time = |name: &str| Timestamp::read(body.get(name)?.as_str()?);
+        let time = |name: &str| TimeBound::read(body.get(name)?.as_str()?);
         if let (Some(from), Some(to)) = (time("from_date"), time("to_date"))
             && from.0 >= to.0
         {

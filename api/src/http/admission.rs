@@ -88,8 +88,7 @@ fn check(request: &Request, levels: &[Level], now: DateTime<Utc>) -> Result<(), 
     let wait = levels.iter().filter(|level| level.is_exceeded()).map(|level| level.ends_at - now).max();
     let Some(wait) = wait else { return Ok(()) };
     let seconds = u32::try_from((wait.num_milliseconds() + 999).div_euclid(1000)).unwrap_or_default().max(1);
-    let detail = format!("rate limit exceeded, try again in {seconds} s");
-    Err(Problem::new(Code::RateLimited, detail).retry_after(seconds))
+    Err(Problem::new(Code::RateLimited, "rate limit exceeded").retry_after(seconds))
 }
 
 /// The IP address of the client. Each proxy appends the address of its peer to `X-Forwarded-For`, so

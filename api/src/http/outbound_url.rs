@@ -2,11 +2,15 @@
 //!
 //! URLs are checked here for early feedback and again at each request, since a host can resolve differently
 //! later. Only `https` to the public internet is allowed; in private ranges that the operator allowed, `http`
-//! is allowed too.
+//! is allowed too. A host that does not resolve at the moment is accepted: an endpoint may be registered before
+//! its DNS records, and a resolver's fault is not the caller's.
 
 use crate::http::problem::Issue;
-use domain::ip_ranges::AllowedRanges;
-use std::{net::IpAddr, time::Duration};
+use domain::ip_ranges::{AllowedRanges, is_below_localhost};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
 use tokio::{net::lookup_host, time::timeout};
 use url::{Host, Url};
 
@@ -16,39 +20,39 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Returns the error of a well-formed URL, or `None`.
 pub async fn check(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
     let message = match url.scheme() {
-        "https" | "http" => match addresses(url).await {
-            Ok(addresses) => refusal(url.scheme(), &addresses, opened)?,
-            Err(message) => message,
-        },
+        "https" | "http" if url.host().is_none() => "Must name a host".to_owned(),
+        "https" | "http" => refusal(url.scheme(), &addresses(url).await, opened)?,
         scheme => format!("Must be an https URL, not {scheme}"),
     };
     Some(Issue::new(["url"], "invalid_string", message).with("validation", "url"))
 }
 
 /// Returns an error message if an IP address is not allowed, or `None`. All must be allowed, since any of them
-/// may be connected to.
+/// may be connected to. There are none if the host does not resolve.
 fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option<String> {
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
         return Some(format!("Must not lead to {address}, which is not on the public internet"));
     }
-    let all_opened = addresses.iter().all(|address| opened.contains(*address));
-    (scheme != "https" && !all_opened).then(|| "Must be an https URL".to_owned())
+    let is_opened = !addresses.is_empty() && addresses.iter().all(|address| opened.contains(*address));
+    (scheme != "https" && !is_opened).then(|| "Must be an https URL".to_owned())
 }
 
-async fn addresses(url: &Url) -> Result<Vec<IpAddr>, String> {
+/// Resolves the host; nothing if it does not resolve, or not in time.
+async fn addresses(url: &Url) -> Vec<IpAddr> {
     let name = match url.host() {
-        Some(Host::Ipv4(address)) => return Ok(vec![address.into()]),
-        Some(Host::Ipv6(address)) => return Ok(vec![address.into()]),
+        Some(Host::Ipv4(address)) => return vec![address.into()],
+        Some(Host::Ipv6(address)) => return vec![address.into()],
+        Some(Host::Domain(name)) if is_below_localhost(name) => {
+            return vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        }
         Some(Host::Domain(name)) => name,
-        None => return Err("Must name a host".to_owned()),
+        None => return Vec::new(),
     };
     let port = url.port_or_known_default().unwrap_or(443);
-    let found: Vec<_> = match timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await {
+    match timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
-        Ok(Err(_)) => Vec::new(),
-        Err(_) => return Err(format!("The host {name} could not be resolved in time")),
-    };
-    if found.is_empty() { Err(format!("The host {name} can't be resolved")) } else { Ok(found) }
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -71,7 +75,9 @@ mod tests {
             ("https://0x7f.1/hook", false, true),
             ("https://10.0.0.1/hook", false, false),
             ("https://169.254.169.254/latest", false, false),
-            ("https://no-such-host.invalid/hook", false, false),
+            ("https://hooks.localhost/hook", false, true),
+            ("https://no-such-host.invalid/hook", true, true),
+            ("http://no-such-host.invalid/hook", false, false),
         ] {
             let parsed = Url::parse(url).unwrap();
             for (opened, expected) in [(&closed, when_closed), (&opened, when_opened)] {

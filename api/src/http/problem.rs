@@ -147,6 +147,13 @@ impl Problem {
         Self { issues, ..self }.with_at_most(MAX_ISSUES)
     }
 
+    /// Adds further issues.
+    #[must_use]
+    pub fn with_more_issues(mut self, more: Vec<Issue>) -> Self {
+        self.issues.extend(more);
+        self.with_at_most(MAX_ISSUES)
+    }
+
     /// Limits the number of issues and mentions in `detail` that there are more.
     #[must_use]
     pub(crate) fn with_at_most(mut self, most: usize) -> Self {

@@ -6,7 +6,7 @@
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Problem},
     openapi::validate::{Rules, Schema},
-    types::timestamp::Timestamp,
+    types::timestamp::{BOUND_FORMAT, TimeBound},
 };
 use poem::{Request, RequestBody};
 use poem_openapi::{
@@ -59,7 +59,9 @@ fn value(schema: &MetaSchema, text: &str) -> Value {
         },
         ("boolean", _) => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
         // Many clients do not encode the plus sign, which stands for a space in a query string.
-        ("string", Some("date-time")) if Timestamp::read(text).is_none() => text.replace(' ', "+").into(),
+        ("string", Some("date-time" | BOUND_FORMAT)) if TimeBound::read(text).is_none() => {
+            text.replace(' ', "+").into()
+        }
         _ => text.into(),
     }
 }
@@ -100,7 +102,7 @@ mod tests {
     struct Sample {
         limit: Option<i64>,
         name: Option<String>,
-        after: Option<Timestamp>,
+        after: Option<TimeBound>,
     }
     impl Rules for Sample {}
 
@@ -108,7 +110,7 @@ mod tests {
     fn parameters_become_what_the_schema_wants() {
         let sample: Sample = read("limit=7&name=a%20b&after=2026-01-02T03:04:05+01:00&unknown=1").unwrap();
         assert_eq!((sample.limit, sample.name.as_deref()), (Some(7), Some("a b")));
-        assert_eq!(sample.after, Timestamp::read("2026-01-02T02:04:05Z"));
+        assert_eq!(sample.after, TimeBound::read("2026-01-02T02:04:05Z"));
         assert_eq!(read::<Sample>("limit=99999999999999999999").unwrap().limit, Some(i64::MAX));
         assert_eq!(read::<Sample>("").unwrap().limit, None);
     }

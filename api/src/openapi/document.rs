@@ -21,6 +21,8 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
     expand_queries(&mut document);
     spell_headers(&mut document);
     accept_nulls(&mut document);
+    require_nulls(&mut document);
+    bound_inputs(&mut document);
     part_nulls(&mut document);
     responses::narrow(&mut document);
     tell_levels(&mut document);
@@ -180,6 +182,39 @@ fn accept_nulls(document: &mut Value) {
             property["nullable"] = json!(true);
         }
     }
+}
+
+/// Marks members of responses that are always there, though possibly null, as required.
+fn require_nulls(document: &mut Value) {
+    let (mut sent, mut returned) = (BTreeSet::new(), BTreeSet::new());
+    for (_, operation) in operations(document) {
+        gather(document, operation.get("requestBody").unwrap_or(&Value::Null), &mut sent);
+        gather(document, &operation["responses"], &mut returned);
+    }
+    // A problem has `upgradeUrl` only where a quota is exceeded.
+    sent.insert("#/components/schemas/Problem".to_owned());
+    for name in returned.difference(&sent) {
+        let schema = document.pointer_mut(&name[1..]).expect("a reference leads to a schema");
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let nullable = properties.filter(|(_, property)| property["nullable"] == true);
+        let mut names: BTreeSet<_> = nullable.map(|(name, _)| name.clone()).collect();
+        let required = schema["required"].as_array().into_iter().flatten();
+        names.extend(required.filter_map(|name| name.as_str().map(str::to_owned)));
+        if !names.is_empty() {
+            schema["required"] = json!(names);
+        }
+    }
+}
+
+/// Adds bounds of inputs that are checked by hand.
+fn bound_inputs(document: &mut Value) {
+    let parameters =
+        operations_mut(document).filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
+    for parameter in parameters.flatten().filter(|parameter| parameter["name"] == "Idempotency-Key") {
+        parameter["schema"] = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+    }
+    let required = &mut document["components"]["schemas"]["NewSlotSet"]["required"];
+    required.as_array_mut().expect("the slots are required").push(json!("social_account_id"));
 }
 
 /// `nullable` counts only beside a type of its own: where there is a reference, null is the other choice.

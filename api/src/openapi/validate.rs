@@ -6,7 +6,11 @@
 
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Segment, clip},
-    types::{time_of_day, timestamp::Timestamp, url::Link},
+    types::{
+        time_of_day,
+        timestamp::{BOUND_FORMAT, TimeBound, Timestamp},
+        url::Link,
+    },
 };
 use domain::{Email, json::type_name, slot::Time};
 use poem_openapi::{
@@ -239,6 +243,7 @@ impl<'a> Walk<'a> {
         let (validation, is_valid) = match schema.format {
             Some("uuid") => ("uuid", text.parse::<Uuid>().is_ok()),
             Some("date-time") => ("datetime", Timestamp::read(text).is_some()),
+            Some(BOUND_FORMAT) => ("datetime", TimeBound::read(text).is_some()),
             Some("email") => ("email", text.parse::<Email>().is_ok()),
             Some("uri") => ("url", Link::read(text).is_some()),
             Some(time_of_day::FORMAT) => ("time", text.parse::<Time>().is_ok()),
@@ -246,9 +251,7 @@ impl<'a> Walk<'a> {
         };
         if !is_valid {
             let message = match validation {
-                "datetime" => {
-                    "Must be an ISO 8601 timestamp with an offset, such as 2026-01-02T03:04:05Z".to_owned()
-                }
+                "datetime" => "Must be an ISO 8601 timestamp, such as 2026-01-02T03:04:05Z".to_owned(),
                 "time" => "Must be a time of the day from 00:00 to 23:59".to_owned(),
                 _ => format!("Invalid {validation}"),
             };

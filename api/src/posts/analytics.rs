@@ -84,6 +84,9 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
             })
         })
         .collect();
+    let latest = metrics::latest(call.db(), call.owner, post.id).await?;
+    let before: HashMap<_, _> =
+        latest.into_iter().map(|snapshot| (snapshot.target, snapshot.captured_at)).collect();
     let asked = match targets.is_empty() {
         true => Ok(()),
         false => {
@@ -107,9 +110,13 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
         _ => None,
     };
     let total = shown.iter().map(|(_, snapshot)| snapshot.metrics).sum::<Metrics>();
+    let targets = shown.into_iter().map(|(platform, snapshot)| {
+        let is_stale = before.get(&snapshot.target) == Some(&snapshot.captured_at);
+        TargetMetrics { stale: Some(is_stale), ..TargetMetrics::from((platform, snapshot)) }
+    });
     Ok(PostAnalytics {
         post_id: post.id.0,
-        metrics_by_account: shown.into_iter().map(TargetMetrics::from).collect(),
+        metrics_by_account: targets.collect(),
         aggregated_metrics: total.into(),
         history,
     })
@@ -164,6 +171,10 @@ pub struct TargetMetrics {
     pub engagement_rate: f64,
     /// Time of the snapshot.
     pub captured_at: Timestamp,
+    /// True if the platform returned no metrics now, so that these are the latest that it returned before. Absent
+    /// in the history.
+    #[oai(skip_serializing_if_is_none)]
+    pub stale: Option<bool>,
 }
 
 impl From<(&str, metrics::Snapshot)> for TargetMetrics {
@@ -176,6 +187,7 @@ impl From<(&str, metrics::Snapshot)> for TargetMetrics {
             engagement_rate: metrics.engagement_rate(),
             figures: metrics.into(),
             captured_at: captured_at.into(),
+            stale: None,
         }
     }
 }

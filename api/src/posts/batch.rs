@@ -67,7 +67,7 @@ pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
 #[oai(rename = "NewPosts")]
 pub struct Batch {
     /// The posts, each as for creating a single post.
-    #[oai(validator(min_items = 1, max_items = 20))]
+    #[oai(validator(max_items = 20))]
     pub posts: Vec<Deferred<NewPost>>,
 }
 

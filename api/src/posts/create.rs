@@ -44,7 +44,7 @@ pub struct NewPost {
     /// Accounts to publish to: ids, usernames or platform-side ids.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub accounts: Vec<Text<255, 0>>,
-    /// Time to publish, in ISO 8601 with an offset; immediately by default.
+    /// Time to publish, in ISO 8601, UTC without an offset; immediately by default.
     pub scheduled_at: Option<Timestamp>,
     /// Publish at the next open posting slot of this account, which must be one of `accounts`.
     #[oai(validator(max_length = 255))]
@@ -57,7 +57,7 @@ pub struct NewPost {
     pub is_draft: bool,
     /// Settings by platform.
     pub config: Option<Config>,
-    /// Idempotency key; same as the header `Idempotency-Key`.
+    /// Idempotency key; takes precedence over the header `Idempotency-Key`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub external_ref: Option<String>,
     /// Platform settings at the top level.
@@ -189,12 +189,20 @@ impl Draft {
     /// If an account or a media asset is missing, ambiguous or not ready.
     pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
         let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
-        let (accounts, queued) =
-            resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await?;
+        let is_single = body.content.is_some();
+        let accounts = resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await;
+        let containers = containers(call, body.content, body.containers).await;
+        let ((accounts, queued), (containers, media)) = match (accounts, containers) {
+            (Ok(accounts), Ok(containers)) => (accounts, containers),
+            // All issues are reported at once, under the code of the first.
+            (Err(accounts), Err(media)) if !accounts.issues.is_empty() && !media.issues.is_empty() => {
+                return Err(accounts.with_more_issues(media.issues));
+            }
+            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+        };
         let config = body.config.unwrap_or_default();
-        let source = SourcePaths::of(body.content.is_some(), &body.blocks, &config);
+        let source = SourcePaths::of(is_single, &body.blocks, &config);
         let default_config = settings::effective(call, &accounts, body.blocks, config).await?;
-        let (containers, media) = containers(call, body.content, body.containers).await?;
         let queue = match queued {
             Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
             None => None,
@@ -217,20 +225,17 @@ impl Draft {
     }
 }
 
-/// The idempotency key, from the body or the header.
+/// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so
+/// one beside the body's key is ignored.
 fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
-    let Some(header) = header else { return Ok(external_ref) };
+    let (None, Some(header)) = (&external_ref, header) else { return Ok(external_ref) };
     let issue = match header.chars().count() {
         0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
         length if length > MAX_KEY_LENGTH => {
             let message = format!("The header must contain at most {MAX_KEY_LENGTH} character(s)");
             Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", MAX_KEY_LENGTH)
         }
-        _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
-        _ => {
-            let issue = Issue::custom(["external_ref"], "Must equal the header Idempotency-Key");
-            return Err(Problem::invalid_body(vec![issue]));
-        }
+        _ => return Ok(Some(header.to_owned())),
     };
     let issue = issue.with("type", "string").with("inclusive", true);
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_comes_from_either_place_but_not_two_from_both() {
+    fn the_bodys_key_takes_precedence_over_the_headers() {
         let key = |body: Option<&str>, header: Option<&str>| {
             key(body.map(str::to_owned), header).map_err(|problem| problem.code)
         };
@@ -371,7 +376,7 @@ mod tests {
         assert_eq!(key(Some("a"), None), Ok(Some("a".to_owned())));
         assert_eq!(key(None, Some("a")), Ok(Some("a".to_owned())));
         assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
-        assert_eq!(key(Some("a"), Some("b")), Err(Code::InvalidRequest));
+        assert_eq!(key(Some("a"), Some("b")), Ok(Some("a".to_owned())));
         assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
         assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
         assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));

@@ -45,7 +45,7 @@ pub struct EditPost {
     /// Accounts to publish to: ids, usernames or platform-side ids; replaces all accounts.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub accounts: Option<Vec<Text<255, 0>>>,
-    /// Time to publish, in ISO 8601 with an offset; null for immediately.
+    /// Time to publish, in ISO 8601, UTC without an offset; null for immediately.
     #[oai(nullable)]
     pub scheduled_at: MaybeUndefined<Timestamp>,
     /// Publish at the next open posting slot of this account, which must be one of `accounts`. The post's own

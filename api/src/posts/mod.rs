@@ -22,7 +22,7 @@ use crate::{
     types::{
         enum_string::{EnumString, Platform},
         json_object::{JsonObject, json_object},
-        timestamp::Timestamp,
+        timestamp::{TimeBound, Timestamp},
     },
 };
 use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus};
@@ -51,8 +51,8 @@ impl Posts {
     async fn create(
         &self,
         caller: Caller<PostsWrite>,
-        /// Idempotency key: repeating a request with the same key creates no second post. Same as
-        /// `external_ref`. At most 255 characters.
+        /// Idempotency key: repeating a request with the same key creates no second post. Ignored if
+        /// the body has `external_ref`.
         #[oai(name = "Idempotency-Key")]
         key: Header<Option<String>>,
         body: Json<NewPost>,
@@ -197,20 +197,20 @@ pub struct Filter {
     /// Posts to an account of this profile.
     pub profile_id: Option<Uuid>,
     /// Created at or after this time (inclusive).
-    pub created_after: Option<Timestamp>,
+    pub created_after: Option<TimeBound>,
     /// Created before this time (exclusive).
-    pub created_before: Option<Timestamp>,
+    pub created_before: Option<TimeBound>,
     /// Scheduled at or after this time (inclusive).
-    pub scheduled_after: Option<Timestamp>,
+    pub scheduled_after: Option<TimeBound>,
     /// Scheduled before this time (exclusive).
-    pub scheduled_before: Option<Timestamp>,
+    pub scheduled_before: Option<TimeBound>,
 }
 
 impl Rules for Filter {}
 
 impl From<Filter> for posts::Filter {
     fn from(filter: Filter) -> Self {
-        let time = |at: Option<Timestamp>| at.map(|Timestamp(at)| at);
+        let time = |at: Option<TimeBound>| at.map(|TimeBound(at)| at);
         Self {
             status: filter.status.map(|status| status.value()),
             platform: filter.platform.map(|platform| platform.as_str().to_owned()),

@@ -25,13 +25,17 @@ pub async fn of(call: &Call<'_>, post: &Post) -> Result<Timeline, Problem> {
     Ok(Timeline { data: entries.into_iter().map(Entry::from).collect(), next })
 }
 
-/// The next step of a target; `None` for a draft or a terminal status.
+/// The next step of a target; `None` for a draft, a target that ended, and one that is live with its whole thread.
 fn publishing(post: &Post, target: &Target) -> Option<Step> {
-    if post.status == PostStatus::Draft || target.status.is_terminal() {
+    let is_over = match target.status {
+        TargetStatus::Published => target.next_attempt_at.is_none(),
+        status => status.is_terminal(),
+    };
+    if post.status == PostStatus::Draft || is_over {
         return None;
     }
     let action = match target.status {
-        TargetStatus::Failed => "retry",
+        TargetStatus::Failed | TargetStatus::Published => "retry",
         _ => "publish",
     };
     // The first attempt waits for the post's time; later ones have their own time.

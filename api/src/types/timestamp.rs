@@ -1,7 +1,8 @@
-//! Timestamps: any ISO 8601 form with an offset is accepted, one form is returned.
+//! Timestamps: any ISO 8601 form is accepted, one form is returned.
 //!
-//! A time without an offset is rejected, since a wrong guess would publish a post hours off. Responses always
-//! use UTC with milliseconds and `Z`. <https://www.iso.org/iso-8601-date-and-time-format.html>
+//! A time without an offset is in UTC, the zone of the contract. A date alone is accepted only as a bound of a
+//! range, where it is its midnight. Responses always use UTC with milliseconds and `Z`.
+//! <https://www.iso.org/iso-8601-date-and-time-format.html>
 
 use crate::types::scalar::scalar;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
@@ -69,12 +70,12 @@ fn time_of_day(text: &str) -> Option<(NaiveTime, i64)> {
     }
 }
 
-/// Splits off the offset and returns it in minutes east of Greenwich.
+/// Splits off the offset and returns it in minutes east of Greenwich; 0 if there is none.
 fn offset(text: &str) -> Option<(&str, i64)> {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
         return Some((time, 0));
     }
-    let at = text.rfind(['+', '-'])?;
+    let Some(at) = text.rfind(['+', '-']) else { return Some((text, 0)) };
     let (time, offset) = text.split_at(at);
     let (sign, offset) = (if offset.starts_with('-') { -1 } else { 1 }, &offset[1..]);
     let (hours, minutes) = match offset.len() {
@@ -109,13 +110,41 @@ scalar! {
     }
 }
 
+/// Format of a [`TimeBound`] in the document. Not one of JSON Schema's, which have no such union.
+pub(crate) const BOUND_FORMAT: &str = "date-time-or-date";
+
+/// A bound of a range of time: a timestamp or a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeBound(pub DateTime<Utc>);
+
+impl TimeBound {
+    /// Parses a timestamp, or a date as its midnight in UTC.
+    pub fn read(text: &str) -> Option<Self> {
+        let date = || Some(read_date(text)?.and_time(NaiveTime::MIN).and_utc());
+        let at = Timestamp::read(text).map(|Timestamp(at)| at).or_else(date)?;
+        (1..=9999).contains(&at.year()).then_some(Self(at))
+    }
+}
+
+scalar! {
+    [] TimeBound {
+        name: "string_date-time-or-date",
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
+            example: Some("2026-01-02".into()),
+            ..MetaSchema::new_with_format("string", BOUND_FORMAT)
+        })),
+        parse: |value| value.as_str().and_then(Self::read).ok_or(value),
+        write: |bound| domain::event::timestamp(bound.0).into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use poem_openapi::types::ToJSON;
 
     #[test]
-    fn iso_8601_with_an_offset_is_read() {
+    fn iso_8601_is_read() {
         for (text, expected) in [
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"),
             ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678Z"),
@@ -129,6 +158,8 @@ mod tests {
             ("2026-032T00:00Z", "2026-02-01T00:00:00.000Z"),
             ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"),
             ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999Z"),
+            ("2026-01-02T03:04:05", "2026-01-02T03:04:05.000Z"),
+            ("20260102T0304", "2026-01-02T03:04:00.000Z"),
         ] {
             let read = Timestamp::read(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(read.to_json().unwrap(), expected, "{text}");
@@ -142,7 +173,7 @@ mod tests {
             "tomorrow",
             "1767323045",
             "2026-01-02",
-            "2026-01-02T03:04:05",
+            "2026-01-02T",
             "2026-13-01T00:00:00Z",
             "2026-02-29T00:00:00Z",
             "2026-01-02T25:00:00Z",
@@ -161,6 +192,23 @@ mod tests {
             &format!("2026-01-02T03:04:05.{}Z", "0".repeat(64)),
         ] {
             assert_eq!(Timestamp::read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bound_may_be_a_date() {
+        for (text, expected) in [
+            ("2026-01-02", Some("2026-01-02T00:00:00.000Z")),
+            ("20260102", Some("2026-01-02T00:00:00.000Z")),
+            ("2026-W01-5", Some("2026-01-02T00:00:00.000Z")),
+            ("2026-01-02T03:04:05+01:00", Some("2026-01-02T02:04:05.000Z")),
+            ("2026-02-29", None),
+            ("0000-01-02", None),
+            ("2026", None),
+            ("", None),
+        ] {
+            let read = TimeBound::read(text).map(|bound| bound.to_json().unwrap());
+            assert_eq!(read, expected.map(Into::into), "{text}");
         }
     }
 }
