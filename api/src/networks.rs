@@ -135,7 +135,7 @@ impl Networks {
 
 /// Registers an app, or updates the platform's app.
 pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved, Problem> {
-    land(call, body.redirect_uri.as_ref())?;
+    check_callback(call, body.redirect_uri.as_ref())?;
     check_preset(body.platform.as_str(), body.extra_config.as_ref())?;
     let edit = Edit {
         display_name: body.display_name.into(),
@@ -165,7 +165,7 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Network, Problem> {
 /// Updates an app.
 pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Network, Problem> {
     let id = read(id)?;
-    land(call, body.redirect_uri.value())?;
+    check_callback(call, body.redirect_uri.value())?;
     if body.extra_config.is_some() {
         let network = networks::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
         check_preset(&network.platform, body.extra_config.as_ref())?;
@@ -195,7 +195,6 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 /// Returns the platform's authorization URL.
 pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) -> Result<AuthUrl, Problem> {
     let adapter = platforms::get(platform).ok_or_else(|| Problem::not_found("platform"))?;
-    land(call, body.redirect_uri.as_ref())?;
     if adapter.auth.oauth().is_none() {
         let detail = format!(
             "{platform} has no apps: an account is connected with a password made for this purpose, \
@@ -204,8 +203,8 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         return Err(Problem::new(Code::NoAppAvailable, detail));
     }
     let network = networks::get_by_platform(call.db(), call.owner, platform).await?;
-    if let (Some(network), Some(link)) = (&network, &body.redirect_uri) {
-        allow(network, link)?;
+    if let Some(link) = &body.redirect_uri {
+        check_landing(network.as_ref(), link)?;
     }
     let app = app(call, platform, network)?;
     let account = reconnected(call, platform, &body).await?;
@@ -318,21 +317,21 @@ async fn reconnected(
     Ok(Some(account))
 }
 
-/// Checks a redirect URI against the app's list, if it has one.
-fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
-    let Some(allowed) = network.extra_config.get(REDIRECT_URIS) else { return Ok(()) };
-    if allowed.as_array().is_some_and(|allowed| allowed.iter().any(|one| *one == link.text)) {
-        return Ok(());
-    }
-    let message = format!("Must be one of {REDIRECT_URIS} in the extra_config of the social network");
-    Err(Problem::invalid_body(vec![Issue::custom(["redirect_uri"], message)]))
+/// Checks the address that users land on, also against the app's list, if it has one.
+fn check_landing(network: Option<&networks::Network>, link: &Link) -> Result<(), Problem> {
+    let allowed =
+        network.and_then(|network| network.extra_config.get(REDIRECT_URIS)).and_then(Value::as_array);
+    let is_listed = allowed.is_some_and(|allowed| allowed.iter().any(|one| *one == link.text));
+    let issue = redirect_uri::check_landing("redirect_uri", &link.url, is_listed).or_else(|| {
+        let message = format!("Must be one of {REDIRECT_URIS} in the extra_config of the social network");
+        (allowed.is_some() && !is_listed).then(|| Issue::custom(["redirect_uri"], message))
+    });
+    issue.map_or(Ok(()), |issue| Err(Problem::invalid_body(vec![issue])))
 }
 
-fn land(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
-    match link.and_then(|link| redirect_uri::check("redirect_uri", &link.url, call.owner.mode)) {
-        Some(issue) => Err(Problem::invalid_body(vec![issue])),
-        None => Ok(()),
-    }
+fn check_callback(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
+    let check = |link: &Link| redirect_uri::check_callback("redirect_uri", &link.url, call.owner.mode);
+    link.and_then(check).map_or(Ok(()), |issue| Err(Problem::invalid_body(vec![issue])))
 }
 
 fn seal(call: &Call<'_>, id: NetworkId, secret: &str) -> Vec<u8> {
@@ -432,8 +431,8 @@ pub struct NewNetwork {
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
     /// Additional configuration; members that are not listed here are kept and ignored. `redirect_uris`, an array
-    /// of strings, lists the URIs that users may be redirected to after connecting; without it any URI is
-    /// allowed. `preset` names the scopes to request: for LinkedIn `self_service` (the default),
+    /// of strings, lists the URIs that users may be redirected to after connecting; without it any https
+    /// or loopback URI is allowed. An app's own scheme (`com.example.app:/connected`) must be listed. `preset` names the scopes to request: for LinkedIn `self_service` (the default),
     /// `community_management`, `community_management_feed` or `advertising`, after the app's products; for
     /// Facebook, Instagram, Reddit, Threads, TikTok and YouTube `publishing` for the scopes that publishing
     /// needs and no others.

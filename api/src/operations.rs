@@ -120,7 +120,13 @@ mod tests {
             {
                 walk(document, choice, path, open);
             }
-            let formats = ["uuid", "date-time", "email", crate::types::time_of_day::FORMAT];
+            let formats = [
+                "uuid",
+                "date-time",
+                "email",
+                crate::types::time_of_day::FORMAT,
+                crate::types::timestamp::BOUND_FORMAT,
+            ];
             let is_bounded = match schema["type"].as_str() {
                 Some("string") => {
                     schema["maxLength"].is_u64()

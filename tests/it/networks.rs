@@ -465,7 +465,10 @@ async fn an_authorization_url_requires_an_app() {
     register(&world, json!({ "platform": "x", "is_enabled": true })).await;
     let (url, query) = authorize(&world, None).await;
     assert_eq!((url.host_str(), query["client_id"].as_str()), (Some("x.com"), "live"));
-    let http = json!({ "redirect_uri": "http://localhost/" });
+    // A program on the user's own machine, in live mode as well.
+    let loopback = authorize(&world, Some(&json!({ "redirect_uri": "http://localhost/" }))).await.1;
+    assert_eq!(loopback["client_id"], "live");
+    let http = json!({ "redirect_uri": "http://example.com/" });
     fail(request(&world, Method::POST, &auth_url("x")).json(&http), 400, "invalid_request").await;
     let (_, network) = register(&world, json!({ "platform": "x" })).await;
     world.call(Method::DELETE, &path(&network), None).await;
@@ -529,6 +532,13 @@ async fn authorization_parameters_are_validated() {
     let (_, query) = authorize(&world, Some(&json!({ "redirect_uri": allowed }))).await;
     assert_eq!(intent(&world, &query["state"]).await.redirect_uri.as_deref(), Some(allowed));
     authorize(&world, None).await;
+
+    // An app's own scheme is allowed where it is listed.
+    let app = "com.example.app:/connected";
+    fail(ask(json!({ "redirect_uri": app })), 400, "invalid_request").await;
+    register(&world, json!({ "platform": "x", "extra_config": { "redirect_uris": [app] } })).await;
+    let (_, query) = authorize(&world, Some(&json!({ "redirect_uri": app }))).await;
+    assert_eq!(intent(&world, &query["state"]).await.redirect_uri.as_deref(), Some(app));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,20 +1,44 @@
 //! Redirect URIs.
 //!
-//! The redirect carries the connected account, so it must use https. In test mode http to loopback addresses
-//! is allowed.
+//! The redirect carries the connected account, so it must use https. A program on the user's own machine is reached
+//! at a loopback address (<https://www.rfc-editor.org/rfc/rfc8252#section-7.3>), and an app on a phone by a scheme of
+//! its own (section 7.1), which any other app may claim as well: it must be listed by the organization.
 
 use crate::http::problem::Issue;
 use domain::Mode;
 use url::{Host, Url};
 
-/// Returns the error of the redirect URI in `field`, or `None`.
-pub fn check(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
+/// Schemes that a browser handles itself, which are no app's own.
+const BROWSERS: [&str; 9] =
+    ["about", "blob", "data", "file", "ftp", "javascript", "view-source", "ws", "wss"];
+
+/// Returns the error of a platform's callback in `field`, or `None`. In test mode http to loopback addresses is
+/// allowed.
+pub fn check_callback(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
     let message = match url.scheme() {
         "https" => None,
         "http" if mode == Mode::Test && is_loopback(url) => None,
         "http" if mode == Mode::Test => Some("Must be https, or http to localhost"),
         _ => Some("Must be https"),
     };
+    judge(field, url, message)
+}
+
+/// Returns the error of an address in `field` that users land on after a login, or `None`. An app's own scheme is
+/// allowed if the organization listed the address.
+pub fn check_landing(field: &str, url: &Url, is_listed: bool) -> Option<Issue> {
+    let message = match url.scheme() {
+        "https" => None,
+        "http" if is_loopback(url) => None,
+        "http" => Some("Must be https, or http to localhost"),
+        scheme if BROWSERS.contains(&scheme) => Some("Must be https, or the own scheme of an app"),
+        _ if is_listed => None,
+        _ => Some("Must be https, or listed under redirect_uris in the extra_config of the social network"),
+    };
+    judge(field, url, message)
+}
+
+fn judge(field: &str, url: &Url, message: Option<&str>) -> Option<Issue> {
     let has_credentials = !url.username().is_empty() || url.password().is_some();
     let message = message
         .or(has_credentials.then_some("Must not contain credentials"))
@@ -54,8 +78,28 @@ mod tests {
             ("https://example.com/#", false, false),
         ] {
             let url = Url::parse(url).unwrap();
-            let is_fine = |mode| check("redirect_uri", &url, mode).is_none();
+            let is_fine = |mode| check_callback("redirect_uri", &url, mode).is_none();
             assert_eq!((is_fine(Mode::Live), is_fine(Mode::Test)), (live, test), "{url}");
+        }
+    }
+
+    #[test]
+    fn users_land_on_https_their_own_machine_or_a_listed_app() {
+        for (url, unlisted, listed) in [
+            ("https://example.com/back", true, true),
+            ("http://localhost:3000/back", true, true),
+            ("http://[::1]:3000/", true, true),
+            ("http://example.com/", false, false),
+            ("myapp://connected", false, true),
+            ("com.example.app:/connected", false, true),
+            ("myapp://ada@connected", false, false),
+            ("myapp://connected#top", false, false),
+            ("file:///etc/passwd", false, false),
+            ("javascript:alert(1)", false, false),
+        ] {
+            let url = Url::parse(url).unwrap();
+            let is_fine = |is_listed| check_landing("redirect_uri", &url, is_listed).is_none();
+            assert_eq!((is_fine(false), is_fine(true)), (unlisted, listed), "{url}");
         }
     }
 }

@@ -162,7 +162,7 @@ async fn lead(
     let call = context.call();
     // Returns to this page if its URL is a valid redirect URI, else to the hosted pages.
     let back = format!("{}{PATH}/accounts", context.app.config.root());
-    let fits = |url: &Url| redirect_uri::check("redirect_uri", url, call.owner.mode).is_none();
+    let fits = |url: &Url| redirect_uri::check_landing("redirect_uri", url, false).is_none();
     if Url::parse(&back).is_ok_and(|url| fits(&url)) {
         wish["redirect_uri"] = back.into();
     }

@@ -7,7 +7,7 @@ use url::Url;
 /// Maximum length of a URL, in bytes; presigned URLs have a few thousand.
 const MAX_BYTES: usize = 8192;
 
-/// An absolute URL with a host, kept both as written and as parsed.
+/// An absolute URL, kept both as written and as parsed. Only the own schemes of apps may have no host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The URL as written.
@@ -22,7 +22,7 @@ impl Link {
         if text.len() > MAX_BYTES {
             return None;
         }
-        let url = Url::parse(text).ok().filter(Url::has_host)?;
+        let url = Url::parse(text).ok().filter(|url| !url.cannot_be_a_base())?;
         Some(Self { text: text.to_owned(), url })
     }
 }
