@@ -1,6 +1,6 @@
 //! JSON Schemas of operations, derived from the OpenAPI document.
 //!
-//! Path, query and body become one object. `nullable` is converted, and references are inlined, since many
+//! Path, query and body become one object, and references are inlined, since many
 //! hosts pass schemas to models that do not resolve them. <https://json-schema.org/draft/2020-12>
 
 use poem::http::Method;
@@ -83,9 +83,6 @@ fn plain(document: &Value, schema: &Value) -> Value {
                 let found = document.pointer(reference.trim_start_matches('#'));
                 return plain(document, found.expect("a reference leads somewhere"));
             }
-            if says.get("enum") == Some(&json!([null])) {
-                return json!({ "type": "null" });
-            }
             let mut kept = Map::new();
             // A description can be beside a reference.
             if let Some([reference]) = says.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
@@ -93,7 +90,7 @@ fn plain(document: &Value, schema: &Value) -> Value {
             }
             for (key, value) in says {
                 match key.as_str() {
-                    "allOf" | "nullable" | "title" => {}
+                    "allOf" | "title" => {}
                     "properties" => {
                         let properties = value.as_object().into_iter().flatten();
                         let properties =
@@ -107,19 +104,20 @@ fn plain(document: &Value, schema: &Value) -> Value {
                         kept.insert("examples".to_owned(), json!([value]));
                     }
                     // Formats of numbers are specific to OpenAPI.
-                    "format" if says["type"] != "string" => {}
+                    "format" if !is_text(&says["type"]) => {}
                     _ => {
                         kept.insert(key.clone(), value.clone());
                     }
                 }
             }
-            if says.get("nullable") == Some(&json!(true)) {
-                kept.insert("type".to_owned(), json!([says["type"], "null"]));
-            }
             Value::Object(kept)
         }
         other => other.clone(),
     }
+}
+
+fn is_text(kind: &Value) -> bool {
+    *kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("string")))
 }
 
 #[cfg(test)]
@@ -133,9 +131,9 @@ mod tests {
                 "word": { "allOf": [{ "$ref": "#/components/schemas/EnumString" }], "description": "Its word" },
                 "other": { "anyOf": [
                     { "$ref": "#/components/schemas/EnumString" },
-                    { "enum": [null], "nullable": true, "type": "object" },
+                    { "type": "null" },
                 ] },
-                "at": { "type": "string", "format": "date-time", "nullable": true, "example": "now" },
+                "at": { "type": ["string", "null"], "format": "date-time", "example": "now" },
                 "count": { "type": "integer", "format": "uint64" },
                 "title": { "type": "string" },
             } },

@@ -1,8 +1,8 @@
 //! The OpenAPI document: what the derives generate, corrected where they cannot express it.
 //!
-//! <https://spec.openapis.org/oas/v3.0.3>
+//! The derives generate OpenAPI 3.0; it is converted to 3.1 at the end. <https://spec.openapis.org/oas/v3.1.0>
 
-use crate::openapi::{examples, responses, validate::NEVER};
+use crate::openapi::{examples, responses, validate::NEVER, webhooks};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,9 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
     tell_levels(&mut document);
     examples::show(&mut document);
     link(&mut document);
-    document["openapi"] = json!("3.0.3");
+    modernize(&mut document);
+    webhooks::describe(&mut document);
+    document["openapi"] = json!("3.1.0");
     document["servers"] = json!([{ "url": base_url }]);
     serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
 }
@@ -233,6 +235,36 @@ fn part_nulls(value: &mut Value) {
             object.values_mut().for_each(part_nulls);
         }
         Value::Array(items) => items.iter_mut().for_each(part_nulls),
+        _ => {}
+    }
+}
+
+/// Converts `nullable` of OpenAPI 3.0 to the types of JSON Schema.
+fn modernize(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.get("nullable") == Some(&json!(true)) {
+                object.remove("nullable");
+                match (object.get("type").cloned(), object.get_mut("enum").and_then(Value::as_array_mut)) {
+                    (_, Some(options)) if *options == [Value::Null] => {
+                        object.remove("enum");
+                        object.insert("type".to_owned(), json!("null"));
+                    }
+                    (Some(one), options) => {
+                        if let Some(options) = options
+                            && !options.contains(&Value::Null)
+                        {
+                            options.push(Value::Null);
+                        }
+                        object.insert("type".to_owned(), json!([one, "null"]));
+                    }
+                    // Any value is null as well.
+                    (None, _) => {}
+                }
+            }
+            object.values_mut().for_each(modernize);
+        }
+        Value::Array(items) => items.iter_mut().for_each(modernize),
         _ => {}
     }
 }

@@ -5,3 +5,4 @@ mod examples;
 mod responses;
 pub mod tag;
 pub mod validate;
+mod webhooks;
