@@ -186,6 +186,9 @@ async function withLinkedin(username) {
   const { createdEntityId } = await client.create({ ...posts, entity });
   const post = { ...posts, resourcePath: "/posts/{id}", pathKeys: { id: createdEntityId } };
   check((await client.get(post)).data.commentary === "From linkedin-api-client", createdEntityId);
+  await client.partialUpdate({ ...post, patchSetObject: { commentary: "Edited" } });
+  const { elements } = (await client.finder({ ...posts, finderName: "author", queryParams: { author } })).data;
+  check(elements.map((one) => one.commentary).join() === "Edited", elements);
   check((await client.delete(post)).status === 204, createdEntityId);
   check((await refused(client.get(post))).response.status === 404, createdEntityId);
 }

@@ -310,9 +310,15 @@ fn duplicate(urn: &str) -> Response {
     )
 }
 
+/// Returns whether a request names this Rest.li method. LinkedIn's own client sends it in lower case, and Rest.li reads
+/// it in any: <https://github.com/linkedin/rest.li>, `ResourceMethod.java`.
+fn has_method(request: &Request, method: &str) -> bool {
+    request.header("x-restli-method").is_some_and(|given| given.eq_ignore_ascii_case(method))
+}
+
 /// `GET /rest/posts?q=author`.
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
-    if request.query("q") != Some("author") || request.header("x-restli-method") != Some("FINDER") {
+    if request.query("q") != Some("author") || !has_method(request, "FINDER") {
         return Err(invalid("q has to be author, and X-RestLi-Method FINDER"));
     }
     let author = request.query("author").unwrap_or_default();
@@ -339,7 +345,7 @@ pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str
 
 /// `POST /rest/posts/{urn}` with `X-RestLi-Method: PARTIAL_UPDATE`.
 pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
-    if request.header("x-restli-method") != Some("PARTIAL_UPDATE") {
+    if !has_method(request, "PARTIAL_UPDATE") {
         return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
     }
     let mut post = own(tx, caller, urn)?;
