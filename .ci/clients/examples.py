@@ -3,11 +3,11 @@
 import json
 import sys
 
-from openapi_schema_validator import OAS30Validator
+from openapi_schema_validator import OAS31Validator
 
 document = json.load(open(sys.argv[1]))
 checked, wrong = 0, []
-for operations in document["paths"].values():
+for operations in [*document["paths"].values(), *document["webhooks"].values()]:
     for operation in operations.values():
         bodies = list(operation["responses"].values()) + [operation.get("requestBody", {})]
         for content in (content for body in bodies for content in body.get("content", {}).values()):
@@ -17,7 +17,7 @@ for operations in document["paths"].values():
             examples += [content["example"]] if "example" in content else []
             for example in examples:
                 checked += 1
-                faults = OAS30Validator(schema).iter_errors(example)
+                faults = OAS31Validator(schema).iter_errors(example)
                 wrong += [f"{operation['operationId']}: {fault.json_path} {fault.message}" for fault in faults]
 print("\n".join(wrong) if wrong else f"{checked} examples fit their schemas")
 sys.exit(bool(wrong))

@@ -155,12 +155,16 @@ async fn posts_inherit_the_settings_of_their_accounts_profiles() {
     let poll = json!({ "x": { "poll": { "options": ["a", "b"], "duration_minutes": 60 } } });
     let body = json!({ "content": "a", "accounts": ["ada"], "config": poll });
     fail(request(&world, Method::POST, "/posts").json(&body), 422, "content_rejected").await;
-    let kept = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    let (_, kept) = world.call(Method::PATCH, &path, Some(&json!({ "content": "b" }))).await;
     assert_eq!(kept["default_config"], ours);
+    let (_, reset) = world.call(Method::PATCH, &path, Some(&json!({ "config": {} }))).await;
+    assert_eq!(reset["default_config"], json!({ "x": { "quote_tweet_id": "1" } }), "as on creation");
 
     // Settings that no post could have are refused immediately.
     let wrong = json!({ "default_config": { "x": { "reply_settings": "nobody" }, "reddit": null } });
-    let again = request(&world, Method::PATCH, &path(&one)).json(&wrong);
+    let again =
+        request(&world, Method::PATCH, &format!("/profiles/{}", one["id"].as_str().unwrap())).json(&wrong);
     let (_, problem) = fail(again, 422, "content_rejected").await;
     assert_eq!(problem["errors"][0]["path"], json!(["default_config", "x", "reply_settings"]), "{problem}");
     let named = json!({ "name": "Two", "default_config": wrong["default_config"] });

@@ -202,7 +202,8 @@ impl Draft {
         };
         let config = body.config.unwrap_or_default();
         let source = SourcePaths::of(is_single, &body.blocks, &config);
-        let default_config = settings::effective(call, &accounts, body.blocks, config).await?;
+        let default_config =
+            settings::complete(call, &accounts, settings::merge(body.blocks, config)).await?;
         let queue = match queued {
             Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
             None => None,

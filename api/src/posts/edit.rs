@@ -149,8 +149,22 @@ async fn resolve_edit(
         (content, containers, _) => Some(create::containers(call, content, containers).await?),
     };
     let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
-    let default_config = settings::amend(&post.default_config, body.blocks, body.config);
+    let is_reset = body.config.is_some() || accounts.is_some();
+    let mut default_config = settings::amend(&post.default_config, body.blocks, body.config);
     let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    let kept;
+    let effective = match &accounts {
+        Some(accounts) => accounts,
+        None => {
+            let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
+            kept = store::accounts::get_many(call.db(), call.owner, &ids).await?;
+            &kept
+        }
+    };
+    // As on creation. Otherwise a setting that was removed would come back.
+    if is_reset {
+        default_config = settings::complete(call, effective, default_config).await?;
+    }
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
         let stored;
@@ -161,16 +175,7 @@ async fn resolve_edit(
                 (&post.containers, &stored)
             }
         };
-        let kept;
-        let accounts = match &accounts {
-            Some(accounts) => accounts,
-            None => {
-                let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-                kept = store::accounts::get_many(call.db(), call.owner, &ids).await?;
-                &kept
-            }
-        };
-        checks::reject_errors(checks::check(accounts, result, media, &default_config, &source))?;
+        checks::reject_errors(checks::check(effective, result, media, &default_config, &source))?;
     }
     let queue = match queued {
         None => None,

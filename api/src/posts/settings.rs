@@ -50,18 +50,16 @@ impl<const CLOSED: bool> Blocks<CLOSED> {
     }
 }
 
-/// The settings a post is created with: those of the request, completed by the profiles of its accounts.
+/// Completes the settings of a request with those of the profiles of a post's accounts.
 ///
 /// # Errors
 ///
 /// If the database is unavailable.
-pub(crate) async fn effective(
+pub(crate) async fn complete(
     call: &Call<'_>,
     accounts: &[Account],
-    top_level: TopLevel,
-    config: Config,
+    requested: Value,
 ) -> Result<Value, Problem> {
-    let requested = merge(top_level, config);
     let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
     if ids.is_empty() {
         return Ok(requested);
