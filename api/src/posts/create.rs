@@ -229,14 +229,14 @@ impl Draft {
 /// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so
 /// one beside the body's key is ignored.
 fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
-    let (None, Some(header)) = (&external_ref, header) else { return Ok(external_ref) };
+    let Some(header) = header else { return Ok(external_ref) };
     let issue = match header.chars().count() {
         0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
         length if length > MAX_KEY_LENGTH => {
             let message = format!("The header must contain at most {MAX_KEY_LENGTH} character(s)");
             Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", MAX_KEY_LENGTH)
         }
-        _ => return Ok(Some(header.to_owned())),
+        _ => return Ok(external_ref.or_else(|| Some(header.to_owned()))),
     };
     let issue = issue.with("type", "string").with("inclusive", true);
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
@@ -379,6 +379,7 @@ mod tests {
         assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
         assert_eq!(key(Some("a"), Some("b")), Ok(Some("a".to_owned())));
         assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
+        assert_eq!(key(Some("a"), Some("")), Err(Code::InvalidRequest));
         assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
         assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));
     }
