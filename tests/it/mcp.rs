@@ -1,10 +1,10 @@
 //! MCP tools: the same functions, keys, scopes and limits as the API's.
 
-use crate::{api::fail, api::key, world};
+use crate::{api::fail, api::key, media::serve, world};
 use domain::scope::Scope;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
-use tests::{World, samples::png};
+use tests::{World, if_right, samples::png, wait_until};
 
 fn url(world: &World) -> String {
     world.base.replace("/api/v1", "/api/mcp")
@@ -97,15 +97,19 @@ async fn tools_are_listed_with_schemas_and_annotations() {
         hints,
         [
             ("list_accounts", [yes, no, yes, no]),
+            ("get_account_capabilities", [yes, no, yes, no]),
+            ("list_account_options", [yes, no, yes, yes]),
             ("create_post", [no, no, no, yes]),
             ("validate_post", [yes, no, yes, no]),
             ("get_post", [yes, no, yes, no]),
+            ("get_post_timeline", [yes, no, yes, no]),
             ("list_posts", [yes, no, yes, no]),
             ("update_post", [no, yes, yes, no]),
             ("delete_post", [no, yes, yes, no]),
             ("get_post_analytics", [yes, no, yes, yes]),
             ("find_slot", [yes, no, yes, no]),
             ("import_media", [no, no, no, yes]),
+            ("get_media", [yes, no, yes, no]),
             ("create_auth_url", [no, no, no, no]),
             ("list_webhooks", [yes, no, yes, no]),
             ("create_webhook", [no, no, no, no]),
@@ -173,6 +177,43 @@ async fn a_tool_does_what_its_operation_does() {
     let webhooks = call(&world, "list_webhooks", json!({})).await;
     assert_eq!(webhooks["data"][0]["id"], webhook["id"]);
     assert_eq!(call(&world, "get_usage", json!({})).await["usage"]["posts"]["current"], 1);
+}
+
+/// A model pins a picture from an address to the right board, and follows it to the end.
+#[tokio::test]
+async fn a_picture_from_an_address_is_pinned_to_a_board() {
+    let world = world()
+        .approved()
+        .platforms(&["pinterest"])
+        .set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32")
+        .start()
+        .await;
+    let account = world.connect("pinterest", "ada").await;
+    let (origin, serving) = serve(png(200, 300)).await;
+    let medium = call(&world, "import_media", json!({ "url": format!("{origin}/a.png") })).await;
+    let medium = wait_until("the picture", async || {
+        if_right(call(&world, "get_media", json!({ "id": medium["id"] })).await, |one| {
+            one["status"] == "ready"
+        })
+    })
+    .await;
+    let accepts = call(&world, "get_account_capabilities", json!({ "id": account })).await;
+    assert!(accepts["options"].as_array().unwrap().contains(&json!("boards")), "{accepts:#}");
+    let boards = call(&world, "list_account_options", json!({ "id": account, "kind": "boards" })).await;
+    let settings = json!({ "board_id": boards["data"][0]["id"] });
+    let post = call(
+        &world,
+        "create_post",
+        json!({
+            "containers": [{ "content": "Look", "media": [{ "id": medium["id"] }] }],
+            "accounts": [account], "config": { "pinterest": settings },
+        }),
+    )
+    .await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let timeline = call(&world, "get_post_timeline", json!({ "id": post["id"] })).await;
+    assert_eq!((timeline["data"][0]["kind"].as_str(), &timeline["next"]), (Some("created"), &json!([])));
+    serving.abort();
 }
 
 #[tokio::test]

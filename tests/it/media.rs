@@ -28,6 +28,7 @@ use tests::{
     samples::{boxed, docx, film, film_head, gif, jpeg, painting, pdf, png, wav, webm},
 };
 use tests::{if_right, wait_until, wait_within};
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 use workflows::clean_up_media;
 
@@ -544,6 +545,13 @@ impl Endpoint for Origin {
     }
 }
 
+/// Starts an [`Origin`] at 127.0.0.2, which is not the address of `localhost`, and returns its URL.
+pub(crate) async fn serve(file: Vec<u8>) -> (String, JoinHandle<std::io::Result<()>>) {
+    let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
+    let origin = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
+    (origin, tokio::spawn(Server::new_with_acceptor(acceptor).run(Origin(file))))
+}
+
 #[tokio::test]
 async fn an_import_downloads_only_from_allowed_addresses() {
     let caps =
@@ -553,10 +561,7 @@ async fn an_import_downloads_only_from_allowed_addresses() {
         .set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32")
         .start()
         .await;
-    // Not the address of `localhost`, which is not allowed here.
-    let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
-    let origin = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
-    let serving = tokio::spawn(Server::new_with_acceptor(acceptor).run(Origin(png(30, 20))));
+    let (origin, serving) = serve(png(30, 20)).await;
     let import = async |path: &str| {
         let body = json!({ "url": format!("{origin}{path}"), "alt_text": "Ada" });
         let (status, reported) = world.call(Method::POST, "/media/import", Some(&body)).await;

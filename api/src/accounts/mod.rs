@@ -117,8 +117,7 @@ impl Accounts {
         caller: Caller<AccountsRead>,
         id: Path<String>,
     ) -> Result<Json<Accepted>, Problem> {
-        let account = find(&caller.call(), &id).await?;
-        Ok(Json(capabilities::of(platform(&account)?, &account)))
+        Ok(Json(capabilities(&caller.call(), &id).await?))
     }
 
     /// List options for a setting
@@ -199,6 +198,12 @@ pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
         error_code,
         detail,
     })
+}
+
+/// Returns what an account accepts.
+pub async fn capabilities(call: &Call<'_>, id: &str) -> Result<Accepted, Problem> {
+    let account = find(call, id).await?;
+    Ok(capabilities::of(platform(&account)?, &account))
 }
 
 /// Lists the options of a setting for an account.

@@ -5,7 +5,7 @@
 
 use super::schema;
 use crate::{
-    accounts,
+    accounts::{self, OptionFilter},
     http::{
         body,
         caller::Call,
@@ -66,6 +66,33 @@ const TABLE: &[ToolEntry] = &[
         },
     },
     ToolEntry {
+        name: "get_account_capabilities",
+        title: "Get what an account accepts",
+        operation: "getSocialAccountCapabilities",
+        scope: Scope::AccountsRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&accounts::capabilities(call, &id).await?))
+            })
+        },
+    },
+    ToolEntry {
+        name: "list_account_options",
+        title: "List the boards, subreddits, flairs or other options of an account",
+        operation: "listSocialAccountOptions",
+        scope: Scope::AccountsRead,
+        effect: Effect::Asks,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, kind, filter) = arguments.about_two("id", "kind")?;
+                let OptionFilter { parent } = filter;
+                Ok(json(&accounts::options(call, &id, &kind, parent).await?))
+            })
+        },
+    },
+    ToolEntry {
         name: "create_post",
         title: "Publish or schedule a post",
         operation: "createPost",
@@ -99,6 +126,20 @@ const TABLE: &[ToolEntry] = &[
             Box::pin(async move {
                 let (id, Nothing {}) = arguments.about("id")?;
                 Ok(json(&posts::Post::from(posts::find(call, &id).await?)))
+            })
+        },
+    },
+    ToolEntry {
+        name: "get_post_timeline",
+        title: "Get what happened to a post, and what comes next",
+        operation: "getPostTimeline",
+        scope: Scope::PostsRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                let post = posts::find(call, &id).await?;
+                Ok(json(&posts::timeline::of(call, &post).await?))
             })
         },
     },
@@ -169,6 +210,19 @@ const TABLE: &[ToolEntry] = &[
         effect: Effect::Publishes,
         run: |call, arguments| {
             Box::pin(async move { Ok(json(&media::import(call, arguments.read()?).await?)) })
+        },
+    },
+    ToolEntry {
+        name: "get_media",
+        title: "Get a media asset and its status",
+        operation: "getMedia",
+        scope: Scope::MediaRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&media::get(call, &id).await?))
+            })
         },
     },
     ToolEntry {
@@ -292,17 +346,39 @@ impl Arguments {
 
     /// Splits off a path parameter.
     fn about<T: ParseFromJSON + Rules + 'static>(mut self, name: &str) -> Result<(String, T), Problem> {
-        let subject = self.0.remove(name);
-        let rest = Value::Object(self.0);
-        match subject {
-            Some(Value::String(subject)) => Ok((subject, body::read(rest)?)),
+        let [subject] = self.split::<T, 1>([name])?;
+        Ok((subject, self.read()?))
+    }
+
+    /// Splits off two path parameters.
+    fn about_two<T: ParseFromJSON + Rules + 'static>(
+        mut self,
+        one: &str,
+        other: &str,
+    ) -> Result<(String, String, T), Problem> {
+        let [one, other] = self.split::<T, 2>([one, other])?;
+        Ok((one, other, self.read()?))
+    }
+
+    /// Removes path parameters, which are required; reports all issues, also those of the other arguments.
+    fn split<T: ParseFromJSON + Rules + 'static, const N: usize>(
+        &mut self,
+        names: [&str; N],
+    ) -> Result<[String; N], Problem> {
+        let mut issues = Vec::new();
+        let subjects = names.map(|name| match self.0.remove(name) {
+            Some(Value::String(subject)) => subject,
             other => {
                 let received = other.as_ref().map_or("undefined", type_name);
-                let mut issues = vec![Issue::wrong_type(&[name.into()], "string", received)];
-                issues.extend(body::check::<T>(&rest));
-                Err(Problem::invalid_body(issues))
+                issues.push(Issue::wrong_type(&[name.into()], "string", received));
+                String::new()
             }
+        });
+        if issues.is_empty() {
+            return Ok(subjects);
         }
+        issues.extend(body::check::<T>(&Value::Object(self.0.clone())));
+        Err(Problem::invalid_body(issues))
     }
 }
 
