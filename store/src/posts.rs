@@ -166,6 +166,8 @@ pub struct NewPost {
     pub containers: Vec<Container>,
     /// Accounts to publish to, with their platforms, in order.
     pub accounts: Vec<(AccountId, String)>,
+    /// Id of the request that creates the post, for its timeline.
+    pub request_id: Option<String>,
 }
 
 /// The result of creating a post.
@@ -252,8 +254,9 @@ pub async fn create(
     new: NewPost,
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
+    let request_id = new.request_id.clone();
     let post = build(new, now.trunc_subsecs(6));
-    write(crate::begin(db).await?, owner, post, None).await
+    write(crate::begin(db).await?, owner, post, None, request_id.as_deref()).await
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -279,7 +282,7 @@ pub async fn queue(
             return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
         };
         let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
-        match write(tx, owner, post, Some(queue.account)).await {
+        match write(tx, owner, post, Some(queue.account), new.request_id.as_deref()).await {
             Err(CreateError::Database(error)) if slots::is_taken(&error) => {}
             written => return written,
         }
@@ -292,10 +295,11 @@ async fn write(
     owner: Owner,
     post: Post,
     slot_account: Option<AccountId>,
+    request_id: Option<&str>,
 ) -> Result<Created, CreateError> {
     let ids = media_ids(post.containers.iter().map(|container| &container.media));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
-    if !insert(&mut tx, owner, &post, slot_account).await? {
+    if !insert(&mut tx, owner, &post, slot_account, request_id).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
@@ -375,7 +379,13 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 /// Cancels every target without a publishing call under way or with an unknown result, including those
 /// that wait for a retry. The others are looked up and not published again; live posts stay live.
 // Model: Delete.
-pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+pub async fn delete(
+    db: &PgPool,
+    owner: Owner,
+    id: PostId,
+    request_id: Option<&str>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
     let canceled = cancel_pending_targets(&mut tx, owner, id, now).await?;
@@ -401,6 +411,7 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
         _ => ("deleted", "Deleted; live posts stay live"),
     };
     let detail = json!({ "from": before, "to": after, "withdrawn_targets": canceled });
+    let detail = timeline::caused_by(request_id, detail);
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
     // A draft that was never released has no workflow to notify; the workflow of a post that is being
@@ -457,6 +468,7 @@ async fn insert(
     owner: Owner,
     post: &Post,
     slot_account: Option<AccountId>,
+    request_id: Option<&str>,
 ) -> sqlx::Result<bool> {
     let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
     let message = match post.scheduled_at {
@@ -502,7 +514,7 @@ async fn insert(
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
         message,
-        json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) }),
+        timeline::caused_by(request_id, json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })),
         slot_account.map(|account| account.0)
     )
     .fetch_optional(tx)

@@ -17,6 +17,7 @@ use crate::{
     grants::{AccountGrant, account_grant},
     outbox,
     posts::{Attachment, Container},
+    timeline,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
@@ -784,6 +785,7 @@ pub async fn retry_now(
     owner: Owner,
     post: PostId,
     target: TargetId,
+    request_id: Option<&str>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     // By itself: an account is locked before its targets.
@@ -809,13 +811,14 @@ pub async fn retry_now(
              and (status = 'failed' or status = 'queued' and error_code is not null
                   or status = 'published' and next_attempt_at is not null)
            returning id)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from retried",
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now', $6 from retried",
         target.0,
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        now
+        now,
+        timeline::caused_by(request_id, json!({}))
     )
     .execute(&mut *tx)
     .await?;

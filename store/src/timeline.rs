@@ -23,6 +23,14 @@ pub struct Entry {
     pub detail: Value,
 }
 
+/// Adds the id of the request that caused an entry to its details, if a request did.
+pub(crate) fn caused_by(request_id: Option<&str>, mut detail: Value) -> Value {
+    if let Some(id) = request_id {
+        detail["request_id"] = id.into();
+    }
+    detail
+}
+
 /// Appends an entry to a post's timeline in the current transaction.
 pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: Entry) -> sqlx::Result<()> {
     sqlx::query!(

@@ -35,6 +35,7 @@ pub(crate) async fn fail(request: RequestBuilder, status: u16, code: &str) -> (h
     assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
     assert_eq!((&problem["type"], &problem["status"]), (&json!("about:blank"), &json!(status)));
     assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
+    assert_eq!(problem["request_id"], headers["x-request-id"].to_str().unwrap(), "{problem}");
     (headers, problem)
 }
 
@@ -91,6 +92,36 @@ async fn every_failure_is_a_problem_document() {
             .collect::<Vec<_>>(),
     );
     fail(post().body(reqwest::Body::wrap_stream(chunks)), 413, "payload_too_large").await;
+}
+
+#[tokio::test]
+async fn every_response_has_a_request_id_of_its_own() {
+    let world = world().start().await;
+    let root = world.base.trim_end_matches("/api/v1");
+    let mut seen = HashSet::new();
+    for (method, url, status) in [
+        (Method::GET, format!("{}/posts", world.base), 200),
+        (Method::GET, format!("{}/posts", world.base), 200),
+        (Method::GET, format!("{}/posts/7", world.base), 404),
+        (Method::PUT, format!("{}/posts", world.base), 405),
+        (Method::GET, format!("{}/openapi.json", world.base), 200),
+        (Method::GET, format!("{}/connect/callback", world.base), 400),
+        (Method::GET, format!("{}/connect/choose/none", world.base), 404),
+        (Method::GET, format!("{root}/api/mcp"), 405),
+        (Method::GET, format!("{root}/nowhere"), 404),
+        (Method::GET, format!("{root}/dashboard"), 401),
+        (Method::GET, format!("{root}/docs"), 200),
+        (Method::GET, format!("{root}/healthz"), 200),
+    ] {
+        // A client can't choose the id.
+        let sent = "req_00000000000000000000000000000000";
+        let request = world.http.request(method, &url).bearer_auth(&world.key).header("X-Request-Id", sent);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{url}");
+        let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+        assert!(id.starts_with("req_") && id.len() == 36 && id != sent, "{url}: {id}");
+        assert!(seen.insert(id), "{url}: another response had the same id");
+    }
 }
 
 #[tokio::test]
@@ -347,6 +378,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             external_ref: None,
             containers: vec![Container::new(0, "a".to_owned(), Vec::new())],
             accounts: vec![(account.id, account.platform.clone())],
+            request_id: None,
         };
         posts::create(&world.db, world.owner, new, now).await.unwrap();
     }

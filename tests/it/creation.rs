@@ -288,6 +288,8 @@ async fn a_page_has_25_rows_by_default() {
 async fn without_its_database_the_api_returns_503() {
     let mut world = world().running(&[]).start().await;
     world.set("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare");
+    let log = tests::directory().join(format!("without-database-{}.log", world.owner.org));
+    world.log_to(&log);
     world.run("api").await;
     let draft = json!({ "content": "a", "accounts": ["ada"], "is_draft": true });
     for (method, path, body) in [
@@ -298,6 +300,7 @@ async fn without_its_database_the_api_returns_503() {
         (Method::GET, "/webhooks", None),
     ] {
         let request = world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key);
+        let request = request.header("X-Request-Id", "proxy-7");
         let request = match body {
             Some(body) => request.json(body),
             None => request,
@@ -307,6 +310,11 @@ async fn without_its_database_the_api_returns_503() {
         assert!(response.headers()[header::RETRY_AFTER].to_str().unwrap().parse::<u32>().unwrap() > 0);
         let problem: Value = response.json().await.unwrap();
         assert_eq!((&problem["code"], &problem["status"]), (&json!("unavailable"), &json!(503)), "{problem}");
+        let text = std::fs::read_to_string(&log).unwrap();
+        let id = problem["request_id"].as_str().unwrap();
+        let mut lines = text.lines().filter(|line| line.contains(id));
+        let line = lines.next().unwrap_or_else(|| panic!("no line has {id}: {text}"));
+        assert!(line.contains("The database is unavailable") && line.contains("proxy-7"), "{line}");
     }
     // Endpoints without a database query still respond.
     let document = world.http.get(format!("{}/openapi.json", world.base)).send().await.unwrap();

@@ -231,13 +231,13 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
         assert_eq!(status, 402, "{problem}");
         // The call passed the limiter.
         assert!(levels.is_some());
-        let detail = problem["detail"].clone();
-        assert!(detail.is_string());
+        let (detail, id) = (problem["detail"].clone(), problem["request_id"].clone());
+        assert!(detail.is_string() && id.is_string());
         assert_eq!(
             problem,
             json!({
                 "type": "about:blank", "title": "Payment Required", "status": 402, "detail": detail,
-                "code": "quota_exceeded", "reason": "quota_exceeded", "limit": 3, "used": 3,
+                "request_id": id, "code": "quota_exceeded", "reason": "quota_exceeded", "limit": 3, "used": 3,
                 "upgradeUrl": "https://example.com/plans",
             })
         );

@@ -232,6 +232,13 @@ async fn a_failed_call_returns_the_whole_problem_document() {
     let problem = refused(&world, &world.key, "get_post", json!({})).await;
     assert_eq!(problem["errors"][0]["received"], "undefined");
 
+    // The tool runs in a task of the library, with the id of its request.
+    let arguments = json!({ "name": "get_post", "arguments": {} });
+    let response = post(&world, &world.key, &message("tools/call", arguments)).send().await.unwrap();
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let text = response.text().await.unwrap();
+    assert!(text.contains(&id), "{id}: {text}");
+
     let missing = json!({ "id": "01a1fd4e-5c28-77ae-bcfb-3b1a03485be9" });
     let problem = refused(&world, &world.key, "get_post", missing).await;
     assert_eq!((&problem["status"], &problem["code"]), (&json!(404), &json!("not_found")));

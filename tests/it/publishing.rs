@@ -353,6 +353,11 @@ async fn the_timeline_lists_past_entries_and_the_next_step() {
         timeline["data"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
     assert!(kinds.contains(&json!("attempt")) && kinds.contains(&json!("failure")), "{timeline:#}");
     assert!(timeline["next"][0]["at"].is_string(), "{timeline:#}");
+    for entry in timeline["data"].as_array().unwrap() {
+        // A request created the post; the service attempted it by itself.
+        let id = entry["detail"]["request_id"].as_str();
+        assert_eq!(id.is_some_and(|id| id.starts_with("req_")), entry["kind"] == "created", "{entry}");
+    }
     let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
     assert_eq!(status, StatusCode::OK);
 }

@@ -54,6 +54,11 @@ async fn a_failed_target_can_be_retried_immediately() {
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let entries = timeline["data"].as_array().unwrap();
     assert_eq!(entries.iter().filter(|entry| entry["kind"] == "retry").count(), hurried, "{timeline:#}");
+    let mut requests: Vec<_> =
+        entries.iter().filter_map(|entry| entry["detail"]["request_id"].as_str()).collect();
+    requests.sort_unstable();
+    requests.dedup();
+    assert_eq!(requests.len(), hurried + 1, "one creation and each retry: {timeline:#}");
     assert_eq!(timeline["next"], json!([]));
 }
 

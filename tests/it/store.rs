@@ -78,6 +78,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
             Container::new(1, "comment".to_owned(), vec![]),
         ],
         accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
+        request_id: None,
     }
 }
 
@@ -137,7 +138,7 @@ async fn a_post_reads_back_as_it_was_returned() {
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(uuid::Uuid::now_v7()), ..owner }]
     {
         assert_eq!(posts::get(&db, stranger, post.id).await.unwrap(), None);
-        assert!(!posts::delete(&db, stranger, post.id, at(30)).await.unwrap());
+        assert!(!posts::delete(&db, stranger, post.id, None, at(30)).await.unwrap());
         assert_eq!(timeline::list(&db, stranger, post.id).await.unwrap(), []);
         assert_eq!(accounts::get(&db, stranger, x.id).await.unwrap(), None);
     }
@@ -167,7 +168,7 @@ async fn concurrent_calls_with_one_external_ref_create_one_post() {
     let id = ids.into_iter().next().unwrap();
     assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
 
-    assert!(posts::delete(&db, owner, id, at(20)).await.unwrap());
+    assert!(posts::delete(&db, owner, id, None, at(20)).await.unwrap());
     let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
     assert!(matches!(again, Created::Replay(post) if post.id == id && post.status == PostStatus::Canceled));
     let live = Owner { mode: Mode::Live, ..owner };
@@ -296,8 +297,8 @@ async fn deleting_a_post_cancels_targets_that_have_not_begun() {
             create(&db, owner, NewPost { is_draft, scheduled_at, external_ref, ..draft_of(&[&account]) })
                 .await;
         assert_eq!(messages(&db).await.len(), usize::from(!is_draft));
-        assert!(posts::delete(&db, owner, post.id, at(11)).await.unwrap());
-        assert!(!posts::delete(&db, owner, post.id, at(12)).await.unwrap());
+        assert!(posts::delete(&db, owner, post.id, None, at(11)).await.unwrap());
+        assert!(!posts::delete(&db, owner, post.id, None, at(12)).await.unwrap());
         assert_eq!(posts::get(&db, owner, post.id).await.unwrap(), None);
         let post = now_of(&db, owner, &post).await;
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
@@ -331,7 +332,7 @@ async fn deleting_a_post_cancels_targets_without_a_call_in_flight() {
     assert!(intend(&db, key.target, calling.fence).await);
     messages(&db).await;
 
-    assert!(posts::delete(&db, owner, post.id, at(21)).await.unwrap());
+    assert!(posts::delete(&db, owner, post.id, None, at(21)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Publishing);
     let canceled = TargetStatus::Canceled;
@@ -431,6 +432,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             default_config: json!({}),
             containers: None,
             accounts: None,
+            request_id: None,
         };
         let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
         let posts::EditResult::Updated(edited) = edited else { panic!("it has not begun: {edited:?}") };
@@ -692,7 +694,7 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
         .unwrap();
     let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
     assert!(matches!(early, BeginResult::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
-    assert!(publishing::retry_now(&db, owner, post.id, key.target, tests::now()).await.unwrap());
+    assert!(publishing::retry_now(&db, owner, post.id, key.target, None, tests::now()).await.unwrap());
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }
 
@@ -736,7 +738,7 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     assert_eq!(look.spent(), 2);
 
     // Someone who knows better.
-    assert!(publishing::retry_now(&db, owner, one.id, key.target, tests::now()).await.unwrap());
+    assert!(publishing::retry_now(&db, owner, one.id, key.target, None, tests::now()).await.unwrap());
     let BeginResult::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
         panic!("it is due")
     };
@@ -750,7 +752,7 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     // The account rests no longer, but the row of the other target keeps its time.
     let kept = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(kept, BeginResult::Early(_)), "{kept:?}");
-    assert!(publishing::retry_now(&db, owner, two.id, other.target, tests::now()).await.unwrap());
+    assert!(publishing::retry_now(&db, owner, two.id, other.target, None, tests::now()).await.unwrap());
     let retried = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(retried, BeginResult::Attempt(_)), "{retried:?}");
 }
@@ -866,7 +868,7 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     let end = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, key, &end, None, at(21)).await.unwrap();
     messages(&db).await;
-    assert!(posts::delete(&db, owner, post.id, at(22)).await.unwrap());
+    assert!(posts::delete(&db, owner, post.id, None, at(22)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Failed);
     assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
@@ -1456,7 +1458,7 @@ async fn metrics_are_collected_less_often_as_a_post_ages() {
     assert!(round[..2].iter().all(|id| id.starts_with('d')), "{round:?}");
 
     // Targets of deleted posts and of accounts with a lost grant are not due.
-    assert!(posts::delete(&db, owner, post.id, at(20)).await.unwrap());
+    assert!(posts::delete(&db, owner, post.id, None, at(20)).await.unwrap());
     let failure = Failure::revoked("gone");
     grants::mark_lost(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
     assert_eq!(due(12 * day).await, ["d-0", "c-0"]);
@@ -1531,7 +1533,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         .collect();
     assert_eq!(due, [(one.id, one.scheduled_at), (two.id, two.scheduled_at)]);
     assert_eq!(slots::open(&db, owner, &queue, at(0), 1).await.unwrap(), [open[2]]);
-    assert!(posts::delete(&db, owner, one.id, at(1)).await.unwrap());
+    assert!(posts::delete(&db, owner, one.id, None, at(1)).await.unwrap());
     assert_eq!(slots::open(&db, owner, &queue, at(0), 2).await.unwrap(), [open[0], open[2]]);
 
     let edit = |post: &Post| Edit {
@@ -1541,6 +1543,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         default_config: json!({}),
         containers: None,
         accounts: None,
+        request_id: None,
     };
     let posts::EditResult::Updated(moved) =
         posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap()

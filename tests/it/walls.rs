@@ -146,9 +146,10 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 24] = [
+const API_LAYERS: [&str; 25] = [
     "types::scalar",
     "types::enum_string",
+    "http::request_id",
     "http::problem",
     "types",
     "openapi",

@@ -201,6 +201,7 @@ impl Runner {
             external_ref: None,
             containers: (0..shape.containers()).map(container).collect(),
             accounts: vec![(connected.id, "scripted".to_owned())],
+            request_id: None,
         };
         let Created::New(post) = posts::create(&self.db, self.owner, new, now()).await.unwrap() else {
             panic!("a new post is new");

@@ -150,7 +150,7 @@ pub(crate) async fn finalize(
     if let Some(selection) = pending.selection.as_ref().filter(|selection| selection.is_same(&chosen)) {
         return Ok(Chosen { owner, accounts: selection.accounts.clone(), is_new: false });
     }
-    let call = Call { app, owner };
+    let call = Call::new(app, owner);
     let plan = plan(&call).await?;
     let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),

@@ -127,7 +127,7 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
-    let call = Call { app, owner: state.owner };
+    let call = Call::new(app, state.owner);
     let (intent, is_first) = match oauth_states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
         Some(Claim::Repeated(intent)) => (intent, false),

@@ -33,7 +33,7 @@ impl<'a> PageContext<'a> {
 
     /// The call for functions of the API.
     pub(crate) fn call(&self) -> Call<'a> {
-        Call { app: self.app, owner: self.session.key.owner }
+        Call::new(self.app, self.session.key.owner)
     }
 
     /// Scopes of the session's key.

@@ -8,6 +8,7 @@ use crate::{
     http::{
         admission,
         problem::{Code, Problem},
+        request_id::RequestId,
     },
 };
 use chrono::{DateTime, Utc};
@@ -32,6 +33,7 @@ pub struct ApiKey(pub Identity);
 pub struct Identity {
     app: App,
     key: Key,
+    request: Option<RequestId>,
 }
 
 /// An authorized call: the argument of every operation, over HTTP or MCP.
@@ -41,6 +43,8 @@ pub struct Call<'a> {
     pub app: &'a App,
     /// Organization and mode of the data.
     pub owner: Owner,
+    /// Id of the request; `None` outside of a request.
+    pub request: Option<RequestId>,
 }
 
 /// A caller with the permission `P`.
@@ -107,7 +111,7 @@ permissions! {
 impl<P: Permission> Caller<P> {
     /// The authorized call.
     pub fn call(&self) -> Call<'_> {
-        Call { app: &self.0.app, owner: self.0.key.owner }
+        Call { app: &self.0.app, owner: self.0.key.owner, request: self.0.request }
     }
 
     /// Scopes of the caller's key.
@@ -117,6 +121,11 @@ impl<P: Permission> Caller<P> {
 }
 
 impl Identity {
+    /// Id of the request. A library's task that handles a part of it has no current id.
+    pub(crate) fn request(&self) -> Option<RequestId> {
+        self.request
+    }
+
     /// Returns the call if the key has the scope.
     ///
     /// # Errors
@@ -127,14 +136,24 @@ impl Identity {
             let detail = format!("the API key lacks the scope {needed}");
             return Err(Problem::new(Code::InsufficientScope, detail));
         }
-        Ok(Call { app: &self.app, owner: self.key.owner })
+        Ok(Call { app: &self.app, owner: self.key.owner, request: self.request })
     }
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// The call of a request that was authorized by other means than an API key.
+    pub fn new(app: &'a App, owner: Owner) -> Self {
+        Self { app, owner, request: RequestId::current() }
+    }
+
     /// The database.
-    pub fn db(&self) -> &Pool {
+    pub fn db(&self) -> &'a Pool {
         &self.app.db
+    }
+
+    /// Id of the request, as timelines store it.
+    pub fn request_id(&self) -> Option<String> {
+        self.request.map(|id| id.to_string())
     }
 
     /// The current time.
@@ -162,7 +181,7 @@ pub async fn identify(
 ) -> poem::Result<Identity> {
     let app: &App = request.data().expect("the router adds the state to every request");
     let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
-    Ok(Identity { app: app.clone(), key })
+    Ok(Identity { app: app.clone(), key, request: RequestId::current() })
 }
 
 impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {

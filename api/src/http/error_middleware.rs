@@ -1,8 +1,9 @@
-//! The outermost middleware: converts every error to a problem document.
+//! The outermost middleware: gives every request its id, and converts every error to a problem document.
 
 use crate::http::{
     problem::{Code, Problem},
     rate_limits::RateLimitHeaders,
+    request_id::{self, RequestId},
 };
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
@@ -11,7 +12,7 @@ use poem::{
 };
 use poem_openapi::{OpenApi, error::AuthorizationError};
 use std::{any::Any, sync::Arc};
-use tracing::error;
+use tracing::{debug, error};
 
 /// The methods that each path allows, from the same declarations as the routes.
 #[derive(Clone, Debug, Default)]
@@ -101,11 +102,20 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
         let path = request.uri().path().to_owned();
         let rate_limits = RateLimitHeaders::default();
         request.set_data(rate_limits.clone());
-        let mut response = match self.inner.call(request).await {
-            Ok(response) => response.into_response(),
-            Err(error) => self.problem(error, &path).into_response(),
+        let (id, headers, method) =
+            (RequestId::generate(), request.headers().clone(), request.method().clone());
+        let answer = async {
+            let response = match self.inner.call(request).await {
+                Ok(response) => response.into_response(),
+                Err(error) => self.problem(error, &path).into_response(),
+            };
+            // Without the path, which may contain a token.
+            debug!(%method, status = response.status().as_u16(), "Answered a request");
+            response
         };
+        let mut response = id.scope_of(&headers, answer).await;
         rate_limits.write(response.headers_mut());
+        response.headers_mut().insert(request_id::HEADER, id.value());
         Ok(response)
     }
 }
@@ -191,12 +201,14 @@ mod tests {
         ] {
             let request = Request::builder().method(method).uri_str(path).finish();
             let response = app.get_response(request).await;
+            let id = response.header("x-request-id").unwrap().to_owned();
             assert_eq!(response.status(), StatusCode::from_u16(status).unwrap());
             assert_eq!(response.content_type(), Some("application/problem+json"));
             let allow = response.header(header::ALLOW.as_str()).map(str::to_owned);
             assert_eq!(allow.as_deref(), (status == 405).then_some("GET, HEAD"));
             let body = response.into_body().into_string().await.unwrap();
             assert!(body.contains(code) && !body.contains("secret"), "{body}");
+            assert!(body.contains(&format!(r#""request_id":"{id}""#)), "{id}: {body}");
         }
     }
 }

@@ -10,4 +10,5 @@ pub mod page;
 pub mod problem;
 pub mod query;
 pub mod rate_limits;
+pub mod request_id;
 pub(crate) mod workers;

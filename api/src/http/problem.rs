@@ -3,7 +3,7 @@
 //! The code determines the status. `detail` is for people and may change; clients can rely on `code` and on
 //! the issues' codes, which are those of Zod. <https://www.rfc-editor.org/rfc/rfc9457>
 
-use crate::types::enum_string::EnumString;
+use crate::{http::request_id::RequestId, types::enum_string::EnumString};
 use poem::{
     IntoResponse, Response,
     error::ResponseError,
@@ -410,6 +410,9 @@ struct Document {
     detail: String,
     /// Machine-readable problem code.
     code: EnumString<Code>,
+    /// Id of the request, as in the header `X-Request-Id`. Quote it when asking for help.
+    #[oai(skip_serializing_if_is_none)]
+    request_id: Option<String>,
     /// Errors of single fields.
     #[oai(skip_serializing_if_is_none)]
     errors: Option<Vec<Issue>>,
@@ -436,6 +439,7 @@ impl From<Problem> for Document {
             title: title(status).to_owned(),
             status: status.as_u16(),
             detail: problem.detail,
+            request_id: RequestId::current().map(|id| id.to_string()),
             reason: quota.map(|_| code.clone()),
             limit: quota.map(|quota| quota.limit),
             used: quota.map(|quota| quota.used),

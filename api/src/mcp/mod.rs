@@ -17,6 +17,7 @@ use crate::{
         body::{self, Census, MAX_BYTES},
         caller::{Identity, identify},
         problem::{Code, Problem, clip},
+        request_id::RequestId,
     },
 };
 use poem::{
@@ -235,14 +236,19 @@ impl ServerHandler for Desk {
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool {}", request.name), None))?;
         let caller = cx.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Identity>>());
         let caller = caller.expect("the gate has authenticated the caller").clone();
-        let answer = match caller.may(tool.scope) {
-            Ok(call) => tool.call(&call, request.arguments.unwrap_or_default()).await,
-            Err(problem) => Err(problem),
+        let answer = async {
+            let answer = match caller.may(tool.scope) {
+                Ok(call) => tool.call(&call, request.arguments.unwrap_or_default()).await,
+                Err(problem) => Err(problem),
+            };
+            answer.map_err(|problem| problem.document().to_string())
         };
-        Ok(match answer {
+        // The library runs this in a task of its own.
+        let id = caller.request().unwrap_or_else(RequestId::generate);
+        Ok(match id.scope(answer).await {
             Ok(answer) => CallToolResult::structured(answer),
             // Not as structured content, which clients validate against the tool's schema.
-            Err(problem) => CallToolResult::error(vec![ContentBlock::text(problem.document().to_string())]),
+            Err(document) => CallToolResult::error(vec![ContentBlock::text(document)]),
         }
         .into())
     }

@@ -12,6 +12,9 @@ const RATE_LIMIT_HEADERS: [(&str, &str); 2] = [
     ("X-RateLimit-Remaining", "Remaining calls in that bucket"),
 ];
 
+/// Response header with the request's id.
+const REQUEST_ID: &str = "X-Request-Id";
+
 /// Completes a generated document for clients that reach the API at `base_url`. `describe` runs on the
 /// generated schemas before nullability is worked out.
 pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&mut Value)) -> String {
@@ -26,6 +29,7 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
     part_nulls(&mut document);
     responses::narrow(&mut document);
     tell_levels(&mut document);
+    tell_request_ids(&mut document);
     examples::show(&mut document);
     link(&mut document);
     modernize(&mut document);
@@ -157,6 +161,23 @@ fn tell_levels(document: &mut Value) {
         document["components"]["headers"][name] =
             json!({ "description": description, "schema": { "type": "integer" } });
     }
+}
+
+/// Adds the header with the request's id to all responses.
+fn tell_request_ids(document: &mut Value) {
+    let reference = json!({ "$ref": format!("#/components/headers/{REQUEST_ID}") });
+    for operation in operations_mut(document) {
+        let responses = operation["responses"].as_object_mut().expect("an operation has responses");
+        for response in responses.values_mut() {
+            response["headers"][REQUEST_ID] = reference.clone();
+        }
+    }
+    document["components"]["headers"][REQUEST_ID] = json!({
+        "description": "Id of the request, different for each. Quote it when asking for help; errors repeat it \
+            as `request_id`",
+        "required": true,
+        "schema": { "type": "string" },
+    });
 }
 
 /// Marks optional fields of request bodies nullable: null means absent, except at the root of an update.

@@ -151,6 +151,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         scheduled_at: scheduled_at.map(|Timestamp(at)| at),
         default_config: draft.default_config,
         external_ref: key,
+        request_id: call.request_id(),
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };

@@ -197,7 +197,16 @@ async fn resolve_edit(
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
     let containers = containers.map(|(containers, _)| containers);
-    Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
+    let edit = Edit {
+        version: post.version,
+        is_draft,
+        scheduled_at,
+        default_config,
+        containers,
+        accounts,
+        request_id: call.request_id(),
+    };
+    Ok((edit, queue))
 }
 
 fn publishing_started() -> Problem {

@@ -120,7 +120,8 @@ impl Posts {
 
     /// Get a post's timeline
     ///
-    /// Returns past events, oldest first, and upcoming steps. Scope `posts:read`.
+    /// Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
+    /// Scope `posts:read`.
     #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
     async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
         let call = caller.call();
@@ -145,7 +146,7 @@ pub async fn find(call: &Call<'_>, id: &str) -> Result<posts::Post, Problem> {
 /// Deletes a post.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
     let id = read(id)?;
-    if !posts::delete(call.db(), call.owner, id, call.now()).await? {
+    if !posts::delete(call.db(), call.owner, id, call.request_id().as_deref(), call.now()).await? {
         return Err(missing());
     }
     Ok(Canceled { id: id.0, canceled: true })
@@ -155,9 +156,10 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
     let target = target(call, id, target_id).await?;
     let now = call.now();
-    if !publishing::retry_now(call.db(), call.owner, read(id)?, target.id, now).await? {
+    let (id, request) = (read(id)?, call.request_id());
+    if !publishing::retry_now(call.db(), call.owner, id, target.id, request.as_deref(), now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
-        let status = self::target(call, id, target_id).await?.status;
+        let status = self::target(call, &id.to_string(), target_id).await?.status;
         let detail =
             format!("the target is {status}; only a target that waits for its next attempt can be retried");
         return Err(Problem::new(Code::Conflict, detail));

@@ -31,6 +31,8 @@ pub struct Edit {
     pub containers: Option<Vec<Container>>,
     /// Accounts to publish to, with their platforms, no account twice; `None` keeps them.
     pub accounts: Option<Vec<(AccountId, String)>>,
+    /// Id of the request that edits the post, for its timeline.
+    pub request_id: Option<String>,
 }
 
 /// The result of an edit.
@@ -167,6 +169,7 @@ async fn apply(
         "content": edit.containers.is_some(),
         "accounts": edit.accounts.is_some(),
     });
+    let detail = timeline::caused_by(edit.request_id.as_deref(), detail);
     let entry = Entry { at: now, kind: "edited".into(), message, target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
