@@ -21,12 +21,18 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 mod edit;
 
 pub use edit::{Edit, EditResult, edit, requeue};
+
+/// Posts that one page of a search in texts looks through. The search has no index: see migration 0071.
+pub const SEARCHED: u32 = 1000;
+
+/// The caller's own data on a post.
+pub type Metadata = BTreeMap<String, String>;
 
 /// A post with its containers and targets.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +53,8 @@ pub struct Post {
     pub default_config: Value,
     /// The caller's idempotency key.
     pub external_ref: Option<String>,
+    /// The caller's own data.
+    pub metadata: Metadata,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
     /// When the post was last updated.
@@ -147,6 +155,9 @@ pub struct Summary {
     pub scheduled_at: Option<DateTime<Utc>>,
     /// When the first target was published.
     pub published_at: Option<DateTime<Utc>>,
+    /// The caller's own data.
+    #[sqlx(json)]
+    pub metadata: Metadata,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
 }
@@ -162,6 +173,8 @@ pub struct NewPost {
     pub default_config: Value,
     /// The caller's idempotency key.
     pub external_ref: Option<String>,
+    /// The caller's own data.
+    pub metadata: Metadata,
     /// Containers, in order.
     pub containers: Vec<Container>,
     /// Accounts to publish to, with their platforms, in order.
@@ -207,6 +220,13 @@ pub struct Filter {
     pub social_account_id: Option<AccountId>,
     /// Profile of the account of at least one target.
     pub profile_id: Option<Uuid>,
+    /// Tenant of the account of at least one target.
+    pub tenant_id: Option<String>,
+    /// Entries of the post's metadata.
+    pub metadata: Metadata,
+    /// Text in at least one container, in any case. A page then looks through [`SEARCHED`] posts that meet the
+    /// other conditions, and may have no rows although there is a next one.
+    pub text: Option<String>,
     /// Created at or after this time (inclusive).
     pub created_after: Option<DateTime<Utc>>,
     /// Created before this time (exclusive).
@@ -222,7 +242,8 @@ macro_rules! select {
         sqlx::query_as!(
             Row,
             r#"select p.id, p.status as "status: Parsed<PostStatus>", p.is_draft, p.version, p.scheduled_at,
-                      p.published_at, p.default_config, p.external_ref, p.created_at, p.updated_at,
+                      p.published_at, p.default_config, p.external_ref,
+                      p.metadata as "metadata: Json<Metadata>", p.created_at, p.updated_at,
                       (select coalesce(json_agg(json_build_object(
                          'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
                        ) order by c.position), '[]')
@@ -335,8 +356,10 @@ pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<P
 
 /// Returns one page of the owner's posts, without deleted ones.
 pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
-    let mut query = QueryBuilder::new(
-        "select id, status, is_draft, scheduled_at, published_at, created_at
+    let mut query =
+        QueryBuilder::new(if filter.text.is_some() { "with searched as materialized (" } else { "" });
+    query.push(
+        "select id, status, is_draft, scheduled_at, published_at, metadata, created_at
          from posts where deleted_at is null and org_id = ",
     );
     query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
@@ -358,6 +381,19 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
             .push_bind(profile)
             .push(")");
     }
+    if let Some(tenant) = &filter.tenant_id {
+        query.push(" and exists (select from targets join accounts on accounts.id = targets.account_id");
+        query
+            .push(" where targets.post_id = posts.id and accounts.tenant_id = ")
+            .push_bind(tenant.clone())
+            .push(")");
+    }
+    if !filter.metadata.is_empty() {
+        // The expression and the condition of the index `posts_metadata`.
+        query.push(" and metadata <> '{}'");
+        query.push(" and jsonb_set('{}', array[org_id::text || ':' || mode], metadata) @> ");
+        query.push_bind(json!({ format!("{}:{}", owner.org, owner.mode): filter.metadata }));
+    }
     let times = [
         (" and created_at >= ", filter.created_after),
         (" and created_at < ", filter.created_before),
@@ -369,9 +405,50 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
             query.push(condition).push_bind(time);
         }
     }
-    page.close(&mut query);
-    let rows = query.build_query_as::<Summary>().fetch_all(db).await?;
-    Ok(page.page(rows, |post| Cursor { created_at: post.created_at, id: post.id.0 }))
+    let cursor = |post: &Summary| Cursor { created_at: post.created_at, id: post.id.0 };
+    let Some(text) = &filter.text else {
+        page.close(&mut query);
+        let rows = query.build_query_as::<Summary>().fetch_all(db).await?;
+        return Ok(page.page(rows, cursor));
+    };
+    // The last post that was looked through follows the matching ones, if there may be more after it.
+    Request { limit: SEARCHED - 1, ..page }.close(&mut query);
+    query.push(
+        ") (select *, true as is_match from searched
+            where exists (select from containers c where c.post_id = searched.id and c.content ilike ",
+    );
+    query.push_bind(format!("%{}%", escape(text)));
+    query.push(") order by created_at desc, id desc limit ").push_bind(i64::from(page.limit) + 1);
+    query.push(
+        ") union all (select *, false from searched
+            where (select count(*) from searched) = ",
+    );
+    query.push_bind(i64::from(SEARCHED)).push(" order by created_at, id limit 1)");
+    let rows = query.build_query_as::<Searched>().fetch_all(db).await?;
+    let (matches, rest): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_match);
+    let found = page.page(matches.into_iter().map(|row| row.post).collect(), cursor);
+    let last = rest.first().map(|row| cursor(&row.post));
+    Ok(Page { next: found.next.or(last), ..found })
+}
+
+/// A post that a search looked at.
+#[derive(sqlx::FromRow)]
+struct Searched {
+    #[sqlx(flatten)]
+    post: Summary,
+    is_match: bool,
+}
+
+/// Returns the pattern of `like` that stands for a text.
+fn escape(text: &str) -> String {
+    let mut pattern = String::new();
+    for c in text.chars() {
+        if matches!(c, '\\' | '%' | '_') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
 }
 
 /// Deletes a post. Returns false when it doesn't exist.
@@ -454,6 +531,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         published_at: None,
         default_config: new.default_config,
         external_ref: new.external_ref,
+        metadata: new.metadata,
         created_at: now,
         updated_at: now,
         containers: new.containers,
@@ -479,8 +557,8 @@ async fn insert(
     let inserted = sqlx::query_scalar!(
         "with post as (
            insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
-             external_ref, created_at, updated_at, slot_account_id)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19)
+             external_ref, created_at, updated_at, slot_account_id, metadata)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id
          ), text as (
@@ -515,7 +593,8 @@ async fn insert(
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
         message,
         timeline::caused_by(request_id, json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })),
-        slot_account.map(|account| account.0)
+        slot_account.map(|account| account.0),
+        json!(post.metadata)
     )
     .fetch_optional(tx)
     .await?;
@@ -671,6 +750,7 @@ struct Row {
     published_at: Option<DateTime<Utc>>,
     default_config: Value,
     external_ref: Option<String>,
+    metadata: Json<Metadata>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
     containers: Json<Vec<Container>>,
@@ -688,6 +768,7 @@ impl From<Row> for Post {
             published_at: row.published_at,
             default_config: row.default_config,
             external_ref: row.external_ref,
+            metadata: row.metadata.0,
             created_at: row.created_at,
             updated_at: row.updated_at,
             containers: row.containers.0,

@@ -376,6 +376,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             scheduled_at: None,
             default_config: json!({}),
             external_ref: None,
+            metadata: posts::Metadata::default(),
             containers: vec![Container::new(0, "a".to_owned(), Vec::new())],
             accounts: vec![(account.id, account.platform.clone())],
             request_id: None,

@@ -353,3 +353,56 @@ async fn editing_and_deleting_need_no_temporal() {
     );
     assert_eq!(world.accepted("x", "ada").await, 1);
 }
+
+#[tokio::test]
+async fn metadata_is_merged_by_key_and_cleared_by_null() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let draft = |metadata: Value| json!({ "content": "a", "accounts": ["ada"], "is_draft": true, "metadata": metadata });
+    let post = world.post(draft(json!({ "a": "1", "b": "2" }))).await;
+    for (changes, expected) in [
+        (json!({ "metadata": { "b": "3", "c": "" } }), json!({ "a": "1", "b": "3", "c": "" })),
+        (json!({ "metadata": { "a": null, "z": null } }), json!({ "b": "3", "c": "" })),
+        (json!({ "content": "b" }), json!({ "b": "3", "c": "" })),
+        (json!({ "metadata": {} }), json!({ "b": "3", "c": "" })),
+        (json!({ "metadata": null }), json!({})),
+    ] {
+        let (status, edited) = patch(&world, &post, changes.clone()).await;
+        assert_eq!((status, &edited["metadata"]), (StatusCode::OK, &expected), "{changes}");
+        assert_eq!(world.get(&path(&post)).await["metadata"], expected, "{changes}");
+    }
+
+    let keys = |prefix: &str, count: usize| -> Value {
+        (0..count)
+            .map(|number| (format!("{prefix}{number}"), json!("v")))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    assert_eq!(patch(&world, &post, json!({ "metadata": keys("a", 50) })).await.0, StatusCode::OK);
+    let (status, problem) = patch(&world, &post, json!({ "metadata": { "one": "more" } })).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+    let issue = &problem["errors"][0];
+    assert_eq!((&issue["path"], &issue["maximum"]), (&json!(["metadata"]), &json!(50)), "{problem}");
+
+    for (metadata, path, code) in [
+        (keys("a", 51), json!(["metadata"]), "too_big"),
+        (json!({ "a": 7 }), json!(["metadata", "a"]), "invalid_type"),
+        (json!({ "a": "v".repeat(501) }), json!(["metadata", "a"]), "too_big"),
+        (json!({ "a b": "v" }), json!(["metadata", "a b"]), "custom"),
+        (json!("a"), json!(["metadata"]), "invalid_type"),
+    ] {
+        let body = json!({ "metadata": metadata });
+        let (edited, problem) = patch(&world, &post, body).await;
+        let (created, _) = world.call(Method::POST, "/posts", Some(&draft(metadata.clone()))).await;
+        assert_eq!((edited, created), (StatusCode::BAD_REQUEST, StatusCode::BAD_REQUEST), "{problem}");
+        assert_eq!(
+            (&problem["errors"][0]["path"], &problem["errors"][0]["code"]),
+            (&path, &json!(code)),
+            "{problem}"
+        );
+        let batch = json!({ "posts": [draft(json!({ "ok": "yes" })), draft(metadata)] });
+        let (_, outcomes) = world.call(Method::POST, "/posts/batch", Some(&batch)).await;
+        assert_eq!((&outcomes["data"][0]["index"], &outcomes["errors"][0]["index"]), (&json!(0), &json!(1)));
+        assert_eq!(outcomes["errors"][0]["errors"][0]["path"], path, "{outcomes}");
+    }
+}

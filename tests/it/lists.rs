@@ -114,3 +114,60 @@ async fn a_cursor_can_be_used_with_other_filters() {
     let rest = ids(&world, &format!("platform=bluesky&cursor={cursor}")).await;
     assert_eq!(rest, [posts[1].clone()], "a cursor is a position in the list, independent of the filters");
 }
+
+#[tokio::test]
+async fn posts_are_found_by_metadata_tenant_and_text() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let sky = world.connect("bluesky", "ada.bsky.social").await;
+    let tenant = json!({ "tenant_id": "customer 7" });
+    world.call(Method::PATCH, &format!("/social-accounts/{sky}"), Some(&tenant)).await;
+    let post = async |content: &str, accounts: Value, metadata: Value| {
+        let body =
+            json!({ "content": content, "accounts": accounts, "is_draft": true, "metadata": metadata });
+        world.post(body).await
+    };
+    let one = post("Read 100% of it", json!([ada]), json!({ "env": "prod", "order.id": "7" })).await;
+    let two = post("read it", json!([sky]), json!({ "env": "prod", "order.id": "8" })).await;
+    let plain = post("Reading_list", json!([ada, sky]), json!({ "gone": null })).await;
+    assert_eq!(
+        (&one["metadata"], &plain["metadata"]),
+        (&json!({ "env": "prod", "order.id": "7" }), &json!({}))
+    );
+    let listed = world.get("/posts").await;
+    assert_eq!(listed["data"][2]["metadata"], one["metadata"], "{listed}");
+
+    let (one, two, plain) = (&one["id"], &two["id"], &plain["id"]);
+    for (query, expected) in [
+        ("metadata[env]=prod", vec![two, one]),
+        ("metadata[env]=prod&metadata[order.id]=7", vec![one]),
+        ("metadata%5Border.id%5D=8", vec![two]),
+        ("metadata[env]=7", vec![]),
+        ("metadata[prod]=env", vec![]),
+        ("tenant_id=customer%207", vec![plain, two]),
+        ("tenant_id=customer", vec![]),
+        ("q=READ", vec![plain, two, one]),
+        ("q=100%25", vec![one]),
+        ("q=%25%25", vec![]),
+        ("q=g_l", vec![plain]),
+        ("q=d_i", vec![]),
+        ("q=read%20it&tenant_id=customer%207&metadata[env]=prod&platform=bluesky", vec![two]),
+    ] {
+        assert_eq!(ids(&world, query).await, expected.into_iter().cloned().collect::<Vec<_>>(), "{query}");
+    }
+    let page = world.get("/posts?q=read&limit=1").await;
+    let rest = ids(&world, &format!("q=read&cursor={}", page["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((&page["data"][0]["id"], rest), (plain, vec![two.clone(), one.clone()]));
+
+    let long = "q".repeat(101);
+    for (query, path, code) in [
+        ("q=a", json!(["q"]), "too_small"),
+        (&*format!("q={long}"), json!(["q"]), "too_big"),
+        ("metadata[a%20b]=1", json!(["metadata", "a b"]), "custom"),
+        ("metadata=1", json!(["metadata"]), "invalid_type"),
+    ] {
+        let (status, problem) = world.call(Method::GET, &format!("/posts?{query}"), None).await;
+        assert_eq!((status.as_u16(), &problem["errors"][0]["path"]), (400, &path), "{query}: {problem}");
+        assert_eq!(problem["errors"][0]["code"], code, "{query}: {problem}");
+    }
+}

@@ -217,6 +217,17 @@ async fn a_picture_from_an_address_is_pinned_to_a_board() {
 }
 
 #[tokio::test]
+async fn posts_are_listed_by_metadata() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let draft = |order: &str| json!({ "content": "a", "accounts": ["ada"], "is_draft": true, "metadata": { "order": order } });
+    let post = call(&world, "create_post", draft("7")).await;
+    call(&world, "create_post", draft("8")).await;
+    let found = call(&world, "list_posts", json!({ "metadata": { "order": "7" } })).await;
+    assert_eq!((&found["data"][0]["id"], found["data"].as_array().unwrap().len()), (&post["id"], 1));
+}
+
+#[tokio::test]
 async fn a_failed_call_returns_the_whole_problem_document() {
     let world = world().start().await;
     let problem = refused(&world, &world.key, "create_post", json!({ "content": 7, "is_draft": "no" })).await;

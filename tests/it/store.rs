@@ -73,6 +73,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
         scheduled_at: None,
         default_config: json!({ "x": { "reply_settings": "following" } }),
         external_ref: None,
+        metadata: posts::Metadata::default(),
         containers: vec![
             Container::new(0, "main".to_owned(), vec![]),
             Container::new(1, "comment".to_owned(), vec![]),
@@ -430,6 +431,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             is_draft,
             scheduled_at: None,
             default_config: json!({}),
+            metadata: posts::Metadata::default(),
             containers: None,
             accounts: None,
             request_id: None,
@@ -1541,6 +1543,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         is_draft: false,
         scheduled_at: None,
         default_config: json!({}),
+        metadata: posts::Metadata::default(),
         containers: None,
         accounts: None,
         request_id: None,
@@ -1565,4 +1568,48 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
     assert!(matches!(refused, Err(CreateError::NoOpenSlot)), "{refused:?}");
     let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
     assert_eq!(crowded, posts::EditResult::NoOpenSlot);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_looks_through_a_bounded_number_of_posts_and_goes_on() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&account])).await;
+    let count = i64::from(posts::SEARCHED) + 1;
+    // Newer posts, of which the first is as old as the search can see from the newest, and none matches.
+    sqlx::query(
+        "with made as (
+           insert into posts (id, org_id, mode, status, is_draft, created_at)
+           select gen_random_uuid(), org_id, mode, 'draft', true, created_at + make_interval(secs => n)
+           from posts, generate_series(1, $2) as n where id = $1
+           returning id, org_id, mode)
+         insert into containers (id, post_id, org_id, mode, position, content, media)
+         select gen_random_uuid(), id, org_id, mode, 0, 'other', '[]' from made",
+    )
+    .bind(post.id.0)
+    .bind(count)
+    .execute(&db)
+    .await
+    .unwrap();
+    let page = async |text: &str, after, limit| {
+        let filter = posts::Filter { text: Some(text.to_owned()), ..Default::default() };
+        posts::list(&db, owner, &filter, Request { after, limit }).await.unwrap()
+    };
+    let first = page("MAIN", None, 10).await;
+    assert_eq!(first.items, [], "the post is beyond what one page looks through");
+    let second = page("MAIN", first.next, 10).await;
+    assert_eq!(second.items.iter().map(|post| post.id).collect::<Vec<_>>(), [post.id]);
+    assert_eq!(second.next, None);
+    // Full pages of matches skip nothing.
+    let (mut after, mut seen) = (None, 0);
+    loop {
+        let page = page("ther", after, 300).await;
+        seen += page.items.len();
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, usize::try_from(count).unwrap());
 }

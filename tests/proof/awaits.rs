@@ -199,6 +199,7 @@ impl Runner {
             scheduled_at: None,
             default_config: serde_json::json!({}),
             external_ref: None,
+            metadata: posts::Metadata::default(),
             containers: (0..shape.containers()).map(container).collect(),
             accounts: vec![(connected.id, "scripted".to_owned())],
             request_id: None,

@@ -30,11 +30,21 @@ pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T,
     let schema = Schema::of::<T>();
     let (mut object, mut issues) = (Map::new(), Vec::new());
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
-        let Some(property) = schema.property(&name) else { continue };
-        if object.insert(name.clone().into_owned(), value(property, &text)).is_some()
-            && issues.len() < MAX_ISSUES
-        {
-            issues.push(Issue::custom([&*name], "Must be given once"));
+        let entry = entry(&name).and_then(|(name, key)| Some((name, key, schema.property(name)?)));
+        let (before, path) = match entry {
+            Some((name, key, property)) if property.ty == "object" => {
+                let entries = object.entry(name).or_insert_with(|| Map::new().into());
+                let entries = entries.as_object_mut();
+                let before = entries.and_then(|entries| entries.insert(key.to_owned(), (*text).into()));
+                (before, vec![name, key])
+            }
+            _ => {
+                let Some(property) = schema.property(&name) else { continue };
+                (object.insert(name.clone().into_owned(), value(property, &text)), vec![&*name])
+            }
+        };
+        if before.is_some() && issues.len() < MAX_ISSUES {
+            issues.push(Issue::custom(path, "Must be given once"));
         }
     }
     let object = Value::Object(object);
@@ -44,6 +54,11 @@ pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T,
     }
     T::parse_from_json(Some(object))
         .map_err(|error| Problem::invalid_parameters(vec![Issue::whole(error.into_message())]))
+}
+
+/// Splits the name of an entry of an object, `metadata[key]`.
+fn entry(name: &str) -> Option<(&str, &str)> {
+    name.strip_suffix(']')?.split_once('[')
 }
 
 /// Converts a parameter to the type of its schema; text that does not convert is kept and fails validation.
@@ -95,7 +110,8 @@ impl<'a, T: ParseFromJSON + Rules + 'static> ApiExtractor<'a> for Query<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poem_openapi::Object;
+    use crate::types::metadata::Metadata;
+    use poem_openapi::{Object, types::ToJSON};
     use serde_json::json;
 
     #[derive(Object)]
@@ -103,6 +119,7 @@ mod tests {
         limit: Option<i64>,
         name: Option<String>,
         after: Option<TimeBound>,
+        metadata: Option<Metadata>,
     }
     impl Rules for Sample {}
 
@@ -113,6 +130,23 @@ mod tests {
         assert_eq!(sample.after, TimeBound::read("2026-01-02T02:04:05Z"));
         assert_eq!(read::<Sample>("limit=99999999999999999999").unwrap().limit, Some(i64::MAX));
         assert_eq!(read::<Sample>("").unwrap().limit, None);
+    }
+
+    #[test]
+    fn entries_of_an_object_are_read_together() {
+        let sample: Sample =
+            read("metadata[a]=1&metadata%5Bb.c%5D=%5B2%5D&metadata_b[c]=3&name[d]=4").unwrap();
+        assert_eq!(json!(sample.metadata.unwrap().0), json!({ "a": "1", "b.c": "[2]" }));
+        assert_eq!(sample.name, None);
+        for (query, path, code) in [
+            ("metadata[a]=1&metadata[a]=2", json!(["metadata", "a"]), "custom"),
+            ("metadata=1", json!(["metadata"]), "invalid_type"),
+            (&*format!("metadata[a]={}", "v".repeat(501)), json!(["metadata", "a"]), "too_big"),
+        ] {
+            let problem = read::<Sample>(query).err().unwrap();
+            let [issue] = &problem.issues[..] else { panic!("one issue: {problem:?}") };
+            assert_eq!((issue.path.to_json(), issue.code.as_str()), (Some(path), code), "{query}");
+        }
     }
 
     #[test]

@@ -105,6 +105,10 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
         if schema.get("type") == Some(&json!("integer")) {
             schema.remove("format");
         }
+        // Its entries are `name[key]=value`.
+        if schema.get("type") == Some(&json!("object")) {
+            (parameter["style"], parameter["explode"]) = (json!("deepObject"), json!(true));
+        }
         if let Some(description) = description {
             parameter["description"] = description;
         }

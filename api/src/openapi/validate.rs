@@ -189,7 +189,9 @@ impl<'a> Walk<'a> {
             if self.is_full() {
                 return;
             }
-            self.under(key.as_str(), |walk| walk.visit(others, value));
+            if !(value.is_null() && self.schema.resolve(others).nullable) {
+                self.under(key.as_str(), |walk| walk.visit(others, value));
+            }
         }
     }
 

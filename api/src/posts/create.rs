@@ -15,7 +15,7 @@ use crate::{
         settings::{self, Config, TopLevel},
     },
     slots,
-    types::{bounded_string::Text, time_zone, timestamp::Timestamp},
+    types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp},
 };
 use domain::Media;
 use poem_openapi::Object;
@@ -60,6 +60,9 @@ pub struct NewPost {
     /// Idempotency key; takes precedence over the header `Idempotency-Key`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub external_ref: Option<String>,
+    /// Your own data on the post: up to 50 texts of at most 500 characters, by keys of 1 to 40 of the characters
+    /// `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. It is returned with the post and published nowhere.
+    pub metadata: Option<metadata::Changes>,
     /// Platform settings at the top level.
     #[oai(flatten)]
     pub blocks: TopLevel,
@@ -126,6 +129,7 @@ pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Iss
     }
     time_zone::check(body, "queue_timezone", issues);
     settings::check_size(body, "config", issues);
+    metadata::check(body, "metadata", issues);
 }
 
 /// Creates a post, or returns the one that was created with the same idempotency key.
@@ -141,6 +145,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         return Ok(Created::Replay(first));
     }
     let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
+    let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
     let draft = Draft::resolve(call, body).await?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
@@ -151,6 +156,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         scheduled_at: scheduled_at.map(|Timestamp(at)| at),
         default_config: draft.default_config,
         external_ref: key,
+        metadata,
         request_id: call.request_id(),
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),

@@ -19,7 +19,11 @@ use crate::{
         settings::{self, Config, TopLevel},
     },
     slots,
-    types::{bounded_string::Text, timestamp::Timestamp},
+    types::{
+        bounded_string::Text,
+        metadata::{self, MAX_KEYS},
+        timestamp::Timestamp,
+    },
 };
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
@@ -62,6 +66,10 @@ pub struct EditPost {
     /// Idempotency key; can't be changed.
     #[oai(nullable, validator(max_length = 255))]
     pub external_ref: MaybeUndefined<String>,
+    /// Changes of your own data: a text sets its key, null removes it, and other keys stay. Null instead of an
+    /// object removes all.
+    #[oai(nullable)]
+    pub metadata: MaybeUndefined<metadata::Changes>,
     /// Platform settings at the top level; each replaces those of its platform.
     #[oai(flatten)]
     pub blocks: TopLevel,
@@ -189,6 +197,18 @@ async fn resolve_edit(
         }
         Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
     };
+    let metadata = match body.metadata {
+        MaybeUndefined::Undefined => post.metadata.clone(),
+        MaybeUndefined::Null => store::posts::Metadata::default(),
+        MaybeUndefined::Value(changes) => changes.apply(post.metadata.clone()),
+    };
+    if metadata.len() > MAX_KEYS {
+        let message = format!("The post would have {} keys; at most {MAX_KEYS} are allowed", metadata.len());
+        let issue = Issue::new(["metadata"], "too_big", message).with("maximum", MAX_KEYS);
+        let issue = issue.with("type", "object").with("inclusive", true);
+        let problem = Problem::new(Code::Unprocessable, "the post would have too much metadata");
+        return Err(problem.with_issues(vec![issue]));
+    }
     let scheduled_at = match body.scheduled_at {
         MaybeUndefined::Undefined => post.scheduled_at,
         MaybeUndefined::Null => None,
@@ -202,6 +222,7 @@ async fn resolve_edit(
         is_draft,
         scheduled_at,
         default_config,
+        metadata,
         containers,
         accounts,
         request_id: call.request_id(),

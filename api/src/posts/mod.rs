@@ -14,7 +14,7 @@ use crate::{
         body::Json,
         caller::{Call, Caller, PostsRead, PostsWrite},
         page::List,
-        problem::{Code, Problem},
+        problem::{Code, Issue, Problem},
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
@@ -22,6 +22,7 @@ use crate::{
     types::{
         enum_string::{EnumString, Platform},
         json_object::{JsonObject, json_object},
+        metadata::{self, Metadata},
         timestamp::{TimeBound, Timestamp},
     },
 };
@@ -30,6 +31,7 @@ use poem_openapi::{
     ApiResponse, Object, OpenApi,
     param::{Header, Path},
 };
+use serde_json::{Map, Value};
 use store::{
     posts::{self, Created},
     publishing,
@@ -66,7 +68,9 @@ impl Posts {
 
     /// List posts
     ///
-    /// Lists posts, newest first, without deleted ones. Scope `posts:read`.
+    /// Lists posts, newest first, without deleted ones. With `q`, a page looks through 1,000 posts that match the
+    /// other filters: it may have fewer posts than `limit`, or none, while `next_cursor` leads to more. Scope
+    /// `posts:read`.
     #[oai(path = "/posts", method = "get", operation_id = "listPosts")]
     async fn list(&self, caller: Caller<PostsRead>, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
         Ok(Json(list(&caller.call(), query.0).await?))
@@ -198,6 +202,14 @@ pub struct Filter {
     pub social_account_id: Option<Uuid>,
     /// Posts to an account of this profile.
     pub profile_id: Option<Uuid>,
+    /// Posts to an account of this end tenant.
+    #[oai(validator(max_length = 255))]
+    pub tenant_id: Option<String>,
+    /// Posts whose metadata has all of these entries: `metadata[order]=7&metadata[env]=prod`.
+    pub metadata: Option<Metadata>,
+    /// Posts with this text in a container, in upper or lower case.
+    #[oai(validator(min_length = 2, max_length = 100))]
+    pub q: Option<String>,
     /// Created at or after this time (inclusive).
     pub created_after: Option<TimeBound>,
     /// Created before this time (exclusive).
@@ -208,7 +220,11 @@ pub struct Filter {
     pub scheduled_before: Option<TimeBound>,
 }
 
-impl Rules for Filter {}
+impl Rules for Filter {
+    fn check(query: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        metadata::check(query, "metadata", issues);
+    }
+}
 
 impl From<Filter> for posts::Filter {
     fn from(filter: Filter) -> Self {
@@ -218,6 +234,9 @@ impl From<Filter> for posts::Filter {
             platform: filter.platform.map(|platform| platform.as_str().to_owned()),
             social_account_id: filter.social_account_id.map(AccountId),
             profile_id: filter.profile_id,
+            tenant_id: filter.tenant_id,
+            metadata: filter.metadata.unwrap_or_default().0,
+            text: filter.q,
             created_after: time(filter.created_after),
             created_before: time(filter.created_before),
             scheduled_after: time(filter.scheduled_after),
@@ -252,6 +271,8 @@ pub struct Summary {
     /// Time when the first target was published.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
+    /// Your own data on the post.
+    pub metadata: Metadata,
     /// Creation time.
     pub created_at: Timestamp,
 }
@@ -264,6 +285,7 @@ impl From<posts::Summary> for Summary {
             is_draft: post.is_draft,
             scheduled_at: post.scheduled_at.map(Timestamp),
             published_at: post.published_at.map(Timestamp),
+            metadata: Metadata(post.metadata),
             created_at: post.created_at.into(),
         }
     }
@@ -289,6 +311,8 @@ pub struct Post {
     /// Idempotency key.
     #[oai(nullable)]
     pub external_ref: Option<String>,
+    /// Your own data on the post.
+    pub metadata: Metadata,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last update.
@@ -371,6 +395,7 @@ impl From<posts::Post> for Post {
             published_at: post.published_at.map(Timestamp),
             default_config: json_object(post.default_config),
             external_ref: post.external_ref,
+            metadata: Metadata(post.metadata),
             created_at: post.created_at.into(),
             updated_at: post.updated_at.into(),
             containers: post.containers.into_iter().map(Container::from).collect(),

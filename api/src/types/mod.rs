@@ -5,6 +5,7 @@ pub mod deleted;
 pub mod email;
 pub mod enum_string;
 pub mod json_object;
+pub mod metadata;
 pub mod metrics;
 pub(crate) mod scalar;
 pub mod time_of_day;

@@ -4,7 +4,7 @@
 //! row's version, so that an attempt started for an older one is stale; the outbox message brings the new
 //! job to the workflow. Temporal doesn't need to be up for an edit.
 
-use super::{Container, Post, PostStatus, lock, media_ids, to_job};
+use super::{Container, Metadata, Post, PostStatus, lock, media_ids, to_job};
 use crate::{
     media, outbox,
     slots::{self, Queue},
@@ -27,6 +27,8 @@ pub struct Edit {
     pub scheduled_at: Option<DateTime<Utc>>,
     /// Settings by platform, a JSON object.
     pub default_config: Value,
+    /// The caller's own data.
+    pub metadata: Metadata,
     /// Containers, in order; `None` keeps them.
     pub containers: Option<Vec<Container>>,
     /// Accounts to publish to, with their platforms, no account twice; `None` keeps them.
@@ -114,7 +116,7 @@ async fn apply(
     let accounts = accounts.map(|accounts| accounts.iter().map(|(account, _)| account.0).collect::<Vec<_>>());
     sqlx::query!(
         "update posts set status = $2, is_draft = $3, scheduled_at = $4, default_config = $5,
-           version = version + 1, updated_at = $6,
+           version = version + 1, updated_at = $6, metadata = $9,
            slot_account_id = case
              when $7::uuid is not null then $7
              when scheduled_at = $4 and ($8::uuid[] is null or slot_account_id = any($8)) then slot_account_id
@@ -127,7 +129,8 @@ async fn apply(
         edit.default_config,
         now,
         queue.map(|queue| queue.account.0),
-        accounts.as_deref()
+        accounts.as_deref(),
+        json!(edit.metadata)
     )
     .execute(&mut *tx)
     .await?;
