@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod app;
 pub mod connect;
 pub mod dashboard;
+pub mod events;
 pub mod http;
 pub mod keys;
 pub mod mcp;

@@ -6,6 +6,7 @@
 use crate::{
     accounts::{Accounts, app_password::Passwords, imports::Imports, pending::Pending},
     app::PREFIX,
+    events::Events,
     keys::Keys,
     media::MediaAssets,
     networks::Networks,
@@ -32,7 +33,8 @@ pub(crate) type Operations = (
     Networks,
     Passwords,
     Pending,
-    Webhooks,
+    // Nested, because a tuple of operations has at most 16 members.
+    (Webhooks, Events),
     Profiles,
     Team,
     Keys,
@@ -60,7 +62,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Networks,
         Passwords,
         Pending,
-        Webhooks,
+        (Webhooks, Events),
         Profiles,
         Team,
         Keys,

@@ -2,13 +2,14 @@
 //!
 //! Postgres holds the facts, Temporal the progress: a workflow that was terminated or lost leaves a row
 //! whose next step never happens. Every API process looks for such rows periodically ([`store::sweep`]) and
-//! writes messages for them, which have no effect on a workflow that runs.
+//! writes messages for them, which have no effect on a workflow that runs. It also deletes events that nobody can
+//! read any more.
 
 use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
-    Pool,
+    Pool, events,
     sweep::{self, Timing},
 };
 use tracing::{info, warn};
@@ -53,6 +54,9 @@ impl Sweeper {
                 Ok(0) => {}
                 Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),
                 Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),
+            }
+            if let Err(error) = answered(events::prune(&self.db, BATCH)).await {
+                warn!(%error, "The sweeper can't delete old events");
             }
         }
     }

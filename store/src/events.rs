@@ -1,9 +1,25 @@
 //! Events and their deliveries.
 //!
 //! An event is written in the transaction that caused it, with its exact body, one delivery per subscribed
-//! endpoint and the outbox message that dispatches them. An event without subscribers is not stored.
+//! endpoint and the outbox message that dispatches them. It is kept for 30 days for readers of its owner's
+//! stream, and for longer with its deliveries.
+//!
+//! A stream must not skip an event whose transaction commits late. Neither the event's time nor its id is good
+//! for a cursor: both are made before the commit, so that an event can appear behind a cursor that has passed
+//! it. Writers therefore don't place an event; the first reader that sees it does, under a lock of the owner's
+//! stream. Places only grow, and one that is given out later comes after every cursor given out before.
+//!
+//! Two other ways were ruled out. A lock that writers take would make all of an owner's publishing wait in line.
+//! To order by transaction id, and to show only what is older than the oldest running transaction, would hide
+//! everything for as long as any transaction in the database cluster writes, also another application's; and
+//! these ids begin again when a dump is restored elsewhere, where clients' cursors would point into the future.
+//! A place is a time of the database's clock, moved forward where it is not after the last one, and is after
+//! all cursors again even when a backup is restored that has forgotten some.
 
-use crate::outbox;
+use crate::{
+    outbox,
+    page::{Cursor, Request},
+};
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, DeliveryId, EventId, Owner, PostId, TargetId, WebhookId,
@@ -12,8 +28,31 @@ use domain::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
+
+/// Events that a reader places at once. Those that are left are placed by the next call.
+const PLACED: i64 = 1000;
+
+/// An event in its owner's stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Event id, the same as in its deliveries.
+    pub id: EventId,
+    /// The exact body of its deliveries.
+    pub body: String,
+    /// Place in the stream.
+    place: Cursor,
+}
+
+/// Part of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The events, oldest first.
+    pub events: Vec<Event>,
+    /// Where the next part begins, also if there are no further events yet.
+    pub next: Cursor,
+}
 
 /// An event to append.
 #[derive(Debug)]
@@ -58,7 +97,7 @@ pub async fn subscribers(tx: &mut PgConnection, owner: Owner) -> sqlx::Result<Ve
     .await
 }
 
-/// Appends an event for the owner's endpoints that are subscribed to it.
+/// Appends an event, for the owner's endpoints that are subscribed to it.
 pub async fn append(
     tx: &mut PgConnection,
     owner: Owner,
@@ -69,7 +108,7 @@ pub async fn append(
     append_for(tx, owner, at, new, &subscribers).await
 }
 
-/// Appends an event for those of `subscribers` that are subscribed to it.
+/// Appends an event, for those of `subscribers` that are subscribed to it.
 pub async fn append_for(
     tx: &mut PgConnection,
     owner: Owner,
@@ -82,15 +121,13 @@ pub async fn append_for(
         .filter(|endpoint| endpoint.wants(new.name))
         .map(|endpoint| endpoint.id.0)
         .collect();
-    if endpoints.is_empty() {
-        return Ok(());
-    }
     let event = EventId(Uuid::now_v7());
     let deliveries: Vec<Uuid> = endpoints.iter().map(|_| Uuid::now_v7()).collect();
     sqlx::query!(
         "with event as (
-           insert into events (id, org_id, mode, event, post_id, target_id, account_id, body, created_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+           insert into events (id, org_id, mode, event, post_id, target_id, account_id, body, created_at,
+             has_deliveries)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, cardinality($11::uuid[]) > 0)
            returning id)
          insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at)
          select new.id, event.id, new.webhook_id, $2, $3, $4, $9
@@ -109,6 +146,9 @@ pub async fn append_for(
     )
     .execute(&mut *tx)
     .await?;
+    if deliveries.is_empty() {
+        return Ok(());
+    }
     let message = Message::DeliverEvent(EventDispatch {
         event,
         owner,
@@ -118,4 +158,103 @@ pub async fn append_for(
         round: 0,
     });
     outbox::push(tx, &message).await
+}
+
+/// Returns the events of the owner's stream after a place; of the given names, or all if there are none.
+pub async fn read(db: &PgPool, owner: Owner, names: &[EventName], page: Request) -> sqlx::Result<Batch> {
+    let start = Cursor { created_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
+    let after = page.after.unwrap_or(start);
+    let Some(head) = place(db, owner).await? else { return Ok(Batch { events: Vec::new(), next: after }) };
+    let names: Vec<_> = names.iter().map(|name| name.as_str().to_owned()).collect();
+    // Up to the head nothing is added any more: what another reader places meanwhile is after it.
+    let mut events = sqlx::query!(
+        r#"select id, body, streamed_at as "streamed_at!" from events
+           where org_id = $1 and mode = $2 and (streamed_at, id) > ($3, $4) and streamed_at <= $5
+             and created_at > now() - interval '30 days' and (cardinality($6::text[]) = 0 or event = any($6))
+           order by streamed_at, id limit $7"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        after.created_at,
+        after.id,
+        head,
+        &names,
+        i64::from(page.limit) + 1
+    )
+    .map(|row| Event {
+        id: row.id.into(),
+        body: row.body,
+        place: Cursor { created_at: row.streamed_at, id: row.id },
+    })
+    .fetch_all(db)
+    .await?;
+    let limit = page.limit as usize;
+    let has_more = events.len() > limit;
+    events.truncate(limit);
+    let next = match events.last() {
+        Some(last) if has_more => last.place,
+        // Nothing else up to the head has these names.
+        _ => Cursor { created_at: head.max(after.created_at), id: Uuid::max() },
+    };
+    Ok(Batch { events, next })
+}
+
+/// Places the owner's new events at the end of the stream. Returns the last place; `None` while the stream has
+/// no event.
+async fn place(db: &PgPool, owner: Owner) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let found = sqlx::query!(
+        r#"select (select streamed_at from event_streams where org_id = $1 and mode = $2) as head,
+             exists (
+               select from events
+               where org_id = $1 and mode = $2 and streamed_at is null
+                 and created_at > now() - interval '30 days') as "has_new!""#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(db)
+    .await?;
+    if !found.has_new {
+        return Ok(found.head);
+    }
+    let mut tx = crate::begin(db).await?;
+    // Locks the stream until the transaction ends.
+    let place = sqlx::query_scalar!(
+        "insert into event_streams as stream (org_id, mode, streamed_at) values ($1, $2, clock_timestamp())
+         on conflict (org_id, mode) do update
+         set streamed_at = greatest(stream.streamed_at + interval '1 microsecond', excluded.streamed_at)
+         returning streamed_at",
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    // A statement of its own, which sees what another reader placed while this one waited for the lock.
+    sqlx::query!(
+        "update events set streamed_at = $3
+         where id in (
+           select id from events
+           where org_id = $1 and mode = $2 and streamed_at is null and created_at > now() - interval '30 days'
+           order by created_at, id limit $4)",
+        owner.org.0,
+        owner.mode.as_str(),
+        place,
+        PLACED
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(Some(place))
+}
+
+/// Deletes up to `limit` events of all owners that are older than 30 days and have no deliveries.
+pub async fn prune(db: &PgPool, limit: i64) -> sqlx::Result<u64> {
+    let pruned = sqlx::query!(
+        "delete from events
+         where id in (
+           select id from events where not has_deliveries and created_at < now() - interval '30 days'
+           order by created_at limit $1)",
+        limit
+    )
+    .execute(db)
+    .await?;
+    Ok(pruned.rows_affected())
 }

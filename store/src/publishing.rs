@@ -1110,69 +1110,67 @@ pub async fn settle(
         mark_incomplete(&mut tx, key, &failure, source, now).await?;
     }
     let subscribers = events::subscribers(&mut tx, key.owner).await?;
-    if !subscribers.is_empty() {
-        let accounts: Vec<_> = rows
-            .iter()
-            .zip(&statuses)
-            .enumerate()
-            .map(|(index, (row, status))| {
-                let subject = EventAccount {
-                    account: row.account_id.into(),
-                    network: row.platform.clone(),
-                    username: row.username.clone(),
-                };
-                let outcome = match (index == own, end, status) {
-                    (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
-                    (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
-                    (true, End::Canceled { reason }, _) => Outcome::Failed(reason.clone()),
-                    (_, _, TargetStatus::Published) => {
-                        Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
-                    }
-                    (_, _, TargetStatus::Dead | TargetStatus::Canceled) => {
-                        Outcome::Failed(row.error_message.clone().unwrap_or_else(|| status.to_string()))
-                    }
-                    _ => Outcome::Open,
-                };
-                (subject, outcome)
-            })
-            .collect();
-        let subject = &accounts[own].0;
-        let mut new = Vec::new();
-        // Settling a target again, after its main container was found live, repeats no event.
-        if found != ended {
-            new.extend(match end {
-                End::Live { id, url } => Some((
-                    EventName::TargetPublished,
-                    event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
-                )),
-                // The owner canceled it, and needs no event.
-                End::Canceled { .. } => None,
-                End::Dead { failure, .. } => {
-                    let code = failure.code.to_string();
-                    let data = event::target_failed(
-                        key.post,
-                        key.target,
-                        key.owner.org,
-                        subject,
-                        &code,
-                        &failure.message,
-                    );
-                    Some((EventName::TargetFailed, data))
+    let accounts: Vec<_> = rows
+        .iter()
+        .zip(&statuses)
+        .enumerate()
+        .map(|(index, (row, status))| {
+            let subject = EventAccount {
+                account: row.account_id.into(),
+                network: row.platform.clone(),
+                username: row.username.clone(),
+            };
+            let outcome = match (index == own, end, status) {
+                (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
+                (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
+                (true, End::Canceled { reason }, _) => Outcome::Failed(reason.clone()),
+                (_, _, TargetStatus::Published) => {
+                    Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
                 }
-            });
-        }
-        if is_first {
-            new.push((EventName::PostPublished, event::post(key.post, key.owner.org, &accounts)));
-        }
-        if post_status == Some(PostStatus::Failed) {
-            new.push((EventName::PostError, event::post(key.post, key.owner.org, &accounts)));
-        }
-        for (name, data) in new {
-            let target =
-                matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
-            let event = NewEvent { name, post: Some(key.post), target, account: None, data };
-            events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
-        }
+                (_, _, TargetStatus::Dead | TargetStatus::Canceled) => {
+                    Outcome::Failed(row.error_message.clone().unwrap_or_else(|| status.to_string()))
+                }
+                _ => Outcome::Open,
+            };
+            (subject, outcome)
+        })
+        .collect();
+    let subject = &accounts[own].0;
+    let mut new = Vec::new();
+    // Settling a target again, after its main container was found live, repeats no event.
+    if found != ended {
+        new.extend(match end {
+            End::Live { id, url } => Some((
+                EventName::TargetPublished,
+                event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
+            )),
+            // The owner canceled it, and needs no event.
+            End::Canceled { .. } => None,
+            End::Dead { failure, .. } => {
+                let code = failure.code.to_string();
+                let data = event::target_failed(
+                    key.post,
+                    key.target,
+                    key.owner.org,
+                    subject,
+                    &code,
+                    &failure.message,
+                );
+                Some((EventName::TargetFailed, data))
+            }
+        });
+    }
+    if is_first {
+        new.push((EventName::PostPublished, event::post(key.post, key.owner.org, &accounts)));
+    }
+    if post_status == Some(PostStatus::Failed) {
+        new.push((EventName::PostError, event::post(key.post, key.owner.org, &accounts)));
+    }
+    for (name, data) in new {
+        let target =
+            matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
+        let event = NewEvent { name, post: Some(key.post), target, account: None, data };
+        events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
     }
     tx.commit().await?;
     Ok(Settled::Ended(ended))

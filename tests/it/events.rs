@@ -177,3 +177,89 @@ async fn reauth_required_has_the_tenant_and_the_error() {
     reported.sort_by_key(|data| data["username"].to_string());
     assert_eq!(reported, expected);
 }
+
+/// Returns a part of the stream: the events and the next cursor.
+async fn stream(world: &World, query: &str, after: Option<&str>) -> (Vec<Value>, String) {
+    let after = after.map(|cursor| format!("&after={cursor}")).unwrap_or_default();
+    let page = world.get(&format!("/events?{query}{after}")).await;
+    let next = page["next_cursor"].as_str().unwrap_or_else(|| panic!("a stream has no end: {page}"));
+    (page["data"].as_array().unwrap().clone(), next.to_owned())
+}
+
+#[tokio::test]
+async fn events_are_kept_without_a_webhook_and_read_in_order() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let (none, start) = stream(&world, "", None).await;
+    assert_eq!(none, Vec::<Value>::new());
+    let one = world.post(json!({ "content": "One", "accounts": [ada] })).await;
+    world.ended(&one).await;
+    let (first, next) = stream(&world, "", Some(&start)).await;
+    let names: Vec<_> = first.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["post.target.published", "post.published"], "{first:#?}");
+    assert!(first.iter().all(|event| event["data"]["postId"] == one["id"]), "{first:#?}");
+    assert_eq!(stream(&world, "", None).await.0, first, "from the beginning");
+
+    // Nothing new, and the cursor still leads on; also one that was filtered to nothing.
+    let (nothing, next) = stream(&world, "", Some(&next)).await;
+    let (filtered, other) = stream(&world, "types=import.failed", None).await;
+    assert_eq!((nothing.len(), filtered.len()), (0, 0));
+    let two = world.post(json!({ "content": "No #sandbox-400", "accounts": [ada] })).await;
+    world.ended(&two).await;
+    for after in [next, other] {
+        let (second, _) = stream(&world, "", Some(&after)).await;
+        assert!(
+            second.len() == 2 && second.iter().all(|event| event["data"]["postId"] == two["id"]),
+            "{second:#?}"
+        );
+    }
+
+    // Page by page, and by name.
+    let (mut walked, mut after) = (Vec::new(), start);
+    loop {
+        let (page, next) = stream(&world, "limit=1", Some(&after)).await;
+        after = next;
+        let [event] = &page[..] else { break };
+        walked.push(event["event"].clone());
+    }
+    assert_eq!(walked, ["post.target.published", "post.published", "post.target.failed", "post.error"]);
+    let (some, _) = stream(&world, "types=post.error,post.published", None).await;
+    let names: Vec<_> = some.iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(names, ["post.published", "post.error"]);
+
+    for (query, path, code) in [("types=post.gone", "types", "invalid_enum_value"), ("after=x", "", "")] {
+        let (status, problem) = world.call(Method::GET, &format!("/events?{query}"), None).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+        match path {
+            "" => assert_eq!(problem["code"], "invalid_cursor"),
+            path => assert_eq!(
+                (&problem["errors"][0]["path"], &problem["errors"][0]["code"]),
+                (&json!([path]), &json!(code))
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listed_event_is_what_its_webhook_carried() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "Both ways ünd é", "accounts": ["ada"] })).await;
+    world.ended(&post).await;
+    let delivered = receiver.events(&["post.published", "post.target.published"]).await;
+    let response = world.http.get(format!("{}/events", world.base)).bearer_auth(&world.key);
+    let text = response.send().await.unwrap().text().await.unwrap();
+    let page: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(page["data"].as_array().unwrap().len(), delivered.len(), "{page:#}");
+    for delivery in delivered {
+        let event = page["data"].as_array().unwrap().iter();
+        let event = event.clone().find(|event| event["id"] == delivery.header("x-fanfare-event-id")).unwrap();
+        assert_eq!(with(delivery.json(), json!({ "id": event["id"] })), *event);
+        let body = String::from_utf8(delivery.body.clone()).unwrap();
+        let (_, data) = body.split_once(r#""data":"#).unwrap();
+        let data = data.strip_suffix('}').unwrap();
+        assert!(text.contains(&format!(r#""data":{data}"#)), "{data} in {text}");
+    }
+}

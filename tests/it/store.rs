@@ -6,22 +6,31 @@ use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, ErrorCode, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
+    event::EventName,
     outbox::Message,
     scope::Scope,
     slot::{Schedule, Slot, Weekday},
 };
 use futures::future::join_all;
-use serde_json::json;
-use std::{collections::HashSet, task::Poll, time::Duration};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicU64, Ordering},
+    task::Poll,
+    time::Duration,
+};
 use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
     deliveries::{self, DeliveryStatus, RedeliverResult, Response},
-    disconnect, grants,
+    disconnect,
+    events::{self, NewEvent},
+    grants,
     keys::{self, NewKey},
     metrics::{self, CollectionSchedule, Snapshot},
     organizations, outbox,
-    page::Request,
+    page::{Cursor, Request},
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
     slots::{self, Queue},
@@ -1612,4 +1621,102 @@ async fn a_search_looks_through_a_bounded_number_of_posts_and_goes_on() {
         }
     }
     assert_eq!(seen, usize::try_from(count).unwrap());
+}
+
+/// Appends an event with a number, as of a time.
+async fn report(tx: &mut PgConnection, owner: Owner, number: u64, at: DateTime<Utc>) {
+    let data = json!({ "number": number });
+    let new = NewEvent { name: EventName::AccountConnected, post: None, target: None, account: None, data };
+    events::append(tx, owner, at, &new).await.unwrap();
+}
+
+/// Returns the numbers of the events after a cursor, and the next cursor.
+async fn read_numbers(db: &Pool, owner: Owner, after: Option<Cursor>, limit: u32) -> (Vec<u64>, Cursor) {
+    let batch = events::read(db, owner, &[], Request { after, limit }).await.unwrap();
+    let number = |event: &events::Event| {
+        let body: Value = serde_json::from_str(&event.body).unwrap();
+        body["data"]["number"].as_u64().unwrap()
+    };
+    (batch.events.iter().map(number).collect(), batch.next)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_committed_late_is_not_skipped() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    let mut early = ::store::begin(&db).await.unwrap();
+    let mut late = ::store::begin(&db).await.unwrap();
+    // The first event has the smaller id, the earlier time and the older transaction, and is committed last.
+    report(&mut early, owner, 1, tests::now()).await;
+    report(&mut late, owner, 2, tests::now()).await;
+    late.commit().await.unwrap();
+    let (seen, after) = read_numbers(&db, owner, None, 10).await;
+    assert_eq!(seen, [2]);
+    let (seen, after) = read_numbers(&db, owner, Some(after), 10).await;
+    assert!(seen.is_empty(), "it is not committed, and nobody waits for it");
+    early.commit().await.unwrap();
+    let (seen, after) = read_numbers(&db, owner, Some(after), 10).await;
+    assert_eq!(seen, [1], "a cursor past a later event does not hide it");
+    assert!(read_numbers(&db, owner, Some(after), 10).await.0.is_empty());
+    assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2, 1], "the order stays");
+    assert!(read_numbers(&db, stranger, None, 10).await.0.is_empty(), "of one owner only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_readers_of_a_stream_see_every_event_once() {
+    const WRITERS: u64 = 8;
+    const EVENTS: u64 = 20;
+    let db = database().await;
+    let owner = owner(&db).await;
+    let written = AtomicU64::new(0);
+    let write = async |writer: u64| {
+        for number in 0..EVENTS {
+            let mut tx = ::store::begin(&db).await.unwrap();
+            report(&mut tx, owner, writer * EVENTS + number, tests::now()).await;
+            tx.commit().await.unwrap();
+            written.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let follow = async || {
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let is_last = written.load(Ordering::SeqCst) == WRITERS * EVENTS;
+            let (page, next) = read_numbers(&db, owner, after, 7).await;
+            if page.is_empty() && is_last {
+                break seen;
+            }
+            seen.extend(page);
+            after = Some(next);
+        }
+    };
+    let (_, one, other) = tokio::join!(join_all((0..WRITERS).map(write)), follow(), follow());
+    assert_eq!(one, other, "all readers see the same order");
+    let mut sorted = one;
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..WRITERS * EVENTS).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_kept_for_thirty_days_and_longer_with_their_deliveries() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let count =
+        async || sqlx::query_scalar::<_, i64>("select count(*) from events").fetch_one(&db).await.unwrap();
+    let days = |days| tests::now() - TimeDelta::days(days);
+    let mut tx = ::store::begin(&db).await.unwrap();
+    report(&mut tx, owner, 1, days(31)).await;
+    report(&mut tx, owner, 2, days(29)).await;
+    tx.commit().await.unwrap();
+    assert_eq!(count().await, 2, "both are kept without a subscriber");
+    assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2]);
+    let new =
+        NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
+    webhooks::create(&db, owner, new, |_| vec![1], tests::now()).await.unwrap();
+    let mut tx = ::store::begin(&db).await.unwrap();
+    report(&mut tx, owner, 3, days(31)).await;
+    tx.commit().await.unwrap();
+    assert_eq!(events::prune(&db, 10).await.unwrap(), 1);
+    assert_eq!((count().await, events::prune(&db, 10).await.unwrap()), (2, 0));
+    assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2]);
 }

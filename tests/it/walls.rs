@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 25] = [
+const API_LAYERS: [&str; 26] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -162,6 +162,7 @@ const API_LAYERS: [&str; 25] = [
     "team",
     "usage",
     "webhooks",
+    "events",
     "media",
     "accounts",
     "slots",

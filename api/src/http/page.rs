@@ -37,6 +37,8 @@ pub enum List {
     Accounts,
     /// Deliveries to a webhook endpoint.
     Deliveries(WebhookId),
+    /// Events.
+    Events,
     /// Imports of an account.
     Imports(AccountId),
     /// Imported posts of an account.
@@ -89,6 +91,7 @@ impl List {
         let list = match self {
             Self::Posts => "posts".to_owned(),
             Self::Accounts => "accounts".to_owned(),
+            Self::Events => "events".to_owned(),
             Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
             Self::Imports(account) => format!("imports-{account}"),
             Self::ImportedPosts(account) => format!("imported-posts-{account}"),

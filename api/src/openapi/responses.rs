@@ -51,6 +51,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("createApiKey", &[Code::Forbidden]),
     ("rotateApiKey", &[Code::Forbidden, Code::Conflict]),
     ("createWebhook", &[Code::Conflict]),
+    ("listEvents", &[Code::InvalidCursor]),
     ("listWebhookDeliveries", &[Code::InvalidCursor]),
     ("redeliverWebhookDelivery", &[Code::Conflict]),
 ];
