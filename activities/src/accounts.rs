@@ -1,4 +1,5 @@
-//! Calls to platforms about accounts: health checks, values of settings, renewal and revocation of grants.
+//! Calls to platforms for accounts: health checks, values of settings, deletion of published posts, renewal and
+//! revocation of grants.
 
 #![expect(
     dead_code,
@@ -7,17 +8,21 @@
 
 use crate::{Deps, failure::retryable, share::Shares};
 use domain::{
-    ErrorCode, Failure, SelectOption,
+    ErrorCode, Failure, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
+use platforms::Feature;
 use publishing::{AccountSession, NoCheckpoints, Stop};
 use std::sync::Arc;
-use store::{disconnect, grants};
+use store::{
+    disconnect, grants,
+    publishing::{Withdrawn, record_unpublished, withdraw},
+};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
-    activities::{AccountRef, HealthReport, OptionsRequest, definition},
+    activities::{AccountRef, HealthReport, OptionsRequest, UnpublishRequest, UnpublishResult, definition},
     options::REVOKE_TRIES,
 };
 
@@ -130,5 +135,63 @@ impl Accounts {
             })
             .await?;
         Ok(outcome.answer)
+    }
+
+    #[activity(definition = definition::Unpublish)]
+    pub(crate) async fn unpublish(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        request: UnpublishRequest,
+    ) -> Result<UnpublishResult, ActivityError> {
+        let UnpublishRequest { account_ref, post, target } = request;
+        let (engine, owner) = (&self.deps.engine, account_ref.owner);
+        let _share = self.shares.admit(owner.org)?;
+        let platform_ids = match withdraw(&engine.db, owner, post, target, (engine.now)()).await? {
+            Withdrawn::Live { platform_ids } => platform_ids,
+            Withdrawn::Unpublished => return Ok(UnpublishResult::Unpublished),
+            Withdrawn::NotLive(status) => return Ok(UnpublishResult::NotLive { status }),
+            Withdrawn::InDoubt => return Ok(UnpublishResult::InDoubt),
+            Withdrawn::Missing => return Ok(UnpublishResult::NotLive { status: TargetStatus::Canceled }),
+        };
+        let outcome = self
+            .deps
+            .call(&account_ref, |cx| {
+                let platform_ids = platform_ids.clone();
+                Box::pin(async move {
+                    let Some(deletion) = cx.platform.deletion else {
+                        return Err(Failure::rejected(501, format!("{} deletes no posts", cx.platform.id)));
+                    };
+                    if let Some(why) = cx.platform.explain(Feature::Deletion, &cx.grant.scopes) {
+                        return Err(Failure::rejected(403, why));
+                    }
+                    // The main post last: until it is gone, a repeated call finds the replies through the row.
+                    for id in platform_ids.iter().rev() {
+                        gone(deletion.delete(cx, id).await)?;
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        if let Err(failure) = outcome.answer {
+            info!(
+                target.id = %target, org.id = %owner.org, platform = account_ref.platform,
+                error.code = %failure.code, "Target {target} was not unpublished: {failure}"
+            );
+            return Ok(UnpublishResult::Failed { failure });
+        }
+        record_unpublished(&engine.db, owner, post, target, (engine.now)()).await?;
+        info!(
+            target.id = %target, org.id = %owner.org, platform = account_ref.platform,
+            "Unpublished target {target} from {}", account_ref.platform
+        );
+        Ok(UnpublishResult::Unpublished)
+    }
+}
+
+/// A post that the platform doesn't have any more is deleted.
+fn gone(deleted: Result<(), Failure>) -> Result<(), Failure> {
+    match deleted {
+        Err(failure) if matches!(failure.code, ErrorCode::Rejected(404 | 410)) => Ok(()),
+        answer => answer,
     }
 }

@@ -162,7 +162,7 @@ pub struct Due {
 }
 
 /// Returns the targets of a platform whose metrics are due, of all owners, longest overdue first. Targets
-/// that can't be queried are left out: their account is not active, or their post was deleted.
+/// that can't be queried are left out: their account is not active, or their post was deleted or unpublished.
 pub async fn due(
     db: &PgPool,
     platform: &str,
@@ -179,7 +179,8 @@ pub async fn due(
                  partition by t.account_id order by coalesce(t.metrics_asked_at, t.published_at)) as position
              from targets t join accounts a on a.id = t.account_id join posts p on p.id = t.post_id
              where t.platform = $1 and t.status = 'published' and t.published_at > $2
-               and t.platform_post_id is not null and a.status = 'active' and p.deleted_at is null
+               and t.platform_post_id is not null and t.unpublished_at is null and a.status = 'active'
+               and p.deleted_at is null
                and $3 - coalesce(t.metrics_asked_at, t.published_at)
                  >= make_interval(secs => greatest(
                    $4, extract(epoch from $3 - t.published_at)::float8 / 3600 * $5))

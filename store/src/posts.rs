@@ -127,6 +127,8 @@ pub struct Target {
     pub next_attempt_at: Option<DateTime<Utc>>,
     /// When the target was published.
     pub published_at: Option<DateTime<Utc>>,
+    /// When the published post was deleted from the platform.
+    pub unpublished_at: Option<DateTime<Utc>>,
 }
 
 impl Target {
@@ -253,7 +255,8 @@ macro_rules! select {
                          'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
                          'error_code', t.error_code, 'error_message', t.error_message,
                          'error_source', t.error_source, 'attempts', t.attempts,
-                         'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at
+                         'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at,
+                         'unpublished_at', t.unpublished_at
                        ) order by t.id), '[]')
                        from targets t where t.post_id = p.id) as "targets!: Json<Vec<Target>>"
                from posts p "# + $tail,
@@ -521,6 +524,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         attempts: 0,
         next_attempt_at: None,
         published_at: None,
+        unpublished_at: None,
     });
     Post {
         id: PostId(Uuid::now_v7()),

@@ -10,6 +10,7 @@
 
 mod left_out;
 mod owned;
+mod unpublish;
 
 use crate::{
     decode::Parsed,
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
+pub use unpublish::{Withdrawn, record_unpublished, withdraw};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);

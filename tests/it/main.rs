@@ -51,6 +51,7 @@ mod slots;
 mod store;
 mod sweeping;
 mod team;
+mod unpublish;
 mod walls;
 mod webhooks;
 

@@ -69,7 +69,7 @@ const NAMES: &str = "
     renew_grant-replaced_while_unavailable renew_grant-updated
     worker_request-callback worker_request-confirm worker_request-health worker_request-metrics
     worker_request-options worker_request-password worker_request-reveal worker_request-selection
-    worker_request-test_event";
+    worker_request-test_event worker_request-unpublish";
 
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
@@ -158,6 +158,7 @@ async fn every_outcome_is_in_a_kept_history() {
         "request: reveal",
         "request: selection",
         "request: test event",
+        "request: unpublish",
     ];
     assert_eq!(found, expected.into());
 }
@@ -175,6 +176,7 @@ fn outcomes(name: &str, events: &[HistoryEvent]) -> BTreeSet<&'static str> {
                     worker_request::Input::FetchMetrics(_) => "request: metrics",
                     worker_request::Input::CheckHealth(_) => "request: health",
                     worker_request::Input::ListOptions(_) => "request: options",
+                    worker_request::Input::Unpublish(_) => "request: unpublish",
                     worker_request::Input::SendTestEvent(_) => "request: test event",
                     worker_request::Input::OAuthCallback(_) => "request: callback",
                     worker_request::Input::PasswordLogin(_) => "request: password",
@@ -304,7 +306,7 @@ async fn current_workflows_replay() {
             Method::GET,
             format!("/social-accounts/{}/health", account.as_str().unwrap()),
         ),
-        ("worker_request-test_event", Method::POST, format!("{webhook}/test")),
+        ("worker_request-test_event worker_request-unpublish", Method::POST, format!("{webhook}/test")),
     ] {
         let (status, body) = world.call(method, &path, None).await;
         assert_eq!(status, 200, "{path}: {body}");

@@ -10,7 +10,8 @@ use crate::{
     activities::{
         AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, HealthReport, LoginResult,
         LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback, OptionsRequest,
-        PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, Webhooks,
+        PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, UnpublishRequest,
+        UnpublishResult, Webhooks,
     },
     attributes, options, queue,
 };
@@ -106,6 +107,8 @@ requests! {
     CheckHealth(CheckHealth) -> HealthReport,
     /// Lists the values of a setting for an account.
     ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
+    /// Deletes a live target's posts from their platform.
+    Unpublish(UnpublishRequest) -> UnpublishResult,
     /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
     SendTestEvent(TestEventInput) -> Option<TestEventResult>,
     /// Exchanges an authorization code and connects the accounts that it covers.
@@ -215,6 +218,28 @@ impl Request for OptionsRequest {
     }
 
     response!(ListOptions);
+}
+
+impl Request for UnpublishRequest {
+    type Response = UnpublishResult;
+
+    fn owner(&self) -> Owner {
+        self.account_ref.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.account_ref.platform)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_post(self.account_ref.owner, self.post)
+    }
+
+    fn summary(&self) -> String {
+        format!("Delete a post from {}", self.account_ref.platform)
+    }
+
+    response!(Unpublish);
 }
 
 impl Request for TestEventInput {
@@ -372,6 +397,11 @@ impl WorkerRequest {
             Input::ListOptions(request) => {
                 let options = options::repeatable(OptionsRequest::TIMEOUT);
                 Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
+            }
+            Input::Unpublish(request) => {
+                // Deleting what is gone succeeds.
+                let options = options::repeatable(UnpublishRequest::TIMEOUT);
+                Output::Unpublish(ctx.execute_activity(Accounts::unpublish, request, options).await?)
             }
             Input::SendTestEvent(input) => {
                 // The caller asks for the outcome of this one request.

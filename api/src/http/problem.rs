@@ -74,6 +74,10 @@ domain::string_enum! {
         NoOpenSlot = "no_open_slot",
         /// A platform would reject the content.
         ContentRejected = "content_rejected",
+        /// The platform lets no app delete posts.
+        DeletionUnsupported = "deletion_unsupported",
+        /// The account must be connected again, with the scopes that the request needs.
+        ReconnectRequired = "reconnect_required",
         /// The rate limit is exceeded.
         RateLimited = "rate_limited",
         /// Internal error.
@@ -104,7 +108,9 @@ impl Code {
             | Self::InvalidCredentials
             | Self::AmbiguousAccount
             | Self::NoOpenSlot
-            | Self::ContentRejected => StatusCode::UNPROCESSABLE_ENTITY,
+            | Self::ContentRejected
+            | Self::DeletionUnsupported
+            | Self::ReconnectRequired => StatusCode::UNPROCESSABLE_ENTITY,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -42,6 +42,8 @@ enum Effect {
     Publishes,
     /// Updates or deletes data; idempotent.
     Replaces,
+    /// Deletes data at a platform; idempotent.
+    Withdraws,
 }
 
 /// Definition of a tool.
@@ -176,6 +178,19 @@ const TABLE: &[ToolEntry] = &[
             Box::pin(async move {
                 let (id, Nothing {}) = arguments.about("id")?;
                 Ok(json(&posts::delete(call, &id).await?))
+            })
+        },
+    },
+    ToolEntry {
+        name: "unpublish_post",
+        title: "Delete a published post from its platform",
+        operation: "unpublishTarget",
+        scope: Scope::PostsWrite,
+        effect: Effect::Withdraws,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Of { target_id }) = arguments.about("id")?;
+                Ok(json(&posts::unpublish::unpublish(call, &id, &target_id).await?))
             })
         },
     },
@@ -316,9 +331,9 @@ impl Tool {
         let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
         let hints = ToolAnnotations::with_title(self.entry.title)
             .read_only(is_read_only)
-            .destructive(effect == Effect::Replaces)
-            .idempotent(is_read_only || effect == Effect::Replaces)
-            .open_world(matches!(effect, Effect::Asks | Effect::Publishes));
+            .destructive(matches!(effect, Effect::Replaces | Effect::Withdraws))
+            .idempotent(is_read_only || matches!(effect, Effect::Replaces | Effect::Withdraws))
+            .open_world(matches!(effect, Effect::Asks | Effect::Publishes | Effect::Withdraws));
         model::Tool::new(self.entry.name, self.description.clone(), self.input.clone())
             .with_title(self.entry.title)
             .with_raw_output_schema(self.output.clone())
@@ -387,6 +402,14 @@ impl Arguments {
 struct Nothing {}
 
 impl Rules for Nothing {}
+
+/// Arguments of a tool about a target, beside the id of its post.
+#[derive(Debug, poem_openapi::Object)]
+struct Of {
+    target_id: String,
+}
+
+impl Rules for Of {}
 
 fn json(answer: &impl ToJSON) -> Value {
     answer.to_json().unwrap_or_default()

@@ -28,6 +28,10 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("updatePost", &CONTENT_CODES),
     ("listPosts", &[Code::InvalidCursor]),
     ("retryTarget", &[Code::Conflict]),
+    (
+        "unpublishTarget",
+        &[Code::Conflict, Code::Unprocessable, Code::DeletionUnsupported, Code::ReconnectRequired],
+    ),
     ("getPostAnalytics", &[Code::Unprocessable]),
     ("setSlots", &[Code::AccountNotFound]),
     ("findSlot", &[Code::AccountNotFound, Code::AmbiguousAccount, Code::NoOpenSlot]),
@@ -148,6 +152,10 @@ fn sample(code: Code) -> Problem {
             Issue::new(["content"], "text_too_long", "x takes 280 weighted characters, and the text has 290")
                 .with("platform", "x"),
         ]),
+        Code::DeletionUnsupported => of("Instagram lets no app delete posts; delete it there"),
+        Code::ReconnectRequired => {
+            of("the account was connected without threads_delete, needed for deletion: connect it again")
+        }
         Code::RateLimited => of("the rate limit was exceeded"),
         Code::InternalError => Problem::internal(),
         Code::Unavailable => Problem::unavailable(),

@@ -42,7 +42,8 @@ impl Analytics {
     ///
     /// Fetches the metrics of each published target from its platform and returns the latest of each, and
     /// totals. If a platform fails, the target's previous metrics are returned with their time, or the target
-    /// is omitted. Metrics are also collected on a schedule, hourly at first and for a month. Scope
+    /// is omitted. Of an unpublished target the last metrics are returned. Metrics are also collected on a
+    /// schedule, hourly at first and for a month. Scope
     /// `analytics:read`.
     #[oai(path = "/posts/:id/analytics", method = "get", operation_id = "getPostAnalytics")]
     async fn get(
@@ -72,6 +73,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     }
     let targets: Vec<_> = published
         .iter()
+        .filter(|target| target.unpublished_at.is_none())
         .filter_map(|target| {
             Some(MetricsRequest {
                 target: target.id,

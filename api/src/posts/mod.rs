@@ -7,6 +7,7 @@ pub mod create;
 pub mod edit;
 pub mod settings;
 pub mod timeline;
+pub mod unpublish;
 pub mod validate;
 
 use crate::{
@@ -122,6 +123,29 @@ impl Posts {
         Ok(RetryAccepted::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
     }
 
+    /// Unpublish a target
+    ///
+    /// Deletes a published target's posts from their platform: the replies, last to first, and then the main
+    /// post. What was still to follow the main post is given up. The target stays `published`, and
+    /// `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
+    /// platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
+    /// `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
+    /// `reconnect_required` if the account was connected without the scope for it, and with 503 if the platform
+    /// does not answer: repeat the call after `Retry-After`. Scope `posts:write`.
+    #[oai(
+        path = "/posts/:id/targets/:target_id/unpublish",
+        method = "post",
+        operation_id = "unpublishTarget"
+    )]
+    async fn unpublish(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        target_id: Path<String>,
+    ) -> Result<Json<Target>, Problem> {
+        Ok(Json(unpublish::unpublish(&caller.call(), &id, &target_id).await?))
+    }
+
     /// Get a post's timeline
     ///
     /// Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
@@ -158,12 +182,12 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
 
 /// Starts the next attempt of a target now that failed or waits until its account has rested.
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
-    let target = target(call, id, target_id).await?;
+    let (post, target) = target(call, id, target_id).await?;
     let now = call.now();
-    let (id, request) = (read(id)?, call.request_id());
-    if !publishing::retry_now(call.db(), call.owner, id, target.id, request.as_deref(), now).await? {
+    let request = call.request_id();
+    if !publishing::retry_now(call.db(), call.owner, post, target.id, request.as_deref(), now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
-        let status = self::target(call, &id.to_string(), target_id).await?.status;
+        let status = self::target(call, id, target_id).await?.1.status;
         let detail =
             format!("the target is {status}; only a target that waits for its next attempt can be retried");
         return Err(Problem::new(Code::Conflict, detail));
@@ -171,10 +195,11 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
     Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
 }
 
-async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<posts::Target, Problem> {
+/// Returns a target and the id of its post.
+async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<(PostId, posts::Target), Problem> {
     let post = find(call, id).await?;
     let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
-    target.ok_or_else(|| Problem::not_found("target"))
+    Ok((post.id, target.ok_or_else(|| Problem::not_found("target"))?))
 }
 
 /// Parses a post id; an invalid id is not found.
@@ -383,6 +408,9 @@ pub struct Target {
     /// Time of publication.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
+    /// Time when the published post was deleted from the platform; null while it is live.
+    #[oai(nullable)]
+    pub unpublished_at: Option<Timestamp>,
 }
 
 impl From<posts::Post> for Post {
@@ -437,6 +465,7 @@ impl From<posts::Target> for Target {
             attempts: target.attempts,
             next_attempt_at: target.next_attempt_at.map(Timestamp),
             published_at: target.published_at.map(Timestamp),
+            unpublished_at: target.unpublished_at.map(Timestamp),
         }
     }
 }

@@ -504,4 +504,11 @@ async fn requests_to_workers_replay() {
     latest("options").await;
     world.medium("a.png", None, png(8, 8)).await;
     latest("confirm").await;
+    let post = world
+        .ended(&world.post(json!({ "content": "Gone soon", "accounts": ["ada.bsky.social"] })).await)
+        .await;
+    let path = format!("/posts/{}/targets/{}/unpublish", id(&post), id(&post["targets"][0]));
+    let (status, target) = world.call(Method::POST, &path, None).await;
+    assert_eq!(status, StatusCode::OK, "{target}");
+    latest("unpublish").await;
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, Owner, SelectOption,
+    AccountId, Failure, Owner, PostId, SelectOption, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
+pub use accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant, Unpublish};
 
 /// The account to call the platform as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,37 @@ pub struct OptionsRequest {
     pub kind: String,
     /// Parent of the list where an account has several: for `flairs` the subreddit.
     pub parent: Option<String>,
+}
+
+/// A request to delete a target's posts from their platform.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnpublishRequest {
+    /// Account that published them.
+    pub account_ref: AccountRef,
+    /// Post id.
+    pub post: PostId,
+    /// Target id.
+    pub target: TargetId,
+}
+
+/// Result of a request to delete a target's posts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum UnpublishResult {
+    /// The posts are gone, by this call or an earlier one.
+    Unpublished,
+    /// Nothing is live: the target has this status.
+    NotLive {
+        /// Status of the target.
+        status: TargetStatus,
+    },
+    /// The result of a publishing call for a reply is unknown and being looked up.
+    InDoubt,
+    /// The platform refused, or did not answer. Posts before it in reverse order may be gone.
+    Failed {
+        /// The platform's failure.
+        failure: Failure,
+    },
 }
 
 /// Activities about accounts and their grants.
@@ -78,6 +109,12 @@ impl Accounts {
     pub fn list_options(
         _request: OptionsRequest,
     ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Deletes a live target's posts from their platform, the last reply first.
+    #[activity(name = "unpublish")]
+    pub fn unpublish(_request: UnpublishRequest) -> Result<UnpublishResult, ActivityError> {
         unimplemented!()
     }
 }

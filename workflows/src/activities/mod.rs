@@ -11,7 +11,7 @@ mod metrics;
 mod publishing;
 mod webhooks;
 
-pub use accounts::{AccountRef, Accounts, HealthReport, OptionsRequest};
+pub use accounts::{AccountRef, Accounts, HealthReport, OptionsRequest, UnpublishRequest, UnpublishResult};
 pub use connecting::{
     AccountQuota, CallbackResult, ConnectedAccount, Connecting, LoginResult, LoginSelection, OAuthCallback,
     PasswordLogin, SelectionResult,
@@ -28,7 +28,7 @@ pub const CROWDED: &str = "crowded";
 
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
-    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
+    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant, Unpublish};
     pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
     pub use super::media::{CleanUpMedia, ConfirmMedia, FailMedia, ProcessMedia};
