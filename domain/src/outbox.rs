@@ -32,6 +32,17 @@ pub enum Message {
         /// Owner of the post.
         owner: Owner,
     },
+    /// Publish a target that was dead and is retried.
+    ReviveTarget {
+        /// The target.
+        target: TargetRef,
+        /// Id of the target's post.
+        post: PostId,
+        /// Owner of the post.
+        owner: Owner,
+        /// Version of the post's row.
+        version: i32,
+    },
     /// Deliver an event to the subscribed webhook endpoints.
     DeliverEvent(EventDispatch),
     /// Revoke and erase the grant of a disconnected account.
@@ -49,7 +60,9 @@ impl Message {
     pub fn owner(&self) -> Owner {
         match self {
             Self::PublishPost(job) | Self::PostChanged(job) => job.owner,
-            Self::PostCanceled { owner, .. } | Self::RetryTarget { owner, .. } => *owner,
+            Self::PostCanceled { owner, .. }
+            | Self::RetryTarget { owner, .. }
+            | Self::ReviveTarget { owner, .. } => *owner,
             Self::DeliverEvent(dispatch) => dispatch.owner,
             Self::DisconnectAccount(disconnection) => disconnection.owner,
             Self::ImportPosts(import) => import.owner,

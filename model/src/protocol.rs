@@ -23,6 +23,8 @@ pub struct Protocol {
     pub users: bool,
     /// True if Temporal may lose its data.
     pub empties: bool,
+    /// True if a user may retry a dead target, once.
+    pub revives: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<Flaw>,
 }
@@ -52,6 +54,8 @@ pub enum Flaw {
     ForgetsReply,
     /// A restored database is used as it is.
     TrustsBackup,
+    /// A dead target is retried without the intent that its end left open.
+    RevivesWithoutIntent,
 }
 
 /// A statement that holds in every state.
@@ -279,6 +283,7 @@ pub struct State {
     begins: u8,
     backup: Option<Row>,
     was_restored: bool,
+    was_revived: bool,
 }
 
 impl State {
@@ -344,6 +349,8 @@ pub enum Transition {
     Disconnect,
     /// The database is restored from the backup, and open targets are marked for a look-up.
     Restored,
+    /// A user retries a dead target: it has a new budget, and keeps an open intent.
+    Revive,
 }
 
 /// Something that happens around the product. The number is that of an attempt or a call.
@@ -391,7 +398,7 @@ impl From<Event> for Action {
 impl Protocol {
     /// Returns the protocol with attempts that crash, and nothing else that goes wrong.
     pub fn new(begins: u8, calls: usize) -> Self {
-        Self { begins, calls, restores: false, users: false, empties: false, flaw: None }
+        Self { begins, calls, restores: false, users: false, empties: false, revives: false, flaw: None }
     }
 
     fn has(&self, flaw: Flaw) -> bool {
@@ -635,6 +642,15 @@ impl Protocol {
                     row.end(Status::Canceled);
                 }
             }
+            Transition::Revive => {
+                let row = &mut state.row;
+                (row.status, row.has_failed) = (Status::Open, false);
+                row.fence += 1;
+                if self.has(Flaw::RevivesWithoutIntent) {
+                    row.publications.iter_mut().for_each(|publication| publication.intent = None);
+                }
+                (state.has_workflow, state.was_revived) = (true, true);
+            }
             Transition::Restored => {
                 let fence = state.row.fence;
                 state.row = state.backup.take().expect("there is a backup");
@@ -701,6 +717,7 @@ impl Model for Protocol {
             begins: 0,
             backup: None,
             was_restored: false,
+            was_revived: false,
         }]
     }
 
@@ -746,6 +763,10 @@ impl Model for Protocol {
         }
         if row.has_begun && row.is_unfinished() {
             actions.push(Transition::SettleOutside.into());
+        }
+        if self.revives && !state.was_revived && !row.is_deleted && matches!(row.status, Status::Dead { .. })
+        {
+            actions.push(Transition::Revive.into());
         }
         if state.has_workflow {
             actions.extend(self.empties.then_some(Action::from(Event::EmptyTemporal)));

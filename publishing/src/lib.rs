@@ -23,6 +23,7 @@
 //! | two attempts at once (the first seemed dead) | another fence | the slower one can neither write an intent nor end the target; the answer to its call still counts |
 //! | the post is deleted, or the account disconnected | an intent, or none | looks up what was begun, publishes nothing |
 //! | the platform can't tell | | ends `dead`, "it may be live" |
+//! | a user retries a dead target | the intent that its end left open | looks it up |
 //! | Postgres is restored from a backup | an intent without outcome, which `store::restored` writes | looks it up without the checkpoint, which may be missing |
 //!
 //! Crate `model` explores every interleaving of these steps; a comment `Model: …` names each transition at the

@@ -191,6 +191,30 @@ impl Relay {
             }
             Message::PostCanceled { post, owner } => self.cancel(id, *post, *owner).await,
             Message::RetryTarget { target, post, owner } => self.retry_now(*target, *post, *owner).await,
+            Message::ReviveTarget { target, post, owner, version } => {
+                let target_input = publish_post::target_input(*post, *owner, *version, target);
+                let options = options(
+                    queue::platform(&self.queue, &target.platform, owner.mode),
+                    publish_target::id(target.target),
+                    *owner,
+                    publish_post::target_attributes(*post, *owner, target),
+                    format!("Publish on {}", target.platform),
+                );
+                let input = publish_target::Input { target_input, time_scale };
+                // The run that saw the target end may not have ended itself: the signal makes it go on.
+                let signal = PublishTarget::retry_now;
+                start_result(
+                    temporal
+                        .signal_with_start_workflow(
+                            PublishTarget::run,
+                            input,
+                            signal,
+                            Lenient::new(()),
+                            options,
+                        )
+                        .await,
+                )
+            }
             Message::DeliverEvent(dispatch) => {
                 let options = options(
                     queue::webhooks(&self.queue, dispatch.owner.mode),
@@ -369,6 +393,7 @@ fn started_post(message: &Message) -> Option<PostId> {
         Message::PublishPost(job) | Message::PostChanged(job) => Some(job.post),
         Message::PostCanceled { .. }
         | Message::RetryTarget { .. }
+        | Message::ReviveTarget { .. }
         | Message::DeliverEvent(_)
         | Message::DisconnectAccount(_)
         | Message::ImportPosts(_)

@@ -10,6 +10,7 @@
 
 mod left_out;
 mod owned;
+mod revive;
 mod unpublish;
 
 use crate::{
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
+pub use revive::{Revived, lost_with_grant, revive};
 pub use unpublish::{Withdrawn, record_unpublished, withdraw};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.

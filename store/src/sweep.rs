@@ -58,6 +58,7 @@ fn row(message: &Message) -> Uuid {
         Message::PublishPost(job) | Message::PostChanged(job) => job.post.0,
         Message::PostCanceled { post, .. } => post.0,
         Message::RetryTarget { target, .. } => target.0,
+        Message::ReviveTarget { target, .. } => target.target.0,
         Message::DeliverEvent(dispatch) => match (dispatch.round, &dispatch.deliveries[..]) {
             (1.., [delivery]) => delivery.0,
             _ => dispatch.event.0,

@@ -43,6 +43,7 @@ mod publishing;
 mod replay;
 mod restoring;
 mod retry;
+mod reviving;
 mod rules;
 mod scheduling;
 mod secrets;

@@ -62,7 +62,7 @@ const NAMES: &str = "
     publish_target-immediate publish_target-killed_worker publish_target-lost_grant
     publish_target-no_fresh_token publish_target-processing publish_target-refused
     publish_target-refused_token publish_target-refused_token_while_processing publish_target-repeated
-    publish_target-reset publish_target-retried publish_target-scheduled publish_target-signaled
+    publish_target-reset publish_target-retried publish_target-revived publish_target-scheduled publish_target-signaled
     publish_target-stale publish_target-stopped publish_target-stopped_in_doubt
     publish_target-stopped_while_processing publish_target-withdrawn
     renew_grant-canceled renew_grant-disconnected renew_grant-lost renew_grant-replaced

@@ -15,7 +15,7 @@ use crate::{
     queue, timer,
 };
 use domain::{
-    PostId, PostStatus, TargetStatus, TimeScale,
+    Owner, PostId, PostStatus, TargetStatus, TimeScale,
     outbox::{PostJob, TargetRef},
     post::roll_up,
 };
@@ -75,7 +75,7 @@ impl PublishPost {
                 Err(canceled) => {
                     let job = ctx.state(|post| post.job.clone());
                     for target in &job.targets {
-                        Self::stop(ctx, target_input(&job, target)).await?;
+                        Self::stop(ctx, input_of(&job, target)).await?;
                     }
                     return Err(canceled);
                 }
@@ -141,7 +141,7 @@ impl PublishPost {
     ) -> WorkflowResult<Vec<Option<TargetStatus>>> {
         let time_scale = ctx.state(|post| post.time_scale);
         let start = |target| {
-            let input = publish_target::Input { target_input: target_input(job, target), time_scale };
+            let input = publish_target::Input { target_input: input_of(job, target), time_scale };
             ctx.start_child_workflow(PublishTarget::run, input, child_options(ctx.task_queue(), job, target))
         };
         let mut started = Vec::with_capacity(job.targets.len());
@@ -168,7 +168,7 @@ impl PublishPost {
                         Some(Ended::Stale) => Ok(None),
                         Some(Ended::Status(status)) => Ok(Some(status)),
                         // The target's workflow was terminated; its row must not stay open.
-                        None => Self::stop(ctx, target_input(job, target)).await.map(Some),
+                        None => Self::stop(ctx, input_of(job, target)).await.map(Some),
                     };
                 }
             }))
@@ -197,15 +197,30 @@ fn is_running(error: &ChildWorkflowStartError) -> bool {
     )
 }
 
-fn target_input(job: &PostJob, target: &TargetRef) -> TargetInput {
+fn input_of(job: &PostJob, target: &TargetRef) -> TargetInput {
+    target_input(job.post, job.owner, job.version, target)
+}
+
+/// Returns the input of a target's workflow, for a version of its post.
+pub fn target_input(post: PostId, owner: Owner, version: i32, target: &TargetRef) -> TargetInput {
     TargetInput {
         target: target.target,
-        post: job.post,
-        owner: job.owner,
+        post,
+        owner,
         account: target.account,
         platform: target.platform.clone(),
-        version: job.version,
+        version,
     }
+}
+
+/// Returns the search attributes of a target's workflow.
+pub fn target_attributes(post: PostId, owner: Owner, target: &TargetRef) -> SearchAttributes {
+    SearchAttributes::new([
+        attributes::ORG.value_set(owner.org.to_string()),
+        attributes::POST.value_set(post.to_string()),
+        attributes::PLATFORM.value_set(target.platform.clone()),
+        attributes::ACCOUNT.value_set(target.account.to_string()),
+    ])
 }
 
 fn child_options(base: &str, job: &PostJob, target: &TargetRef) -> ChildWorkflowOptions {
@@ -215,11 +230,6 @@ fn child_options(base: &str, job: &PostJob, target: &TargetRef) -> ChildWorkflow
         // Terminating or resetting a post's workflow terminates no target.
         .parent_close_policy(ParentClosePolicy::Abandon)
         .static_summary(format!("Publish on {}", target.platform))
-        .search_attributes(SearchAttributes::new([
-            attributes::ORG.value_set(job.owner.org.to_string()),
-            attributes::POST.value_set(job.post.to_string()),
-            attributes::PLATFORM.value_set(target.platform.clone()),
-            attributes::ACCOUNT.value_set(target.account.to_string()),
-        ]))
+        .search_attributes(target_attributes(job.post, job.owner, target))
         .build()
 }

@@ -76,7 +76,10 @@ impl PublishTarget {
                 continue;
             };
             let reason = match attempt {
-                Ok(PublishResult::Ended { status }) => return Ok(Self::end(ctx, status)),
+                Ok(PublishResult::Ended { status }) => match Self::end(ctx, status, retry_requests) {
+                    Some(ended) => return Ok(ended),
+                    None => continue,
+                },
                 Ok(PublishResult::Stale) => return Ok(Ended::Stale),
                 Ok(PublishResult::Wait { pause }) => {
                     Self::sleep_until_retry(ctx, pause, retry_requests).await;
@@ -85,7 +88,10 @@ impl PublishTarget {
                 Ok(PublishResult::Processing { pause }) => {
                     match Self::poll(ctx, &target_input, pause).await {
                         Ok(PollResult::Ready) => continue,
-                        Ok(PollResult::Ended { status }) => return Ok(Self::end(ctx, status)),
+                        Ok(PollResult::Ended { status }) => match Self::end(ctx, status, retry_requests) {
+                            Some(ended) => return Ok(ended),
+                            None => continue,
+                        },
                         Ok(PollResult::TokenRefused { grant_version }) => {
                             match Self::refresh(ctx, &target_input, grant_version, time_scale).await? {
                                 Ok(()) => continue,
@@ -104,7 +110,11 @@ impl PublishTarget {
                 Err(error) => unanswered(&error),
             };
             match Self::settle(ctx, &target_input, reason).await? {
-                SettleResult::Ended { status } => return Ok(Self::end(ctx, status)),
+                SettleResult::Ended { status } => {
+                    if let Some(ended) = Self::end(ctx, status, retry_requests) {
+                        return Ok(ended);
+                    }
+                }
                 SettleResult::RetryAfter { pause } => {
                     Self::sleep_until_retry(ctx, pause, retry_requests).await
                 }
@@ -225,11 +235,17 @@ impl PublishTarget {
             .await?)
     }
 
-    fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
+    /// Ends the workflow with its target. `None` when a retry was requested meanwhile: a user may have retried the
+    /// target that was dead, and the row decides.
+    fn end(ctx: &WorkflowContext<Self>, status: TargetStatus, retry_requests: u32) -> Option<Ended> {
+        let is_requested = ctx.state(|target| target.retry_requests) != retry_requests;
+        if status == TargetStatus::Dead && is_requested && ctx.patched("revived") {
+            return None;
+        }
         if status != TargetStatus::Published {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
         }
-        Ended::Status(status)
+        Some(Ended::Status(status))
     }
 }
 

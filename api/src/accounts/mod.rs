@@ -11,7 +11,7 @@ use crate::{
     accounts::capabilities::Accepted,
     http::{
         body::{self, Json},
-        caller::{AccountsRead, AccountsWrite, Call, Caller},
+        caller::{AccountsRead, AccountsWrite, Call, Caller, PostsWrite},
         page::List,
         problem::{Code, Issue, Problem},
         query::Query,
@@ -28,11 +28,12 @@ use crate::{
     },
 };
 use domain::{AccountId, ErrorCode, Failure, ProfileId, SelectOption};
-use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
     accounts::{self, AccountStatus},
     disconnect,
+    publishing::{self, Revived},
 };
 use uuid::Uuid;
 use workflows::{
@@ -42,6 +43,8 @@ use workflows::{
 
 /// `Retry-After` in seconds when a platform is unavailable and names no time itself.
 const RETRY_AFTER_SECONDS: u32 = 30;
+/// Maximum number of targets that one call starts over.
+const MAX_RETRIED: i64 = 500;
 
 /// The operations on accounts.
 pub struct Accounts;
@@ -101,6 +104,16 @@ impl Accounts {
     #[oai(path = "/social-accounts/:id/health", method = "get", operation_id = "getSocialAccountHealth")]
     async fn health(&self, caller: Caller<AccountsRead>, id: Path<String>) -> Result<Json<Health>, Problem> {
         Ok(Json(health(&caller.call(), &id).await?))
+    }
+
+    /// Retry what an account lost
+    ///
+    /// Starts the targets of an account over that ended `dead` with `token_expired` in the last seven days, once
+    /// the account is connected again: at most 500 in a call, the latest first. Returns their number. Fails with
+    /// 409 while the account is not `active`. Scope `posts:write`.
+    #[oai(path = "/social-accounts/:id/retry-failed", method = "post", operation_id = "retryFailedTargets")]
+    async fn retry_failed(&self, caller: Caller<PostsWrite>, id: Path<String>) -> Result<Retried, Problem> {
+        Ok(Retried::Accepted(Json(retry_failed(&caller.call(), &id).await?)))
     }
 
     /// Get an account's capabilities
@@ -206,6 +219,23 @@ pub async fn capabilities(call: &Call<'_>, id: &str) -> Result<Accepted, Problem
     Ok(capabilities::of(platform(&account)?, &account))
 }
 
+/// Starts the targets of an account over that ended because its grant was lost.
+pub async fn retry_failed(call: &Call<'_>, id: &str) -> Result<RetriedTargets, Problem> {
+    let account = find(call, id).await?;
+    if account.status != AccountStatus::Active {
+        let detail = format!("the account is {}; connect it again first", account.status);
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    let now = call.now();
+    let lost = publishing::lost_with_grant(call.db(), call.owner, account.id, MAX_RETRIED, now).await?;
+    let mut retried = 0;
+    for (post, target) in lost {
+        let revived = publishing::revive(call.db(), call.owner, post, Some(&[target]), now).await?;
+        retried += usize::from(matches!(revived, Revived::Targets(_)));
+    }
+    Ok(RetriedTargets { retried })
+}
+
 /// Lists the options of a setting for an account.
 pub async fn options(
     call: &Call<'_>,
@@ -273,6 +303,21 @@ pub(crate) fn platform(account: &accounts::Account) -> Result<&'static platforms
 
 fn account_ref(call: &Call<'_>, account: &accounts::Account) -> AccountRef {
     AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() }
+}
+
+/// Targets that start over.
+#[derive(Debug, Object)]
+pub struct RetriedTargets {
+    /// Number of targets that start over.
+    pub retried: usize,
+}
+
+/// The response to a retry of an account's targets.
+#[derive(ApiResponse)]
+enum Retried {
+    /// The targets start over.
+    #[oai(status = 202)]
+    Accepted(Json<RetriedTargets>),
 }
 
 /// Filter for accounts. All conditions must hold.

@@ -182,6 +182,19 @@ const TABLE: &[ToolEntry] = &[
         },
     },
     ToolEntry {
+        name: "retry_post",
+        title: "Publish again where a post failed for good",
+        operation: "retryPost",
+        scope: Scope::PostsWrite,
+        effect: Effect::Publishes,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, body) = arguments.about("id")?;
+                Ok(json(&posts::Post::from(posts::retry::retry(call, &id, body).await?)))
+            })
+        },
+    },
+    ToolEntry {
         name: "unpublish_post",
         title: "Delete a published post from its platform",
         operation: "unpublishTarget",

@@ -28,6 +28,8 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("updatePost", &CONTENT_CODES),
     ("listPosts", &[Code::InvalidCursor]),
     ("retryTarget", &[Code::Conflict]),
+    ("retryPost", &[Code::Conflict, Code::Unprocessable]),
+    ("retryFailedTargets", &[Code::Conflict]),
     (
         "unpublishTarget",
         &[Code::Conflict, Code::Unprocessable, Code::DeletionUnsupported, Code::ReconnectRequired],

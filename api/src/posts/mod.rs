@@ -5,6 +5,7 @@ pub mod batch;
 pub mod checks;
 pub mod create;
 pub mod edit;
+pub mod retry;
 pub mod settings;
 pub mod timeline;
 pub mod unpublish;
@@ -19,7 +20,7 @@ use crate::{
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
-    posts::{create::NewPost, edit::EditPost, timeline::Timeline},
+    posts::{create::NewPost, edit::EditPost, retry::RetryPost, timeline::Timeline},
     types::{
         enum_string::{EnumString, Platform},
         json_object::{JsonObject, json_object},
@@ -111,7 +112,8 @@ impl Posts {
     /// Retry a target
     ///
     /// Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-    /// throttled another post of its account. Fails with 409 for any other target.
+    /// throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+    /// a `dead` one over.
     /// Scope `posts:write`.
     #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
     async fn retry(
@@ -121,6 +123,22 @@ impl Posts {
         target_id: Path<String>,
     ) -> Result<RetryAccepted, Problem> {
         Ok(RetryAccepted::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
+    }
+
+    /// Retry a post
+    ///
+    /// Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
+    /// new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
+    /// published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+    /// of all that are were disconnected. Scope `posts:write`.
+    #[oai(path = "/posts/:id/retry", method = "post", operation_id = "retryPost")]
+    async fn retry_post(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        body: Json<RetryPost>,
+    ) -> Result<RetriedPost, Problem> {
+        Ok(RetriedPost::Accepted(Json(retry::retry(&caller.call(), &id, body.0).await?.into())))
     }
 
     /// Unpublish a target
@@ -382,7 +400,7 @@ pub struct Target {
     pub social_account_id: Uuid,
     /// The account's platform.
     pub platform: EnumString<Platform>,
-    /// Status. `failed` is retried, `dead` is final.
+    /// Status. `failed` is retried, `dead` is final unless the post is retried.
     pub status: EnumString<TargetStatus>,
     /// The platform's id of the published post.
     #[oai(nullable)]
@@ -400,7 +418,8 @@ pub struct Target {
     /// Who can fix it: `user`, `platform` or `service`.
     #[oai(nullable)]
     pub error_source: Option<EnumString<ErrorSource>>,
-    /// Publish attempts begun. Those that the platform throttled don't count towards the limit of ten.
+    /// Publish attempts begun, since the last retry of a dead target. Those that the platform throttled don't count
+    /// towards the limit of ten.
     pub attempts: i32,
     /// Time of the next attempt.
     #[oai(nullable)]
@@ -496,6 +515,14 @@ enum RetryAccepted {
     /// The next attempt starts now.
     #[oai(status = 202)]
     Accepted(Json<Target>),
+}
+
+/// The response to a retry of a post.
+#[derive(ApiResponse)]
+enum RetriedPost {
+    /// The dead targets start over.
+    #[oai(status = 202)]
+    Accepted(Json<Post>),
 }
 
 /// The response to a creation.

@@ -512,3 +512,19 @@ async fn requests_to_workers_replay() {
     assert_eq!(status, StatusCode::OK, "{target}");
     latest("unpublish").await;
 }
+
+/// A user retries a dead target before the workflow that saw its end has ended.
+#[tokio::test]
+async fn a_target_that_is_retried_at_its_end_replays() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let hold = json!({ "platform": "x", "account": "ada", "nth": 1, "when": "before" });
+    let hold = world.hold(hold).await;
+    let post = posted(&world, "Refused #sandbox-400", "ada").await;
+    hold.until_held().await;
+    let workflow = format!("target-{}", id(&post["targets"][0]));
+    temporal(&PROGRAM, &["workflow", "signal", "-w", &workflow, "--name", "retry_now"]).await;
+    hold.release().await;
+    assert_eq!(world.ended(&post).await["status"], "failed");
+    replay(&client().await, "publish_target-revived", &workflow).await;
+}

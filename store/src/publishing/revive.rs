@@ -1,0 +1,135 @@
+//! Retries of dead targets, which a user asks for.
+//!
+//! A target that is retried has a new budget and a new polling window, and is prepared from the start. An intent
+//! that its end left open stays, with everything that its look-up needs: the first attempt looks it up before it
+//! publishes anything, as after a lost answer. The fence is raised, so that an attempt that outlived the end can
+//! neither publish nor end the target again.
+
+use crate::outbox;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{
+    AccountId, ErrorCode, Owner, PostId, PostStatus, TargetId,
+    outbox::{Message, TargetRef},
+};
+use sqlx::PgPool;
+
+/// Time since the end of a target within which it is retried with its account.
+const RECENT: TimeDelta = TimeDelta::days(7);
+
+/// The result of retrying a post's dead targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Revived {
+    /// These targets are retried.
+    Targets(Vec<TargetId>),
+    /// None of the targets is dead.
+    NoneDead,
+    /// The accounts of the dead targets are disconnected.
+    Disconnected,
+    /// The post doesn't exist, or was deleted.
+    Missing,
+}
+
+/// Retries the dead targets of a post, or those of them in `only`, whose accounts are connected.
+///
+/// The post's row is locked first, as an attempt does.
+// Model: Revive.
+pub async fn revive(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    only: Option<&[TargetId]>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Revived> {
+    let mut tx = crate::begin(db).await?;
+    let version = sqlx::query_scalar!(
+        "select version from posts
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update",
+        post.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(version) = version else { return Ok(Revived::Missing) };
+    let dead = sqlx::query!(
+        "select t.id, t.account_id, t.platform, a.status <> 'disconnected' as \"is_connected!\"
+         from targets t join accounts a on a.id = t.account_id
+         where t.post_id = $1 and t.status = 'dead' and ($2::uuid[] is null or t.id = any($2))
+         order by t.id for no key update of t",
+        post.0,
+        only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    if dead.is_empty() {
+        return Ok(Revived::NoneDead);
+    }
+    let revived: Vec<_> = dead.into_iter().filter(|target| target.is_connected).collect();
+    if revived.is_empty() {
+        return Ok(Revived::Disconnected);
+    }
+    let ids: Vec<_> = revived.iter().map(|target| target.id).collect();
+    sqlx::query!(
+        "with target as (
+           update targets
+           set status = 'queued', attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
+               processing_since = null, is_continuation = false, next_attempt_at = null,
+               error_code = null, error_message = null, error_source = null,
+               -- Fences off an attempt that outlived the end.
+               fence = fence + 1, updated_at = $2
+           where id = any($1)
+           returning id),
+         publication as (
+           -- An open intent needs its checkpoint to be looked up.
+           update publications set checkpoint = 'null'
+           where target_id = any($1) and platform_id is null and commit_begun_at is null),
+         post as (
+           update posts set status = $6, updated_at = $2 where id = $3)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $4, $5, $3, id, $2, 'retry', 'Retried after it had failed for good' from target",
+        &ids,
+        now,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        PostStatus::Publishing.as_str()
+    )
+    .execute(&mut *tx)
+    .await?;
+    for target in revived {
+        let target_ref = TargetRef {
+            target: target.id.into(),
+            account: target.account_id.into(),
+            platform: target.platform,
+        };
+        outbox::push(&mut tx, &Message::ReviveTarget { target: target_ref, post, owner, version }).await?;
+    }
+    tx.commit().await?;
+    Ok(Revived::Targets(ids.into_iter().map(TargetId).collect()))
+}
+
+/// Returns up to `limit` posts with a target of an account that ended within [`RECENT`] because the account's grant
+/// was lost, each with its target, the latest first.
+pub async fn lost_with_grant(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    limit: i64,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<(PostId, TargetId)>> {
+    sqlx::query!(
+        "select t.post_id, t.id from targets t join posts p on p.id = t.post_id
+         where t.account_id = $1 and t.org_id = $2 and t.mode = $3 and t.status = 'dead' and t.error_code = $4
+           and t.updated_at >= $5 and p.deleted_at is null
+         order by t.updated_at desc, t.id limit $6",
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        ErrorCode::TokenExpired.to_string(),
+        now - RECENT,
+        limit
+    )
+    .map(|row| (row.post_id.into(), row.id.into()))
+    .fetch_all(db)
+    .await
+}

@@ -1,0 +1,187 @@
+//! What failed for good is published after all when its user asks for it, and never twice.
+
+use crate::{
+    api::{fail, key, request},
+    world,
+};
+use domain::scope::Scope;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tests::{Receiver, World};
+
+fn path(post: &Value) -> String {
+    format!("/posts/{}/retry", post["id"].as_str().unwrap())
+}
+
+async fn retry(world: &World, post: &Value) -> (StatusCode, Value) {
+    world.call(Method::POST, &path(post), None).await
+}
+
+/// Creates a post that ends `failed`, and returns it.
+async fn dead(world: &World, content: &str, account: &str) -> Value {
+    let post = world.post(json!({ "content": content, "accounts": [account] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["targets"][0]["status"], "dead", "{ended:#}");
+    ended
+}
+
+#[tokio::test]
+async fn a_dead_post_that_is_retried_starts_over() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = dead(&world, "Refused once #sandbox-400x1", "ada").await;
+    let (status, retried) = retry(&world, &post).await;
+    assert_eq!((status, &retried["status"]), (StatusCode::ACCEPTED, &json!("publishing")), "{retried}");
+    let target = &retried["targets"][0];
+    assert_eq!((&target["attempts"], &target["error_code"]), (&json!(0), &Value::Null), "{target}");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(
+        (&ended["targets"][0]["attempts"], &ended["targets"][0]["error_message"]),
+        (&json!(1), &Value::Null)
+    );
+    assert!(ended["published_at"].is_string());
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    let events = ["post.target.failed", "post.error", "post.target.published", "post.published"];
+    receiver.events(&events).await;
+    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
+    let entries = timeline["data"].as_array().unwrap();
+    let retries: Vec<_> = entries.iter().filter(|entry| entry["kind"] == "retry").collect();
+    assert_eq!(retries.len(), 1, "{timeline:#}");
+    assert_eq!(retries[0]["target_id"], ended["targets"][0]["id"]);
+    assert_eq!(retry(&world, &post).await.0, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_retried_post_that_is_refused_again_fails_again() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = dead(&world, "Refused #sandbox-400", "ada").await;
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "failed", "{ended:#}");
+    assert_eq!(ended["targets"][0]["error_code"], "rejected_400");
+    let events = ["post.target.failed", "post.error", "post.target.failed", "post.error"];
+    receiver.events(&events).await;
+    assert_eq!(world.accepted("x", "ada").await, 0);
+}
+
+/// The platform accepts the post, its reply is lost, and its lists can't be read: the target ends in doubt.
+#[tokio::test]
+async fn a_retried_target_that_is_live_is_found_and_not_published_again() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 403 } })).await;
+    let post = dead(&world, "Heard? #sandbox-lost-reply", "ada").await;
+    let message = post["targets"][0]["error_message"].as_str().unwrap();
+    assert!(message.contains("it may be live"), "{message}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    // The look-up still fails: the retry ends as before, and publishes nothing.
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    let again = world.ended(&post).await;
+    let message = again["targets"][0]["error_message"].as_str().unwrap();
+    assert!(message.contains("it may be live"), "{message}");
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let journal = world.journal("x", "ada").await;
+    let accepted: Vec<_> = journal.iter().filter(|entry| entry["accepted"] == true).collect();
+    assert_eq!(accepted.len(), 1, "{journal:#?}");
+    assert_eq!(ended["targets"][0]["platform_post_id"], accepted[0]["post_id"]);
+}
+
+#[tokio::test]
+async fn a_retried_target_in_doubt_that_is_not_live_is_published_once() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.set_sandbox(json!({ "refusals": { "/2/users/": 403 } })).await;
+    let post = dead(&world, "Lost #sandbox-dropx1", "ada").await;
+    assert_eq!(world.accepted("x", "ada").await, 0);
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+/// The post's workflow runs for as long as one of its targets does.
+#[tokio::test]
+async fn a_dead_target_is_retried_while_another_one_is_open() {
+    let mut world = world().pace(1.0).start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    world.revoke_grants("x", "ada").await;
+    let accounts = ["ada", "ada.bsky.social"];
+    let post = world.post(json!({ "content": "Hello #sandbox-503x20", "accounts": accounts })).await;
+    let of = |post: &Value, platform: &str| {
+        let targets = post["targets"].as_array().unwrap();
+        targets.iter().find(|target| target["platform"] == platform).unwrap().clone()
+    };
+    let id = post["id"].as_str().unwrap();
+    let is_mixed =
+        |post: &Value| of(post, "x")["status"] == "dead" && of(post, "bluesky")["status"] == "failed";
+    let post = world.until(id, "one dead and one failed target", is_mixed).await;
+    let open = json!({ "targets": [of(&post, "bluesky")["id"]] });
+    let (status, problem) = world.call(Method::POST, &path(&post), Some(&open)).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{problem}");
+    world.connect("x", "ada").await;
+    let body = json!({ "targets": [of(&post, "x")["id"]] });
+    let (status, retried) = world.call(Method::POST, &path(&post), Some(&body)).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{retried}");
+    world.until(id, "an attempt", |post| of(post, "x")["error_code"] == "upstream_503").await;
+    world.leave_post(&post, "both targets are retried for hours");
+}
+
+#[tokio::test]
+async fn a_retry_of_a_post_says_what_is_wrong_with_it() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let live = world.ended(&world.post(json!({ "content": "Live", "accounts": ["ada"] })).await).await;
+    let post = dead(&world, "Dead #sandbox-400", "ada").await;
+    for (body, expected, code) in [
+        (json!({ "targets": [live["targets"][0]["id"]] }), 422, "unprocessable"),
+        (json!({ "targets": [] }), 400, "invalid_request"),
+        (json!({ "targets": ["7"] }), 400, "invalid_request"),
+    ] {
+        fail(request(&world, Method::POST, &path(&post)).json(&body), expected, code).await;
+    }
+    fail(request(&world, Method::POST, &path(&live)), 409, "conflict").await;
+    fail(request(&world, Method::POST, "/posts/7/retry"), 404, "not_found").await;
+    let reader = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let read = world.http.post(format!("{}{}", world.base, path(&post))).bearer_auth(reader);
+    fail(read, 403, "insufficient_scope").await;
+    let gone = format!("/social-accounts/{account}");
+    assert_eq!(world.call(Method::DELETE, &gone, None).await.0, StatusCode::OK);
+    fail(request(&world, Method::POST, &path(&post)), 409, "conflict").await;
+}
+
+#[tokio::test]
+async fn what_an_account_lost_with_its_grant_is_retried_when_it_is_back() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let refused = dead(&world, "Refused #sandbox-400", "ada").await;
+    world.revoke_grants("x", "ada").await;
+    let posts = [dead(&world, "One", &account).await, dead(&world, "Two", &account).await];
+    for post in &posts {
+        assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
+    }
+    let path = format!("/social-accounts/{account}/retry-failed");
+    fail(request(&world, Method::POST, &path), 409, "conflict").await;
+    assert_eq!(world.connect("x", "ada").await, account);
+    let (status, retried) = world.call(Method::POST, &path, None).await;
+    assert_eq!((status, &retried), (StatusCode::ACCEPTED, &json!({ "retried": 2 })), "{retried}");
+    for post in &posts {
+        assert_eq!(world.ended(post).await["status"], "published");
+    }
+    assert_eq!(world.accepted("x", "ada").await, 2);
+    let (_, retried) = world.call(Method::POST, &path, None).await;
+    assert_eq!(retried, json!({ "retried": 0 }));
+    let refused = world.get(&format!("/posts/{}", refused["id"].as_str().unwrap())).await;
+    assert_eq!(refused["status"], "failed");
+    fail(request(&world, Method::POST, "/social-accounts/7/retry-failed"), 404, "not_found").await;
+}
