@@ -19,6 +19,7 @@ mod operations;
 pub mod plans;
 pub mod posts;
 pub mod profiles;
+pub mod requests;
 mod router;
 pub mod slots;
 pub mod team;

@@ -13,6 +13,7 @@ use crate::{
     openapi::document::complete,
     posts::{Posts, analytics::Analytics, batch::Batches, settings, validate::Previews},
     profiles::Profiles,
+    requests::Requests,
     slots::Slots,
     team::Team,
     usage::Account,
@@ -38,7 +39,7 @@ pub(crate) type Operations = (
     Profiles,
     Team,
     Keys,
-    Account,
+    (Account, Requests),
 );
 
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts with one call, and reports \
@@ -66,7 +67,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Profiles,
         Team,
         Keys,
-        Account,
+        (Account, Requests),
     );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)

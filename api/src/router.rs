@@ -8,6 +8,7 @@ use crate::{
         body_timeout::BodyTimeout,
         error_middleware::{self, Envelope, Routes},
         problem::Problem,
+        request_log::RequestLog,
     },
     mcp,
     media::content,
@@ -34,6 +35,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
     let specification_path = format!("{PREFIX}/openapi.json");
     let body_timeout = BodyTimeout { limit: app.config.body_timeout, is_exempt: content::is_upload };
     let [taking, giving, fitted] = content::PATHS.map(|path| format!("{PREFIX}{path}"));
+    let log = RequestLog::start(app.db.clone(), app.now);
     let routes = Routes::of::<Operations>(PREFIX)
         .with(&taking, Method::PUT)
         .with(&giving, Method::GET)
@@ -42,6 +44,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::GET)
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
+        .with(mcp::PATH, Method::POST)
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
     content::routes(Route::new(), PREFIX)
@@ -61,7 +64,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .data(app)
         .with(CatchPanic::new().with_handler(error_middleware::panicked))
         .with(body_timeout)
-        .with(Envelope::new(routes))
+        .with(Envelope::new(routes).with_log(log))
         .boxed()
 }
 

@@ -26,6 +26,7 @@ pub mod pending_logins;
 pub mod posts;
 pub mod profiles;
 pub mod publishing;
+pub mod requests;
 pub mod reseal;
 pub mod restored;
 pub mod sessions;

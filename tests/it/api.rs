@@ -436,3 +436,39 @@ async fn the_openapi_document_and_the_docs_page_need_no_key() {
     let health = world.http.get(format!("{root}/healthz")).send().await.unwrap();
     assert_eq!(health.status(), StatusCode::OK);
 }
+
+#[tokio::test]
+async fn requests_are_logged_for_their_organization_and_mode() {
+    let world = world().start().await;
+    let (headers, _) = fail(request(&world, Method::GET, "/posts/7"), 404, "not_found").await;
+    let sent = |headers: &header::HeaderMap| headers["x-request-id"].to_str().unwrap().to_owned();
+    let missing = sent(&headers);
+    let narrow = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let call = world.http.delete(format!("{}/posts/7?token=secret", world.base)).bearer_auth(&narrow);
+    let refused = sent(&fail(call, 403, "insufficient_scope").await.0);
+    let nobody = world.http.get(format!("{}/posts", world.base)).bearer_auth("sk_test_none");
+    let unknown = sent(&fail(nobody, 401, "unauthorized").await.0);
+    let other = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let elsewhere = world.http.get(format!("{}/posts", world.base)).bearer_auth(&other).send().await.unwrap();
+    let elsewhere = sent(elsewhere.headers());
+
+    let find = |page: &Value, id: &str| {
+        page["data"].as_array().unwrap().iter().find(|entry| entry["request_id"] == *id).cloned()
+    };
+    let both = |page: &Value| find(page, &missing).is_some() && find(page, &refused).is_some();
+    let page = world.until_at("/account/requests?limit=100", "both requests", both).await;
+    let described = |id: &str| {
+        let entry = find(&page, id).unwrap();
+        assert!(entry["duration_ms"].as_i64() >= Some(0) && entry["at"].is_string(), "{entry}");
+        json!([entry["method"], entry["path"], entry["status"], entry["last_four"]])
+    };
+    let last_four = |key: &str| key[key.len() - 4..].to_owned();
+    assert_eq!(described(&missing), json!(["GET", "/api/v1/posts/{id}", 404, last_four(&world.key)]));
+    assert_eq!(described(&refused), json!(["DELETE", "/api/v1/posts/{id}", 403, last_four(&narrow)]));
+    assert_eq!((find(&page, &unknown), find(&page, &elsewhere)), (None, None));
+
+    let first = world.get("/account/requests?limit=1").await;
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("/account/requests?limit=1&cursor={cursor}")).await;
+    assert!(first["data"][0]["at"].as_str() >= second["data"][0]["at"].as_str(), "newest first");
+}

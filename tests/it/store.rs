@@ -33,6 +33,7 @@ use store::{
     page::{Cursor, Request},
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
+    requests,
     slots::{self, Queue},
     sweep::{self, Timing},
     timeline,
@@ -1719,4 +1720,33 @@ async fn events_are_kept_for_thirty_days_and_longer_with_their_deliveries() {
     assert_eq!(events::prune(&db, 10).await.unwrap(), 1);
     assert_eq!((count().await, events::prune(&db, 10).await.unwrap()), (2, 0));
     assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_request_log_is_bounded_in_time_and_number() {
+    let db = database().await;
+    let (owner, other) = (owner(&db).await, owner(&db).await);
+    let entry = |at| requests::Entry {
+        id: uuid::Uuid::now_v7(),
+        method: "GET".to_owned(),
+        path: "/api/v1/posts".to_owned(),
+        status: 200,
+        duration_ms: 7,
+        last_four: "abcd".to_owned(),
+        at,
+    };
+    let count = async |owner: Owner| {
+        let query = sqlx::query_scalar::<_, i64>("select count(*) from request_log where org_id = $1");
+        query.bind(owner.org.0).fetch_one(&db).await.unwrap()
+    };
+    let now = tests::now();
+    requests::append(&db, &[(other, entry(now)), (other, entry(now - TimeDelta::days(8)))]).await.unwrap();
+    assert_eq!(count(other).await, 1, "seven days");
+    let many: Vec<_> =
+        (0..requests::KEPT + 3).map(|second| (owner, entry(now - TimeDelta::seconds(second)))).collect();
+    requests::append(&db, &many).await.unwrap();
+    assert_eq!((count(owner).await, count(other).await), (requests::KEPT, 1));
+    let newest = requests::list(&db, owner, Request { after: None, limit: 1 }).await.unwrap();
+    assert_eq!(newest.items[0].id, many[0].1.id);
+    assert!(newest.next.is_some());
 }

@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 26] = [
+const API_LAYERS: [&str; 27] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -161,6 +161,7 @@ const API_LAYERS: [&str; 26] = [
     "keys",
     "team",
     "usage",
+    "requests",
     "webhooks",
     "events",
     "media",

@@ -5,6 +5,7 @@ use crate::{
     http::{
         problem::{Code, Problem},
         rate_limits::{LOGIN, MCP, RateLimitHeaders, SIGN_IN},
+        request_log,
     },
 };
 use chrono::{DateTime, Utc};
@@ -39,6 +40,7 @@ pub(crate) async fn authenticate(
     let quotas = (!is_usage).then(|| app.config.plans.quotas());
     let admission = usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await?;
     let admission = admission.ok_or_else(Problem::invalid_key)?;
+    request_log::note(request, &admission.key);
     check(request, &admission.levels, now)?;
     if admission.is_over_quota {
         return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));

@@ -4,6 +4,7 @@ use crate::http::{
     problem::{Code, Problem},
     rate_limits::RateLimitHeaders,
     request_id::{self, RequestId},
+    request_log::{Answer, Noted, RequestLog},
 };
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
@@ -11,7 +12,7 @@ use poem::{
     http::Method,
 };
 use poem_openapi::{OpenApi, error::AuthorizationError};
-use std::{any::Any, sync::Arc};
+use std::{any::Any, sync::Arc, time::Instant};
 use tracing::{debug, error};
 
 /// The methods that each path allows, from the same declarations as the routes.
@@ -44,8 +45,12 @@ impl Routes {
         }
     }
 
-    /// The value of `Allow` for a path.
-    pub fn allow(&self, path: &str) -> String {
+    /// The pattern of a path, `/posts/{id}`; `None` for an unknown one.
+    pub fn pattern(&self, path: &str) -> Option<String> {
+        self.route(path).map(|(pattern, _)| pattern.join("/"))
+    }
+
+    fn route(&self, path: &str) -> Option<&(Vec<String>, Vec<Method>)> {
         let path: Vec<_> = path.split('/').collect();
         let is_parameter = |segment: &String| segment.starts_with('{');
         let fits = |route: &[String]| {
@@ -53,13 +58,16 @@ impl Routes {
                 && route.iter().zip(&path).all(|(known, found)| is_parameter(known) || known == found)
         };
         // As in the router, a literal takes precedence over a parameter.
-        let route = self
-            .0
+        self.0
             .iter()
             .filter(|(route, _)| fits(route))
-            .min_by_key(|(route, _)| route.iter().map(is_parameter).collect::<Vec<_>>());
+            .min_by_key(|(route, _)| route.iter().map(is_parameter).collect::<Vec<_>>())
+    }
+
+    /// The value of `Allow` for a path.
+    pub fn allow(&self, path: &str) -> String {
         let mut methods: Vec<_> =
-            route.into_iter().flat_map(|(_, methods)| methods).map(Method::as_str).collect();
+            self.route(path).into_iter().flat_map(|(_, methods)| methods).map(Method::as_str).collect();
         // Every GET answers HEAD.
         if methods.contains(&"GET") {
             methods.push("HEAD");
@@ -72,12 +80,19 @@ impl Routes {
 /// Middleware that converts errors to problem documents.
 pub struct Envelope {
     routes: Arc<Routes>,
+    log: Option<RequestLog>,
 }
 
 impl Envelope {
     /// Creates the middleware for endpoints with these routes.
     pub fn new(routes: Routes) -> Self {
-        Self { routes: routes.into() }
+        Self { routes: routes.into(), log: None }
+    }
+
+    /// Also logs the requests of API keys.
+    #[must_use]
+    pub fn with_log(self, log: RequestLog) -> Self {
+        Self { log: Some(log), ..self }
     }
 }
 
@@ -85,7 +100,7 @@ impl<E: Endpoint> Middleware<E> for Envelope {
     type Output = Enveloped<E>;
 
     fn transform(&self, inner: E) -> Self::Output {
-        Enveloped { inner, routes: self.routes.clone() }
+        Enveloped { inner, routes: self.routes.clone(), log: self.log.clone() }
     }
 }
 
@@ -93,6 +108,7 @@ impl<E: Endpoint> Middleware<E> for Envelope {
 pub struct Enveloped<E> {
     inner: E,
     routes: Arc<Routes>,
+    log: Option<RequestLog>,
 }
 
 impl<E: Endpoint> Endpoint for Enveloped<E> {
@@ -102,6 +118,9 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
         let path = request.uri().path().to_owned();
         let rate_limits = RateLimitHeaders::default();
         request.set_data(rate_limits.clone());
+        let noted = Noted::default();
+        request.set_data(noted.clone());
+        let (began, at) = (Instant::now(), self.log.as_ref().map(RequestLog::now));
         let (id, headers, method) =
             (RequestId::generate(), request.headers().clone(), request.method().clone());
         let answer = async {
@@ -114,6 +133,11 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
             response
         };
         let mut response = id.scope_of(&headers, answer).await;
+        if let (Some(log), Some(at)) = (&self.log, at) {
+            let status = response.status().as_u16();
+            let path = self.routes.pattern(&path).unwrap_or_default();
+            log.append(id, at, &noted, Answer { method: &method, path, status, duration: began.elapsed() });
+        }
         rate_limits.write(response.headers_mut());
         response.headers_mut().insert(request_id::HEADER, id.value());
         Ok(response)
@@ -185,6 +209,11 @@ mod tests {
             ("/nowhere", ""),
         ] {
             assert_eq!(routes.allow(path), allow, "{path}");
+        }
+        for (path, pattern) in
+            [("/posts/7", Some("/posts/{id}")), ("/posts/batch", Some("/posts/batch")), ("/nowhere", None)]
+        {
+            assert_eq!(routes.pattern(path).as_deref(), pattern, "{path}");
         }
     }
 

@@ -11,4 +11,5 @@ pub mod problem;
 pub mod query;
 pub mod rate_limits;
 pub mod request_id;
+pub mod request_log;
 pub(crate) mod workers;

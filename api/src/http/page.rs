@@ -39,6 +39,8 @@ pub enum List {
     Deliveries(WebhookId),
     /// Events.
     Events,
+    /// Requests.
+    Requests,
     /// Imports of an account.
     Imports(AccountId),
     /// Imported posts of an account.
@@ -92,6 +94,7 @@ impl List {
             Self::Posts => "posts".to_owned(),
             Self::Accounts => "accounts".to_owned(),
             Self::Events => "events".to_owned(),
+            Self::Requests => "requests".to_owned(),
             Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
             Self::Imports(account) => format!("imports-{account}"),
             Self::ImportedPosts(account) => format!("imported-posts-{account}"),

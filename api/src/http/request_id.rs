@@ -56,9 +56,20 @@ impl RequestId {
         CURRENT.scope(self, work.instrument(span)).await
     }
 
+    /// Returns the id as it is stored.
+    pub(super) fn uuid(self) -> Uuid {
+        self.0
+    }
+
     /// Returns the header's value.
     pub(super) fn value(self) -> HeaderValue {
         HeaderValue::from_str(&self.to_string()).expect("an id is plain ASCII")
+    }
+}
+
+impl From<Uuid> for RequestId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
     }
 }
 

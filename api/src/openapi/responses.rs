@@ -57,6 +57,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("createApiKey", &[Code::Forbidden]),
     ("rotateApiKey", &[Code::Forbidden, Code::Conflict]),
     ("createWebhook", &[Code::Conflict]),
+    ("listRequests", &[Code::InvalidCursor]),
     ("listEvents", &[Code::InvalidCursor]),
     ("listWebhookDeliveries", &[Code::InvalidCursor]),
     ("redeliverWebhookDelivery", &[Code::Conflict]),
