@@ -1,9 +1,9 @@
 //! Webhook events: their names and bodies.
 //!
-//! Post and account events use camelCase fields, import events snake_case. The contract itself is
+//! Post, account and media events use camelCase fields, import events snake_case. The contract itself is
 //! inconsistent here; receivers depend on it.
 
-use crate::{AccountId, ImportId, OrgId, PostId, TargetId, WebhookId};
+use crate::{AccountId, ImportId, MediaId, MediaKind, OrgId, PostId, TargetId, WebhookId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,6 +31,10 @@ crate::string_enum! {
         ImportCompleted = "import.completed",
         /// An import finished with errors.
         ImportFailed = "import.failed",
+        /// A media asset was inspected and can be published.
+        MediaReady = "media.ready",
+        /// A media asset was rejected, or could not be fetched.
+        MediaFailed = "media.failed",
     }
 }
 
@@ -138,6 +142,15 @@ pub fn account(org: OrgId, account: &EventAccount, tenant: Option<&str>, error: 
         "username": account.username,
         "tenantId": tenant,
     });
+    if let Some(error) = error {
+        data["error"] = json!(error);
+    }
+    data
+}
+
+/// Returns the `data` of `media.ready`, or of `media.failed` if there is an error.
+pub fn media(org: OrgId, media: MediaId, kind: MediaKind, filename: &str, error: Option<&str>) -> Value {
+    let mut data = json!({ "orgId": org, "mediaId": media, "kind": kind.as_str(), "filename": filename });
     if let Some(error) = error {
         data["error"] = json!(error);
     }

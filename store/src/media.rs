@@ -3,13 +3,19 @@
 //! Creating or editing a post locks the rows of its assets (`lock_for_post`). Deleting an asset locks its
 //! row and then looks for posts, so that no post is left with a deleted asset.
 
-use crate::{decode::Parsed, outbox};
+use crate::{
+    decode::Parsed,
+    events::{self, NewEvent},
+    outbox,
+};
 use chrono::{DateTime, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
+    event::{self, EventName},
     media::DeclaredFile,
     outbox::{MediaAction, MediaJob, Message},
 };
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -286,12 +292,13 @@ pub async fn settle(
 ) -> sqlx::Result<bool> {
     let status = if inspected.sha256.is_some() { MediaStatus::Ready } else { MediaStatus::Uploaded };
     let mut tx = crate::begin(db).await?;
-    let settled = sqlx::query!(
+    let settled = sqlx::query_scalar!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
            sha256 = $11, updated_at = $12
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-           and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))",
+           and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
+         returning filename",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -305,19 +312,18 @@ pub async fn settle(
         inspected.sha256,
         now
     )
-    .execute(&mut *tx)
-    .await?
-    .rows_affected()
-        == 1;
-    if settled && status == MediaStatus::Uploaded {
-        outbox::push(
-            &mut tx,
-            &Message::ProcessMedia(MediaJob { what: MediaAction::Probe, media: id, owner }),
-        )
-        .await?;
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(filename) = settled else { return Ok(false) };
+    if status == MediaStatus::Uploaded {
+        let probe = Message::ProcessMedia(MediaJob { what: MediaAction::Probe, media: id, owner });
+        outbox::push(&mut tx, &probe).await?;
+    } else {
+        let data = event::media(owner.org, id, inspected.kind, &filename, None);
+        append(&mut tx, owner, EventName::MediaReady, data, now).await?;
     }
     tx.commit().await?;
-    Ok(settled)
+    Ok(true)
 }
 
 /// Claims the processing of the bytes, so that one caller moves them to their final place. Returns false
@@ -352,10 +358,12 @@ pub async fn fail(
     fault: &Fault,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
     let failed = sqlx::query!(
-        "update media set status = 'failed', error_code = $4, error = $5, updated_at = $6
+        r#"update media set status = 'failed', error_code = $4, error = $5, updated_at = $6
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-           and status in ('pending_upload', 'uploaded')",
+           and status in ('pending_upload', 'uploaded')
+         returning kind as "kind: Parsed<MediaKind>", filename"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -363,9 +371,24 @@ pub async fn fail(
         fault.message,
         now
     )
-    .execute(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(failed.rows_affected() == 1)
+    let Some(failed) = failed else { return Ok(false) };
+    let data = event::media(owner.org, id, failed.kind.0, &failed.filename, Some(&fault.message));
+    append(&mut tx, owner, EventName::MediaFailed, data, now).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+async fn append(
+    tx: &mut PgConnection,
+    owner: Owner,
+    name: EventName,
+    data: Value,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let event = NewEvent { name, post: None, target: None, account: None, data };
+    events::append(tx, owner, now, &event).await
 }
 
 /// Deletes an asset, unless a post uses it, and queues the deletion of its bytes.

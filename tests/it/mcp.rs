@@ -173,7 +173,7 @@ async fn a_tool_does_what_its_operation_does() {
 
     let begun = call(&world, "create_auth_url", json!({ "platform": "x", "tenant_id": "acme" })).await;
     assert!(begun["auth_url"].as_str().unwrap().contains("state="));
-    let hook = json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] });
+    let hook = json!({ "url": "http://127.0.0.1:9/hook", "events": ["post.published"] });
     let webhook = call(&world, "create_webhook", hook).await;
     assert!(webhook["signing_secret"].is_string());
     let webhooks = call(&world, "list_webhooks", json!({})).await;

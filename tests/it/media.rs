@@ -24,7 +24,7 @@ use reqwest::{Body, Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{
-    World,
+    Receiver, World,
     samples::{boxed, docx, film, film_head, gif, jpeg, painting, pdf, png, wav, webm},
 };
 use tests::{if_right, wait_until, wait_within};
@@ -607,6 +607,38 @@ async fn an_import_downloads_only_from_allowed_addresses() {
         );
     }
     serving.abort();
+}
+
+#[tokio::test]
+async fn a_client_waits_for_a_file_and_is_notified_of_the_result() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["media.ready", "media.failed"] });
+    assert_eq!(world.call(Method::POST, "/webhooks", Some(&body)).await.0, StatusCode::CREATED);
+    let address = tests::serve(Origin(png(30, 20))).await;
+    for (path, status) in [("a.png", "ready"), ("none", "failed")] {
+        let body = json!({ "url": format!("http://{address}/{path}") });
+        let (accepted, medium) = world.call(Method::POST, "/media/import", Some(&body)).await;
+        assert_eq!(accepted, StatusCode::ACCEPTED, "{medium}");
+        let medium = world.get(&format!("/media/{}?wait=60", medium["id"].as_str().unwrap())).await;
+        assert_eq!(medium["status"], status, "{medium}");
+        let name = format!("media.{status}");
+        let told = receiver.until(&name, |all| all.iter().any(|told| told.event() == name)).await;
+        let told = told.iter().find(|told| told.event() == name).unwrap().json();
+        assert_eq!(told["data"]["mediaId"], medium["id"], "{told}");
+        assert_eq!((&told["data"]["kind"], &told["data"]["filename"]), (&medium["kind"], &json!(path)));
+        assert_eq!(told["data"]["orgId"], world.owner.org.to_string());
+        assert_eq!(told["data"].get("error"), Some(&medium["error"]).filter(|error| !error.is_null()));
+    }
+    receiver.events(&["media.ready", "media.failed"]).await;
+    // What nobody uploads is returned as it is when the wait is over.
+    let declared = world.declare(json!({ "filename": "a.png" })).await;
+    let path = format!("/media/{}", declared["id"].as_str().unwrap());
+    assert_eq!(world.get(&format!("{path}?wait=1")).await["status"], "pending_upload");
+    for wait in ["61", "-1", "long"] {
+        let (status, problem) = world.call(Method::GET, &format!("{path}?wait={wait}"), None).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    }
 }
 
 /// Returns the highest peak resident memory of the service's processes, in bytes.

@@ -175,7 +175,7 @@ async fn media_choices(context: &PageContext<'_>, form: &PostForm) -> Result<Vec
     let mut files = media::list(&call, latest).await?.data;
     for id in &form.media {
         if !files.iter().any(|file| file.id.to_string() == *id) {
-            files.push(media::get(&call, id).await?);
+            files.push(media::get(&call, id, media::Wait::default()).await?);
         }
     }
     let choice = |file: media::Media| {

@@ -25,6 +25,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 use store::media::{DeleteResult, NewMedia, Reason};
+use tokio::time::Instant;
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
@@ -37,6 +38,8 @@ use workflows::{
 const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
 /// Lifetime of a download URL.
 const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
+/// First and longest pause between two looks at an asset that is waited for.
+const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// A content type without information.
 const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
@@ -97,10 +100,16 @@ impl MediaAssets {
 
     /// Get a media asset
     ///
-    /// Scope `media:read`.
+    /// With `wait`, returns as soon as the asset is `ready` or `failed`, or as it is when that many seconds are
+    /// over. The events `media.ready` and `media.failed` tell the same. Scope `media:read`.
     #[oai(path = "/media/:id", method = "get", operation_id = "getMedia")]
-    async fn get(&self, caller: Caller<MediaRead>, id: Path<String>) -> Result<Json<Media>, Problem> {
-        Ok(Json(get(&caller.call(), &id).await?))
+    async fn get(
+        &self,
+        caller: Caller<MediaRead>,
+        id: Path<String>,
+        query: Query<Wait>,
+    ) -> Result<Json<Media>, Problem> {
+        Ok(Json(get(&caller.call(), &id, query.0).await?))
     }
 
     /// Delete a media asset
@@ -230,9 +239,20 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
     Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
 }
 
-/// Returns an asset.
-pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
-    shown(call, find(call, id).await?).await
+/// Returns an asset, once it is ready or failed or the wait is over.
+pub async fn get(call: &Call<'_>, id: &str, wait: Wait) -> Result<Media, Problem> {
+    let until = Instant::now() + Duration::from_secs(wait.wait.unwrap_or_default().into());
+    let mut pause = POLL_INTERVAL.0;
+    loop {
+        let row = find(call, id).await?;
+        let has_ended = matches!(row.status, MediaStatus::Ready | MediaStatus::Failed);
+        let left = until.saturating_duration_since(Instant::now());
+        if has_ended || left.is_zero() {
+            return shown(call, row).await;
+        }
+        tokio::time::sleep(pause.min(left)).await;
+        pause = (pause * 2).min(POLL_INTERVAL.1);
+    }
 }
 
 /// Deletes an asset.
@@ -303,6 +323,17 @@ async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Probl
         created_at: row.created_at.into(),
     })
 }
+
+/// How long to wait for an asset.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "MediaWait")]
+pub struct Wait {
+    /// Maximum time to wait until the asset is `ready` or `failed`, in seconds; 0 by default.
+    #[oai(validator(minimum(value = "0"), maximum(value = "60")))]
+    pub wait: Option<u32>,
+}
+
+impl Rules for Wait {}
 
 /// An upload to create.
 #[derive(Debug, Object)]
