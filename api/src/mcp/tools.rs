@@ -248,8 +248,8 @@ const TABLE: &[ToolEntry] = &[
         effect: Effect::Reads,
         run: |call, arguments| {
             Box::pin(async move {
-                let (id, Nothing {}) = arguments.about("id")?;
-                Ok(json(&media::get(call, &id).await?))
+                let (id, wait) = arguments.about("id")?;
+                Ok(json(&media::get(call, &id, wait).await?))
             })
         },
     },

@@ -3,7 +3,10 @@
 //! Receivers generate their types from it. <https://spec.openapis.org/oas/v3.1.0#fixed-fields>
 
 use chrono::{DateTime, Utc};
-use domain::event::{self, EventAccount, EventName, Outcome, TEST_EVENT};
+use domain::{
+    MediaKind,
+    event::{self, EventAccount, EventName, Outcome, TEST_EVENT},
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -62,6 +65,8 @@ fn summary(name: EventName) -> &'static str {
         EventName::AccountDisconnected => "An account was removed",
         EventName::ImportCompleted => "An import of earlier posts finished",
         EventName::ImportFailed => "An import of earlier posts failed",
+        EventName::MediaReady => "A media asset was inspected and can be published",
+        EventName::MediaFailed => "A media asset was rejected, or could not be fetched",
     }
 }
 
@@ -149,6 +154,13 @@ fn data_schema(name: &str) -> Value {
             let failure = vec![("errorCode", text("Error code of the target")), ("error", text("Reason"))];
             object(&[target.concat(), failure].concat())
         }
+        "media.ready" | "media.failed" => object(&[
+            ("orgId", id("organization")),
+            ("mediaId", id("media asset")),
+            ("kind", text("Kind of the file: image, gif, video, audio or document")),
+            ("filename", text("Name of the file")),
+            error,
+        ]),
         "import.completed" | "import.failed" => {
             let status = json!({ "type": "string", "enum": ["completed", "failed"], "description": "Status of the import" });
             let count = json!({ "type": "integer", "description": "Number of imported posts" });
@@ -190,6 +202,10 @@ fn example(name: &str) -> Value {
         "post.error" => event::post(post, org, &[(ada, Outcome::Failed(reason.to_owned()))]),
         "post.target.published" => event::target_published(post, target, org, &ada, uri, None),
         "post.target.failed" => event::target_failed(post, target, org, &ada, "rejected_403", reason),
+        "media.ready" => event::media(org, id(8).into(), MediaKind::Image, "a.jpg", None),
+        "media.failed" => {
+            event::media(org, id(8).into(), MediaKind::Image, "a.jpg", Some("the file is no image"))
+        }
         "import.completed" => event::import(org, import, ada.account, 12, None),
         "import.failed" => event::import(org, import, ada.account, 3, Some("the platform refused the token")),
         "account.token_expired" | "account.reauth_required" => {
