@@ -80,8 +80,8 @@ impl Webhooks {
 
     /// Update an endpoint
     ///
-    /// Updates the fields sent. While `is_active` is false nothing is delivered, and events of that time are
-    /// not delivered later. The signing secret can be rotated on the dashboard. Scope `webhooks:write`.
+    /// Updates the fields sent. While `is_active` is false nothing is delivered; events of that time are kept
+    /// as failed deliveries, which can be requested again. The signing secret can be rotated on the dashboard. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "patch", operation_id = "updateWebhook")]
     async fn edit(
         &self,

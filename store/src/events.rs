@@ -76,6 +76,8 @@ pub struct Subscriber {
     pub id: WebhookId,
     /// Event names; `*` stands for all.
     pub events: Vec<String>,
+    /// True unless the endpoint is paused.
+    pub is_active: bool,
 }
 
 impl Subscriber {
@@ -85,14 +87,14 @@ impl Subscriber {
     }
 }
 
-/// Returns the owner's endpoints that receive events now.
+/// Returns the owner's endpoints, also paused ones.
 pub async fn subscribers(tx: &mut PgConnection, owner: Owner) -> sqlx::Result<Vec<Subscriber>> {
     sqlx::query!(
-        "select id, events from webhooks where org_id = $1 and mode = $2 and is_active and deleted_at is null",
+        "select id, events, is_active from webhooks where org_id = $1 and mode = $2 and deleted_at is null",
         owner.org.0,
         owner.mode.as_str()
     )
-    .map(|row| Subscriber { id: row.id.into(), events: row.events })
+    .map(|row| Subscriber { id: row.id.into(), events: row.events, is_active: row.is_active })
     .fetch_all(tx)
     .await
 }
@@ -108,7 +110,8 @@ pub async fn append(
     append_for(tx, owner, at, new, &subscribers).await
 }
 
-/// Appends an event, for those of `subscribers` that are subscribed to it.
+/// Appends an event, for those of `subscribers` that are subscribed to it. For paused ones its delivery has failed, so
+/// that it can be requested again.
 pub async fn append_for(
     tx: &mut PgConnection,
     owner: Owner,
@@ -116,11 +119,9 @@ pub async fn append_for(
     new: &NewEvent,
     subscribers: &[Subscriber],
 ) -> sqlx::Result<()> {
-    let endpoints: Vec<Uuid> = subscribers
-        .iter()
-        .filter(|endpoint| endpoint.wants(new.name))
-        .map(|endpoint| endpoint.id.0)
-        .collect();
+    let wanting: Vec<_> = subscribers.iter().filter(|endpoint| endpoint.wants(new.name)).collect();
+    let endpoints: Vec<Uuid> = wanting.iter().map(|endpoint| endpoint.id.0).collect();
+    let active: Vec<bool> = wanting.iter().map(|endpoint| endpoint.is_active).collect();
     let event = EventId(Uuid::now_v7());
     let deliveries: Vec<Uuid> = endpoints.iter().map(|_| Uuid::now_v7()).collect();
     sqlx::query!(
@@ -129,9 +130,11 @@ pub async fn append_for(
              has_deliveries)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, cardinality($11::uuid[]) > 0)
            returning id)
-         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at)
-         select new.id, event.id, new.webhook_id, $2, $3, $4, $9
-         from event, unnest($10::uuid[], $11::uuid[]) as new (id, webhook_id)",
+         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at, status, error)
+         select new.id, event.id, new.webhook_id, $2, $3, $4, $9,
+           case when new.is_active then 'pending' else 'failed' end,
+           case when not new.is_active then 'endpoint paused' end
+         from event, unnest($10::uuid[], $11::uuid[], $12::bool[]) as new (id, webhook_id, is_active)",
         event.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -143,9 +146,12 @@ pub async fn append_for(
         at,
         &deliveries,
         &endpoints,
+        &active
     )
     .execute(&mut *tx)
     .await?;
+    let due = deliveries.into_iter().zip(active).filter(|(_, is_active)| *is_active);
+    let deliveries: Vec<_> = due.map(|(id, _)| DeliveryId(id)).collect();
     if deliveries.is_empty() {
         return Ok(());
     }
@@ -154,7 +160,7 @@ pub async fn append_for(
         owner,
         name: new.name.to_string(),
         post: new.post,
-        deliveries: deliveries.into_iter().map(DeliveryId).collect(),
+        deliveries,
         round: 0,
     });
     outbox::push(tx, &message).await

@@ -596,7 +596,10 @@ async fn insert(
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
         message,
-        timeline::caused_by(request_id, json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })),
+        timeline::caused_by(
+            request_id,
+            json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })
+        ),
         slot_account.map(|account| account.0),
         json!(post.metadata)
     )

@@ -362,7 +362,7 @@ async fn a_pending_delivery_cannot_be_redelivered_and_ends_with_its_endpoint() {
 }
 
 #[tokio::test]
-async fn events_during_a_pause_are_not_delivered_later() {
+async fn events_during_a_pause_are_delivered_on_request_only() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let (receiver, witness) = (Receiver::start().await, Receiver::start().await);
@@ -376,7 +376,14 @@ async fn events_during_a_pause_are_not_delivered_later() {
     world.post(json!({ "content": "Heard", "accounts": ["ada"] })).await;
     receiver.events(&["post.published"]).await;
     assert_eq!(receiver.all().len(), 1);
-    assert_eq!(deliveries(&world, &webhook, |all| !all.is_empty()).await.len(), 1);
+    let kept = deliveries(&world, &webhook, |all| !all.is_empty()).await;
+    assert_eq!(kept.len(), 2, "{kept:#?}");
+    let missed = &kept[1];
+    assert_eq!((&missed["status"], &missed["error"]), (&json!("failed"), &json!("endpoint paused")));
+    assert_eq!((&missed["attempts"], &missed["next_attempt_at"]), (&json!(0), &Value::Null));
+    let path = format!("{}/deliveries/{}/redeliver", at(&webhook), missed["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
+    receiver.until("the missed event", |all| all.len() == 2).await;
 }
 
 #[tokio::test]
