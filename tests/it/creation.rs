@@ -54,6 +54,7 @@ async fn a_created_post_returns_every_requested_field() {
         "published_at",
         "default_config",
         "external_ref",
+        "metadata",
         "created_at",
         "updated_at",
         "containers",
@@ -94,7 +95,8 @@ async fn a_created_post_returns_every_requested_field() {
     assert_eq!(read["targets"][0]["id"], target["id"]);
     let summary = world.get("/posts").await["data"][0].clone();
     let keys: BTreeSet<_> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["id", "status", "is_draft", "scheduled_at", "published_at", "created_at"].into());
+    let expected = ["id", "status", "is_draft", "scheduled_at", "published_at", "metadata", "created_at"];
+    assert_eq!(keys, expected.into());
 
     let now = world.post(json!({ "content": "Now", "accounts": [ada], "config": null })).await;
     assert_eq!((&now["status"], &now["default_config"]), (&json!("queued"), &json!({})));
