@@ -13,15 +13,15 @@ use uuid::Uuid;
 const TOKEN_LENGTH: usize = 43;
 
 domain::string_enum! {
-    /// Permissions of a member.
+    /// Role of a member. It is recorded for its readers: the scopes of an API key decide what a caller may do.
     Role, "role" {
-        /// Everything, including deleting the organization.
+        /// One who can't be removed while there is no other owner.
         Owner = "owner",
-        /// Manages the organization's data and members.
+        /// One who administers the organization.
         Admin = "admin",
-        /// Writes and publishes posts.
+        /// One who writes and publishes posts.
         Publisher = "publisher",
-        /// Reads only.
+        /// One who reads.
         Viewer = "viewer",
     }
 }
