@@ -234,8 +234,8 @@ pub enum Located {
     },
     /// The commit published nothing.
     Absent,
-    /// The platform accepted the post, gave it up, and published nothing. It is prepared anew, from an empty
-    /// checkpoint, unless the failure is permanent.
+    /// The platform accepted the post, failed to process it, and published nothing. Unless the failure is permanent,
+    /// the next attempt prepares the post again, without the checkpoint.
     Failed(Failure),
     /// Unknown: the platform has no look-up, or its lists are longer than the pages that are read.
     Unknown,

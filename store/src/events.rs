@@ -50,7 +50,7 @@ pub struct Event {
 pub struct Batch {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// Where the next part begins, also if there are no further events yet.
+    /// Cursor of the next part. It is set even if there are no further events yet.
     pub next: Cursor,
 }
 

@@ -490,8 +490,8 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
     Ok(())
 }
 
-/// Clears the intent of a post that the platform accepted and then gave up, and the progress that led to it: the
-/// next attempt counts, prepares the post anew, and has a polling window of its own. Else as [`clear_intent`].
+/// Clears the intent of a post that the platform accepted and then failed to process, as [`clear_intent`] does. Also
+/// deletes the checkpoint and ends the polling window, so that the next attempt counts and prepares the post again.
 pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (

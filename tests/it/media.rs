@@ -631,7 +631,7 @@ async fn a_client_waits_for_a_file_and_is_notified_of_the_result() {
         assert_eq!(told["data"].get("error"), Some(&medium["error"]).filter(|error| !error.is_null()));
     }
     receiver.events(&["media.ready", "media.failed"]).await;
-    // What nobody uploads is returned as it is when the wait is over.
+    // An asset without a file is returned unchanged when the wait is over.
     let declared = world.declare(json!({ "filename": "a.png" })).await;
     let path = format!("/media/{}", declared["id"].as_str().unwrap());
     assert_eq!(world.get(&format!("{path}?wait=1")).await["status"], "pending_upload");
