@@ -34,7 +34,7 @@ pub struct Entry {
     pub at: DateTime<Utc>,
 }
 
-/// Appends requests of any owners. Of each of these, keeps the newest [`KEPT`], and none older than seven days.
+/// Appends requests of any owners.
 pub async fn append(db: &PgPool, entries: &[(Owner, Entry)]) -> sqlx::Result<()> {
     let column =
         |read: fn(&Entry) -> String| entries.iter().map(|(_, entry)| read(entry)).collect::<Vec<_>>();
@@ -55,7 +55,11 @@ pub async fn append(db: &PgPool, entries: &[(Owner, Entry)]) -> sqlx::Result<()>
     )
     .execute(db)
     .await?;
-    let owners: HashSet<_> = entries.iter().map(|(owner, _)| *owner).collect();
+    Ok(())
+}
+
+/// Deletes requests: of these owners all but the newest [`KEPT`], and of all owners those older than seven days.
+pub async fn prune(db: &PgPool, owners: &HashSet<Owner>) -> sqlx::Result<()> {
     for owner in owners {
         sqlx::query!(
             "delete from request_log

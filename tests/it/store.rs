@@ -1740,11 +1740,14 @@ async fn the_request_log_is_bounded_in_time_and_number() {
         query.bind(owner.org.0).fetch_one(&db).await.unwrap()
     };
     let now = tests::now();
+    let owners = [owner, other].into();
     requests::append(&db, &[(other, entry(now)), (other, entry(now - TimeDelta::days(8)))]).await.unwrap();
+    requests::prune(&db, &owners).await.unwrap();
     assert_eq!(count(other).await, 1, "seven days");
     let many: Vec<_> =
         (0..requests::KEPT + 3).map(|second| (owner, entry(now - TimeDelta::seconds(second)))).collect();
     requests::append(&db, &many).await.unwrap();
+    requests::prune(&db, &owners).await.unwrap();
     assert_eq!((count(owner).await, count(other).await), (requests::KEPT, 1));
     let newest = requests::list(&db, owner, Request { after: None, limit: 1 }).await.unwrap();
     assert_eq!(newest.items[0].id, many[0].1.id);

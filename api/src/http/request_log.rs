@@ -9,8 +9,9 @@ use chrono::{DateTime, Utc};
 use domain::Owner;
 use poem::{Request, http::Method};
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use store::{Pool, keys::Key, requests};
 use tokio::sync::mpsc;
@@ -22,6 +23,8 @@ const QUEUE: usize = 10_000;
 const BATCH: usize = 1_000;
 /// Shortest time between two writes.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Shortest time between two deletions of old entries, which read up to [`requests::KEPT`] entries of each owner.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The queue of the log.
 #[derive(Clone)]
@@ -35,12 +38,19 @@ impl RequestLog {
     pub fn start(db: Pool, now: fn() -> DateTime<Utc>) -> Self {
         let (sender, mut queue) = mpsc::channel(QUEUE);
         tokio::spawn(async move {
-            let mut batch = Vec::new();
+            let (mut batch, mut owners, mut pruned_at) = (Vec::new(), HashSet::new(), Instant::now());
             while queue.recv_many(&mut batch, BATCH).await > 0 {
                 if let Err(error) = requests::append(&db, &batch).await {
                     warn!(%error, "{} entries of the request log are lost", batch.len());
                 }
-                batch.clear();
+                owners.extend(batch.drain(..).map(|(owner, _)| owner));
+                if pruned_at.elapsed() > PRUNE_INTERVAL {
+                    if let Err(error) = requests::prune(&db, &owners).await {
+                        warn!(%error, "The request log was not pruned");
+                    }
+                    owners.clear();
+                    pruned_at = Instant::now();
+                }
                 tokio::time::sleep(INTERVAL).await;
             }
         });
