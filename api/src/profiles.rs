@@ -12,7 +12,7 @@ use crate::{
     },
     posts::{
         checks,
-        settings::{self, Config, TopLevel},
+        settings::{self, Defaults},
     },
     types::{
         deleted::DeletedResource,
@@ -151,8 +151,8 @@ fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
 }
 
 /// Checks the settings and fails if a platform would reject them in any post.
-fn config(config: Config) -> Result<Value, Problem> {
-    let config = settings::merge(TopLevel::default(), config);
+fn config(config: Defaults) -> Result<Value, Problem> {
+    let config = settings::defaults(config)?;
     checks::reject_errors(checks::check_settings(&config, "default_config"))?;
     Ok(config)
 }
@@ -183,7 +183,7 @@ pub struct NewProfile {
     /// Default settings by platform for posts to the profile's accounts. A post's own settings override them,
     /// key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
     /// share apply. They are copied when a post is created: later changes of the profile do not affect it.
-    pub default_config: Option<Config>,
+    pub default_config: Option<Defaults>,
     /// Ids of the profile's accounts.
     #[oai(validator(max_items = 1000, unique_items))]
     pub social_account_ids: Option<Vec<Uuid>>,
@@ -212,7 +212,7 @@ pub struct ProfilePatch {
     #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
     /// Default settings by platform; replaces all of them.
-    pub default_config: Option<Config>,
+    pub default_config: Option<Defaults>,
     /// Ids of the profile's accounts; replaces the list.
     #[oai(validator(max_items = 1000, unique_items))]
     pub social_account_ids: Option<Vec<Uuid>>,

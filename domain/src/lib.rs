@@ -16,6 +16,7 @@ pub mod login;
 pub mod media;
 pub mod metrics;
 pub mod outbox;
+pub mod overrides;
 pub mod owner;
 pub mod post;
 pub mod publish;

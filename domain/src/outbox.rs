@@ -97,6 +97,9 @@ pub struct TargetRef {
     pub account: AccountId,
     /// Platform id.
     pub platform: String,
+    /// Earliest time to publish, if it is later than the post's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<DateTime<Utc>>,
 }
 
 /// A disconnected account and its grant.

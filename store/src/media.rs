@@ -428,8 +428,8 @@ pub async fn delete(
 async fn is_in_use(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
-             select from containers c join posts p on p.id = c.post_id
-             where c.media <> '[]' and c.media @> jsonb_build_array(jsonb_build_object('id', $1::text))
+             select from post_media c join posts p on p.id = c.post_id
+             where c.media @> jsonb_build_array(jsonb_build_object('id', $1::text))
                and p.org_id = $2 and p.mode = $3
                and (p.status in ('draft', 'scheduled', 'queued', 'publishing')
                     or exists (select from targets t where t.post_id = p.id and t.next_attempt_at is not null))
@@ -475,8 +475,8 @@ pub async fn expire(
            where deleted_at is null and (
              (status = 'pending_upload' and created_at < $1)
              or (created_at < $2 and not exists (
-               select from containers c join posts p on p.id = c.post_id
-               where c.media <> '[]' and c.media @> jsonb_build_array(jsonb_build_object('id', m.id::text))
+               select from post_media c join posts p on p.id = c.post_id
+               where c.media @> jsonb_build_array(jsonb_build_object('id', m.id::text))
                  and p.org_id = m.org_id and p.mode = m.mode
                  and (p.status in ('draft', 'scheduled', 'queued', 'publishing') or p.updated_at >= $2
                       or exists (select from targets t where t.post_id = p.id and t.next_attempt_at is not null)))))

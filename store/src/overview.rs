@@ -122,16 +122,17 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
                 order by coalesce(scheduled_at, created_at) desc limit $5
               ) p on p.id = t.post_id
               where t.status in ('pending', 'queued') and t.org_id = $1 and t.mode = $2
+                and (t.scheduled_at is null or t.scheduled_at < $4)
               order by p.due_at desc limit $5)
            )
            select t.id as "target!", t.post_id as "post!", left(c.content, $6) as "excerpt!",
              t.platform as "platform!", a.username, t.status as "status!: Parsed<TargetStatus>", t.error_code,
              t.error_message, t.error_source as "error_source: Parsed<ErrorSource>", t.attempts as "attempts!",
-             t.next_attempt_at, t.processing_since, coalesce(p.scheduled_at, p.created_at) as "due_at!",
+             t.next_attempt_at, t.processing_since, coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due_at!",
              t.updated_at as "updated_at!"
            from troubled t join posts p on p.id = t.post_id and p.deleted_at is null
            join accounts a on a.id = t.account_id
-           join containers c on c.post_id = p.id and c.position = 0
+           join target_containers c on c.target_id = t.id and c.position = 0
            order by t.status = 'dead', t.updated_at desc, t.id limit $5"#,
         owner.org.0,
         owner.mode.as_str(),

@@ -61,8 +61,18 @@ pub struct Post {
     pub updated_at: DateTime<Utc>,
     /// Containers, in order.
     pub containers: Vec<Container>,
+    /// The containers of the variants, in order: what replaces `containers` for the targets of variant 1, 2, ….
+    pub variants: Vec<Vec<Container>>,
     /// Targets, one per account, in the order of the request.
     pub targets: Vec<Target>,
+}
+
+impl Post {
+    /// Returns what a target publishes.
+    pub fn containers_of(&self, target: &Target) -> &[Container] {
+        let variant = usize::from(target.variant).checked_sub(1);
+        variant.and_then(|index| self.variants.get(index)).unwrap_or(&self.containers)
+    }
 }
 
 /// A container: the content of one call to a platform. Deserializes from the JSON that Postgres makes of it.
@@ -109,6 +119,10 @@ pub struct Target {
     pub account_id: AccountId,
     /// The account's platform, for example `google_business`.
     pub platform: String,
+    /// Number of its variant of the content, from 1; 0 for the post's own content.
+    pub variant: u16,
+    /// The target's own time to publish; `None` for the post's.
+    pub scheduled_at: Option<DateTime<Utc>>,
     /// Target status.
     pub status: TargetStatus,
     /// The platform's own id of the published post.
@@ -181,8 +195,34 @@ pub struct NewPost {
     pub containers: Vec<Container>,
     /// Accounts to publish to, with their platforms, in order.
     pub accounts: Vec<(AccountId, String)>,
+    /// Where targets deviate from the post.
+    pub deviations: Deviations,
     /// Id of the request that creates the post, for its timeline.
     pub request_id: Option<String>,
+}
+
+/// Content and times of targets that are not the post's.
+#[derive(Clone, Debug, Default)]
+pub struct Deviations {
+    /// The containers of the variants, in order; the first is number 1.
+    pub variants: Vec<Vec<Container>>,
+    /// The targets that deviate, by account.
+    pub targets: BTreeMap<AccountId, Deviation>,
+}
+
+/// Where a target deviates from its post.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deviation {
+    /// Number of its variant; 0 for the post's content.
+    pub variant: u16,
+    /// Time to publish; `None` for the post's.
+    pub scheduled_at: Option<DateTime<Utc>>,
+}
+
+impl Deviations {
+    fn of(&self, account: AccountId) -> Deviation {
+        self.targets.get(&account).copied().unwrap_or_default()
+    }
 }
 
 /// The result of creating a post.
@@ -250,8 +290,14 @@ macro_rules! select {
                          'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
                        ) order by c.position), '[]')
                        from containers c where c.post_id = p.id) as "containers!: Json<Vec<Container>>",
+                      (select coalesce(json_agg(v.containers order by v.variant), '[]')
+                       from (select variant, json_agg(json_build_object(
+                               'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
+                             ) order by c.position) as containers
+                             from variant_containers c where c.post_id = p.id group by c.variant) v
+                      ) as "variants!: Json<Vec<Vec<Container>>>",
                       (select coalesce(json_agg(json_build_object(
-                         'id', t.id, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
+                         'id', t.id, 'variant', t.variant, 'scheduled_at', t.scheduled_at, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
                          'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
                          'error_code', t.error_code, 'error_message', t.error_message,
                          'error_source', t.error_source, 'attempts', t.attempts,
@@ -321,7 +367,7 @@ async fn write(
     slot_account: Option<AccountId>,
     request_id: Option<&str>,
 ) -> Result<Created, CreateError> {
-    let ids = media_ids(post.containers.iter().map(|container| &container.media));
+    let ids = media_ids(post.containers.iter().chain(post.variants.iter().flatten()));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account, request_id).await? {
         // The unique index has seen the other row, so the next statement sees it too.
@@ -418,10 +464,18 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     Request { limit: SEARCHED - 1, ..page }.close(&mut query);
     query.push(
         ") (select *, true as is_match from searched
-            where exists (select from containers c where c.post_id = searched.id and c.content ilike ",
+            where exists (
+              select from containers c where c.post_id = searched.id and c.content ilike ",
     );
-    query.push_bind(format!("%{}%", escape(text)));
-    query.push(") order by created_at desc, id desc limit ").push_bind(i64::from(page.limit) + 1);
+    let pattern = format!("%{}%", escape(text));
+    query.push_bind(pattern.clone());
+    query.push(
+        " union all select from variant_containers c where c.post_id = searched.id and c.content ilike ",
+    );
+    query
+        .push_bind(pattern)
+        .push(") order by created_at desc, id desc limit ")
+        .push_bind(i64::from(page.limit) + 1);
     query.push(
         ") union all (select *, false from searched
             where (select count(*) from searched) = ",
@@ -504,8 +558,9 @@ pub async fn delete(
 }
 
 /// Returns the ids of all attached assets, without duplicates.
-fn media_ids<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
-    lists.flatten().map(|attachment| attachment.id).collect::<BTreeSet<_>>().into_iter().collect()
+fn media_ids<'a>(containers: impl Iterator<Item = &'a Container>) -> Vec<Uuid> {
+    let attachments = containers.flat_map(|container| &container.media);
+    attachments.map(|attachment| attachment.id).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the post to write, with its ids and times.
@@ -515,6 +570,8 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         id: TargetId(Uuid::now_v7()),
         account_id,
         platform,
+        variant: new.deviations.of(account_id).variant,
+        scheduled_at: new.deviations.of(account_id).scheduled_at,
         status: TargetStatus::Pending,
         platform_post_id: None,
         platform_post_url: None,
@@ -522,10 +579,12 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         error_message: None,
         error_source: None,
         attempts: 0,
-        next_attempt_at: None,
+        // An attempt before the target's own time is refused by this.
+        next_attempt_at: new.deviations.of(account_id).scheduled_at,
         published_at: None,
         unpublished_at: None,
     });
+    let targets = targets.collect();
     Post {
         id: PostId(Uuid::now_v7()),
         status,
@@ -539,7 +598,8 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         created_at: now,
         updated_at: now,
         containers: new.containers,
-        targets: targets.collect(),
+        variants: new.deviations.variants,
+        targets,
     }
 }
 
@@ -571,9 +631,11 @@ async fn insert(
            from post, unnest($11::uuid[], $12::text[], $13::jsonb[])
              with ordinality as c (id, content, media, position)
          ), fan as (
-           insert into targets (id, post_id, org_id, mode, account_id, platform, created_at, updated_at)
-           select t.id, post.id, $2, $3, t.account_id, t.platform, $10, $10
-           from post, unnest($14::uuid[], $15::uuid[], $16::text[]) as t (id, account_id, platform)
+           insert into targets (id, post_id, org_id, mode, account_id, platform, variant, scheduled_at,
+             next_attempt_at, created_at, updated_at)
+           select t.id, post.id, $2, $3, t.account_id, t.platform, t.variant, t.at, t.at, $10, $10
+           from post, unnest($14::uuid[], $15::uuid[], $16::text[], $21::smallint[], $22::timestamptz[])
+             as t (id, account_id, platform, variant, at)
          ), entry as (
            insert into timeline (org_id, mode, post_id, at, kind, message, detail)
            select $2, $3, post.id, $10, 'created', $17, $18 from post
@@ -601,11 +663,48 @@ async fn insert(
             json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })
         ),
         slot_account.map(|account| account.0),
-        json!(post.metadata)
+        json!(post.metadata),
+        &post.targets.iter().map(|target| target.variant.cast_signed()).collect::<Vec<_>>(),
+        &post.targets.iter().map(|target| target.scheduled_at).collect::<Vec<_>>()
+            as &[Option<DateTime<Utc>>]
     )
-    .fetch_optional(tx)
+    .fetch_optional(&mut *tx)
     .await?;
+    if inserted.is_some() {
+        insert_variants(tx, owner, post.id, &post.variants).await?;
+    }
     Ok(inserted.is_some())
+}
+
+/// Inserts the containers of a post's variants.
+async fn insert_variants(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    variants: &[Vec<Container>],
+) -> sqlx::Result<()> {
+    if variants.is_empty() {
+        return Ok(());
+    }
+    let numbered =
+        || (1i16..).zip(variants).flat_map(|(number, variant)| variant.iter().map(move |c| (number, c)));
+    sqlx::query!(
+        "insert into variant_containers (id, post_id, org_id, mode, variant, position, content, media)
+         select c.id, $1, $2, $3, c.variant, c.position, c.content, c.media
+         from unnest($4::uuid[], $5::smallint[], $6::smallint[], $7::text[], $8::jsonb[])
+           as c (id, variant, position, content, media)",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        &numbered().map(|(_, container)| container.id.0).collect::<Vec<_>>(),
+        &numbered().map(|(number, _)| number).collect::<Vec<_>>(),
+        &numbered().map(|(_, container)| container.position.cast_signed()).collect::<Vec<_>>(),
+        &numbered().map(|(_, container)| container.content.clone()).collect::<Vec<_>>(),
+        &numbered().map(|(_, container)| json!(container.media)).collect::<Vec<_>>()
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// Reads a post that must exist, as the current transaction sees it.
@@ -737,6 +836,7 @@ fn to_job(owner: Owner, post: &Post) -> PostJob {
         target: target.id,
         account: target.account_id,
         platform: target.platform.clone(),
+        due: target.scheduled_at,
     });
     PostJob {
         post: post.id,
@@ -761,6 +861,7 @@ struct Row {
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
     containers: Json<Vec<Container>>,
+    variants: Json<Vec<Vec<Container>>>,
     targets: Json<Vec<Target>>,
 }
 
@@ -779,6 +880,7 @@ impl From<Row> for Post {
             created_at: row.created_at,
             updated_at: row.updated_at,
             containers: row.containers.0,
+            variants: row.variants.0,
             targets: row.targets.0,
         }
     }

@@ -26,6 +26,7 @@ use domain::{
     AccountId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
+    overrides,
     post::roll_up,
     retry::Spent,
 };
@@ -186,7 +187,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
-             p.default_config -> t.platform as settings,
+             p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url,
@@ -223,14 +224,14 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         return Ok(BeginResult::Stale);
     }
     let entries = sqlx::query!(
-        r#"select c.id, c.position, c.content, c.media as "media: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
+        r#"select c.id as "id!", c.position as "position!", c.content as "content!",
+             c.media as "media!: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
              p.ambiguous_error_code as "ambiguous_error_code?: Parsed<ErrorCode>",
              p.accepted as "accepted?", p.is_restored as "is_restored?", p.platform_id as "platform_id?"
-           from containers c left join publications p on p.target_id = $2 and p.position = c.position
-           where c.post_id = $1 order by c.position"#,
-        key.post.0,
+           from target_containers c left join publications p on p.target_id = c.target_id and p.position = c.position
+           where c.target_id = $1 order by c.position"#,
         key.target.0
     )
     .fetch_all(&mut *tx)
@@ -334,7 +335,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         processing_since: row.processing_since,
         begun_at,
         created_at: row.created_at,
-        settings: row.settings.filter(|settings| !settings.is_null()).unwrap_or_else(|| json!({})),
+        settings: overrides::settings(&row.block.unwrap_or_default(), row.account_id.into()),
         account,
         scopes: row.scopes,
         is_account_active: row.account_status == "active",
@@ -665,7 +666,7 @@ pub async fn record_processing(
                case when status = 'published' then clock_timestamp() end)
          where id = $1 and fence = $2
            and (status <> 'published' or platform_post_url is null or exists (
-             select from containers c where c.post_id = targets.post_id and not exists (
+             select from target_containers c where c.target_id = targets.id and not exists (
                select from publications p
                where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))",
         target.0,
@@ -707,7 +708,7 @@ pub async fn record_failure(
                  updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
-                 select from containers c where c.post_id = targets.post_id and not exists (
+                 select from target_containers c where c.target_id = targets.id and not exists (
                    select from publications p
                    where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
              returning id, post_id, org_id, mode, updated_at, next_attempt_at),
@@ -1078,7 +1079,7 @@ pub async fn settle(
                error_code = $6, error_message = $7, error_source = $8,
                -- A live target is due until its replies and its URL are known.
                next_attempt_at = case when $2 = 'published' and ($4::text is null or exists (
-                   select from containers c where c.post_id = $11 and not exists (
+                   select from target_containers c where c.target_id = $1 and not exists (
                      select from publications p
                      where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
                  then $5::timestamptz end,
@@ -1192,7 +1193,7 @@ async fn mark_incomplete(
     sqlx::query!(
         "with rest as (
            select exists (
-             select from containers c where c.post_id = $8 and not exists (
+             select from target_containers c where c.target_id = $1 and not exists (
                select from publications p
                where p.target_id = $1 and p.position = c.position and p.platform_id is not null)) as is_missing),
          target as (
@@ -1239,7 +1240,7 @@ pub async fn mark_complete(
          logged as (
            insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
            select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
-           where exists (select from containers where post_id = $5 and position > 0) and not exists (
+           where exists (select from target_containers where target_id = $1 and position > 0) and not exists (
              select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete'))
          select exists (select from target) as "is_held!""#,
         key.target.0,

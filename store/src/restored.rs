@@ -46,7 +46,8 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
     // A look-up comes at once, and is followed by an attempt if it is needed.
     sqlx::query!(
         "update targets set fence = fence + $2, processing_since = null, is_continuation = false,
-           next_attempt_at = case status when 'published' then clock_timestamp() end,
+           next_attempt_at = case when status = 'published' then clock_timestamp()
+             when scheduled_at > clock_timestamp() then scheduled_at end,
            updated_at = clock_timestamp()
          where post_id = any($1) and (status in ('pending', 'queued', 'failed')
            or status = 'published' and next_attempt_at is not null)",
@@ -59,8 +60,8 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
         "insert into publications
            (target_id, position, org_id, mode, commit_begun_at, commit_deadline, is_restored)
          select t.id, c.position, t.org_id, t.mode, least($2, clock_timestamp()), clock_timestamp(), true
-         from posts p join targets t on t.post_id = p.id join containers c on c.post_id = p.id
-         where p.id = any($1) and coalesce(p.scheduled_at, p.created_at) <= clock_timestamp()
+         from posts p join targets t on t.post_id = p.id join target_containers c on c.target_id = t.id
+         where p.id = any($1) and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= clock_timestamp()
            and (t.status in ('pending', 'queued', 'failed')
              or t.status = 'published' and t.next_attempt_at is not null)
          on conflict (target_id, position) do update

@@ -379,6 +379,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             metadata: posts::Metadata::default(),
             containers: vec![Container::new(0, "a".to_owned(), Vec::new())],
             accounts: vec![(account.id, account.platform.clone())],
+            deviations: posts::Deviations::default(),
             request_id: None,
         };
         posts::create(&world.db, world.owner, new, now).await.unwrap();

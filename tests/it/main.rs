@@ -35,6 +35,7 @@ mod media;
 mod meta;
 mod networks;
 mod operators;
+mod overrides;
 mod pds;
 mod preview;
 mod processing;

@@ -89,6 +89,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
             Container::new(1, "comment".to_owned(), vec![]),
         ],
         accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
+        deviations: posts::Deviations::default(),
         request_id: None,
     }
 }
@@ -444,6 +445,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             metadata: posts::Metadata::default(),
             containers: None,
             accounts: None,
+            deviations: posts::Deviations::default(),
             request_id: None,
         };
         let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
@@ -1556,6 +1558,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         metadata: posts::Metadata::default(),
         containers: None,
         accounts: None,
+        deviations: posts::Deviations::default(),
         request_id: None,
     };
     let posts::EditResult::Updated(moved) =

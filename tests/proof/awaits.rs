@@ -202,6 +202,7 @@ impl Runner {
             metadata: posts::Metadata::default(),
             containers: (0..shape.containers()).map(container).collect(),
             accounts: vec![(connected.id, "scripted".to_owned())],
+            deviations: posts::Deviations::default(),
             request_id: None,
         };
         let Created::New(post) = posts::create(&self.db, self.owner, new, now()).await.unwrap() else {

@@ -14,6 +14,7 @@ use crate::{
     publish_target::{Ended, PublishTarget},
     queue, timer,
 };
+use chrono::{DateTime, Utc};
 use domain::{
     Owner, PostId, PostStatus, TargetStatus, TimeScale,
     outbox::{PostJob, TargetRef},
@@ -121,20 +122,33 @@ impl PublishPost {
                 return Ok(false);
             }
             let Some(due) = due else { return Ok(true) };
-            let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
-            let Ok(wait) = SystemTime::from(due).duration_since(now) else { return Ok(true) };
-            if wait.is_zero() {
+            if Self::wait(ctx, due, version).await? {
                 return Ok(true);
-            }
-            let timer = TimerOptions::builder(wait).summary(format!("until {due}")).build();
-            let changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version);
-            if let Some(changed) = timer::sleep_unless(ctx, timer, changed).await {
-                changed?;
             }
         }
     }
 
-    /// Starts all targets, in batches, then waits for all. `None` stands for a stale one.
+    /// Waits for a time. Returns false when the post is canceled or has another version than `version` before.
+    async fn wait(
+        ctx: &WorkflowContext<Self>,
+        until: DateTime<Utc>,
+        version: i32,
+    ) -> Result<bool, WorkflowTermination> {
+        let now = ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH);
+        let wait = SystemTime::from(until).duration_since(now).unwrap_or_default();
+        if wait.is_zero() {
+            return Ok(true);
+        }
+        let timer = TimerOptions::builder(wait).summary(format!("until {until}")).build();
+        let changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version);
+        match timer::sleep_unless(ctx, timer, changed).await {
+            None => Ok(true),
+            Some(changed) => Ok(changed.map(|()| false)?),
+        }
+    }
+
+    /// Starts all targets, in batches, those with a later time of their own when it comes, then waits for all.
+    /// `None` stands for a stale one.
     async fn publish(
         ctx: &WorkflowContext<Self>,
         job: &PostJob,
@@ -144,12 +158,25 @@ impl PublishPost {
             let input = publish_target::Input { target_input: input_of(job, target), time_scale };
             ctx.start_child_workflow(PublishTarget::run, input, child_options(ctx.task_queue(), job, target))
         };
+        let (now, later): (Vec<_>, Vec<_>) = job.targets.iter().partition(|target| target.due.is_none());
         let mut started = Vec::with_capacity(job.targets.len());
-        for batch in job.targets.chunks(BATCH) {
-            started.extend(join_all(batch.iter().map(start)).await);
+        for batch in now.chunks(BATCH) {
+            started.extend(join_all(batch.iter().map(|target| start(target))).await.into_iter().map(Some));
         }
-        let results =
-            join_all(started.into_iter().zip(&job.targets).map(|(mut started, target)| async move {
+        started.extend(later.iter().map(|_| None));
+        let results = join_all(started.into_iter().zip(now.into_iter().chain(later)).map(
+            |(started, target)| async move {
+                let mut started = match (started, target.due) {
+                    (Some(started), _) => started,
+                    (None, None) => start(target).await,
+                    (None, Some(due)) => match Self::wait(ctx, due, job.version).await {
+                        Ok(false) if !ctx.state(|post| post.canceled) => return Ok(None),
+                        // A canceled target ends by what its row says.
+                        Ok(_) => start(target).await,
+                        // An operator canceled the workflow.
+                        Err(_) => return Self::stop(ctx, input_of(job, target)).await.map(Some),
+                    },
+                };
                 let mut pause = time_scale.scale(RUNNING_PAUSE.0);
                 loop {
                     let ended = match started {
@@ -171,8 +198,9 @@ impl PublishPost {
                         None => Self::stop(ctx, input_of(job, target)).await.map(Some),
                     };
                 }
-            }))
-            .await;
+            },
+        ))
+        .await;
         results.into_iter().collect()
     }
 

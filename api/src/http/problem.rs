@@ -355,6 +355,13 @@ impl Issue {
         issue.with("expected", expected).with("received", received)
     }
 
+    /// Puts the path of its value before the issue's.
+    #[must_use]
+    pub fn under(mut self, path: &[Segment]) -> Self {
+        self.path = path.iter().cloned().chain(self.path).take(MAX_PATH_LENGTH).collect();
+        self
+    }
+
     /// Adds a member.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {

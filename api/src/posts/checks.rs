@@ -5,7 +5,11 @@ use crate::{
         caller::Call,
         problem::{Code, Issue, Problem, Segment},
     },
-    posts::settings::{Config, TopLevel},
+    posts::{
+        create::{NewMedia, NewText},
+        overrides::{Content, Variant},
+        settings::{Config, TopLevel},
+    },
 };
 use domain::{AccountId, Media};
 use platforms::{
@@ -15,7 +19,6 @@ use platforms::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
-    accounts::Account,
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
 };
@@ -52,6 +55,69 @@ impl Finding {
     }
 }
 
+/// The media assets that a request names.
+#[derive(Debug, Default)]
+pub(crate) struct Assets {
+    known: HashMap<Uuid, Asset>,
+    /// What is wrong with the ones that were attached.
+    pub issues: Vec<Issue>,
+}
+
+impl Assets {
+    /// Finds the assets.
+    ///
+    /// # Errors
+    ///
+    /// If the database is unavailable.
+    pub(crate) async fn find<'a>(
+        call: &Call<'_>,
+        named: impl Iterator<Item = &'a NewMedia>,
+    ) -> Result<Self, Problem> {
+        let ids: Vec<Uuid> = named.filter_map(|media| media.id.parse().ok()).collect();
+        Ok(Self { known: find_media(call, &ids).await?, issues: Vec::new() })
+    }
+
+    /// Returns the containers that `texts`, found at `path`, stand for.
+    pub(crate) fn content(&mut self, texts: Vec<NewText>, path: &[Segment]) -> Content {
+        let mut content = Content::default();
+        for (position, text) in (0..).zip(texts) {
+            let path = [path, &[usize::from(position).into(), "media".into()]].concat();
+            let (attached, media) = self.attach(text.media, &path);
+            content.containers.push(Container::new(position, text.content, attached));
+            content.media.push(media);
+        }
+        content
+    }
+
+    /// Returns the assets of a container; `path` leads to the list of them.
+    pub(crate) fn attach(&mut self, named: Vec<NewMedia>, path: &[Segment]) -> (Vec<Attachment>, Vec<Media>) {
+        let (mut attached, mut media) = (Vec::new(), Vec::new());
+        for (index, named) in named.into_iter().enumerate() {
+            let asset = named.id.parse().ok().and_then(|id: Uuid| self.known.get(&id));
+            let message = match asset {
+                Some(asset) if asset.status.is_usable() => {
+                    media.push(asset.medium(named.alt_text.clone()));
+                    attached.push(Attachment { id: asset.id.0, alt_text: named.alt_text });
+                    continue;
+                }
+                Some(asset) => format!("The media asset is {}", asset.status),
+                None => "The media asset does not exist".to_owned(),
+            };
+            self.issues.push(Issue::custom([path, &[index.into(), "id".into()]].concat(), message));
+        }
+        (attached, media)
+    }
+
+    /// Fails if one of the attached assets can't be published.
+    ///
+    /// # Errors
+    ///
+    /// `media_not_ready` with all of them.
+    pub(crate) fn complete(self) -> Result<(), Problem> {
+        if self.issues.is_empty() { Ok(()) } else { Err(media_not_ready().with_issues(self.issues)) }
+    }
+}
+
 /// Finds the owner's media assets with these ids, in any status.
 ///
 /// # Errors
@@ -82,30 +148,29 @@ pub fn media_not_ready() -> Problem {
     Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
 }
 
-/// Checks the content once per platform and kind of account. `media` belongs to the containers, in order.
-pub fn check(
-    accounts: &[Account],
-    containers: &[Container],
-    media: &[Vec<Media>],
-    config: &Value,
-    source: &SourcePaths,
-) -> Vec<Finding> {
+/// Checks each variant once per kind of account.
+pub(crate) fn check(variants: &[Variant], source: &SourcePaths) -> Vec<Finding> {
+    variants.iter().flat_map(|variant| check_variant(variant, source)).collect()
+}
+
+fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
     let mut kinds = BTreeMap::<_, Vec<_>>::new();
-    for account in accounts {
+    for account in &variant.accounts {
         let kind = AccountKind { account_type: &account.account_type, scopes: &account.scopes };
         kinds.entry((account.platform.as_str(), kind)).or_default().push(account.id);
     }
-    let both = containers.iter().zip(media);
+    let content = &variant.content;
+    let both = content.containers.iter().zip(&content.media);
     let drafts: Vec<_> = both.map(|(container, media)| Draft { text: &container.content, media }).collect();
-    let empty = Value::Object(serde_json::Map::new());
     let mut findings = Vec::new();
     for ((id, kind), accounts) in kinds {
         let Some(platform) = platforms::get(id) else { continue };
-        let settings = config.get(platform.id).unwrap_or(&empty);
-        let issues = check::check_for(platform, kind, &drafts, settings).into_iter();
+        let issues = check::check_for(platform, kind, &drafts, &variant.settings).into_iter();
         findings.extend(issues.map(|issue| Finding {
             accounts: accounts.clone(),
-            ..Finding::of(platform, issue, |path| source.path(path))
+            ..Finding::of(platform, issue, |path| {
+                source.path(variant.path(path.iter().map(segment).collect()))
+            })
         }));
     }
     findings
@@ -147,17 +212,25 @@ impl SourcePaths {
         Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }
     }
 
-    fn path(&self, path: &[Value]) -> Vec<Segment> {
-        let path = match path {
-            [containers, _, rest @ ..] if self.is_single && containers == "containers" => rest,
-            [config, platform, ..] if config == "config" && self.is_top_level(platform) => &path[1..],
-            path => path,
-        };
-        path.iter().map(segment).collect()
+    /// Leads the paths of a problem's issues to where the caller wrote the values.
+    pub(crate) fn lead(&self, mut problem: Problem) -> Problem {
+        for issue in &mut problem.issues {
+            issue.path = self.path(std::mem::take(&mut issue.path));
+        }
+        problem
     }
 
-    fn is_top_level(&self, platform: &Value) -> bool {
-        platform.as_str().is_some_and(|platform| self.top_level.contains(platform))
+    /// Leads a path to where the caller wrote the value.
+    pub(crate) fn path(&self, path: Vec<Segment>) -> Vec<Segment> {
+        match &path[..] {
+            [Segment::Key(key), _, rest @ ..] if self.is_single && key == "containers" => rest.to_vec(),
+            [Segment::Key(key), Segment::Key(platform), ..]
+                if key == "config" && self.top_level.contains(platform) =>
+            {
+                path[1..].to_vec()
+            }
+            _ => path,
+        }
     }
 }
 
@@ -178,7 +251,7 @@ mod tests {
         let path = |is_single, path: Value| {
             let source = SourcePaths { is_single, top_level: ["tiktok".to_owned()].into() };
             let path: Vec<Value> = serde_json::from_value(path).unwrap();
-            source.path(&path)
+            source.path(path.iter().map(segment).collect())
         };
         assert_eq!(path(true, json!(["containers", 0, "content"])), ["content".into()]);
         assert_eq!(

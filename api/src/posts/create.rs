@@ -11,21 +11,21 @@ use crate::{
     },
     openapi::validate::Rules,
     posts::{
-        checks::{self, Finding, SourcePaths},
+        checks::{self, Assets, Finding, SourcePaths},
+        overrides::{self, Plan, Variant},
         settings::{self, Config, TopLevel},
     },
     slots,
     types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp},
 };
-use domain::Media;
+use chrono::{DateTime, Utc};
 use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::Account,
-    posts::{self, Attachment, Container, CreateError, Created},
+    posts::{self, Container, CreateError, Created},
     slots::Queue,
 };
-use uuid::Uuid;
 
 /// Maximum length of an idempotency key, in characters.
 const MAX_KEY_LENGTH: usize = 255;
@@ -129,6 +129,7 @@ pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Iss
     }
     time_zone::check(body, "queue_timezone", issues);
     settings::check_size(body, "config", issues);
+    overrides::check(body, "config", issues);
     metadata::check(body, "metadata", issues);
 }
 
@@ -144,7 +145,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     {
         return Ok(Created::Replay(first));
     }
-    let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
+    let is_draft = body.is_draft;
     let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
     let draft = Draft::resolve(call, body).await?;
     // A draft may be unfinished: it is checked when it is released.
@@ -153,9 +154,10 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     }
     let new = posts::NewPost {
         is_draft,
-        scheduled_at: scheduled_at.map(|Timestamp(at)| at),
+        scheduled_at: draft.scheduled_at,
         default_config: draft.default_config,
         external_ref: key,
+        deviations: overrides::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
         containers: draft.containers,
@@ -179,10 +181,12 @@ pub(crate) struct Draft {
     pub accounts: Vec<Account>,
     /// The main text, then the replies.
     pub containers: Vec<Container>,
-    /// The media of each container.
-    media: Vec<Vec<Media>>,
+    /// What the accounts get.
+    pub variants: Vec<Variant>,
     /// Settings by platform; an object.
     pub default_config: Value,
+    /// When to publish; `None` for immediately.
+    pub scheduled_at: Option<DateTime<Utc>>,
     /// The account's queue, for a post that takes the next open slot.
     pub queue: Option<Queue>,
     source: SourcePaths,
@@ -193,29 +197,46 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// If an account or a media asset is missing, ambiguous or not ready.
+    /// If an account or a media asset is missing, ambiguous or not ready, or an override can't be applied.
     pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
         let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
         let is_single = body.content.is_some();
-        let accounts = resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await;
-        let containers = containers(call, body.content, body.containers).await;
-        let ((accounts, queued), (containers, media)) = match (accounts, containers) {
-            (Ok(accounts), Ok(containers)) => (accounts, containers),
-            // All issues are reported at once, under the code of the first.
-            (Err(accounts), Err(media)) if !accounts.issues.is_empty() && !media.issues.is_empty() => {
-                return Err(accounts.with_more_issues(media.issues));
-            }
-            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
-        };
+        let texts = texts(body.content, body.containers);
+        let path = [Segment::from("containers")];
+        let (accounts, queued) =
+            match resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await {
+                Ok(resolved) => resolved,
+                // All issues are reported at once, under the code of the first.
+                Err(problem) if !problem.issues.is_empty() => {
+                    let mut assets = Assets::find(call, texts.iter().flat_map(|text| &text.media)).await?;
+                    assets.content(texts, &path);
+                    return Err(problem.with_more_issues(assets.issues));
+                }
+                Err(problem) => return Err(problem),
+            };
         let config = body.config.unwrap_or_default();
         let source = SourcePaths::of(is_single, &body.blocks, &config);
-        let default_config =
+        let mut default_config =
             settings::complete(call, &accounts, settings::merge(body.blocks, config)).await?;
+        let plan =
+            Plan::read(&mut default_config, &accounts, |_| true).map_err(|problem| source.lead(problem))?;
+        let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
+        let mut assets = Assets::find(call, named).await?;
+        let content = assets.content(texts, &path);
+        let due = body.scheduled_at.map(|Timestamp(at)| at);
+        let containers = content.containers.clone();
+        let variants = overrides::variants(&accounts, content, &default_config, &plan, &mut assets, due);
+        assets.complete().map_err(|problem| source.lead(problem))?;
+        let variants = variants.map_err(|problem| source.lead(problem))?;
         let queue = match queued {
-            Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+            Some(account) => {
+                overrides::refuse_times(&variants)?;
+                Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
+            }
             None => None,
         };
-        Ok(Self { accounts, containers, media, default_config, queue, source })
+        let scheduled_at = overrides::due(due, &variants);
+        Ok(Self { accounts, containers, variants, default_config, scheduled_at, queue, source })
     }
 
     /// Refuses what a platform would certainly reject.
@@ -229,8 +250,14 @@ impl Draft {
 
     /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        checks::check(&self.accounts, &self.containers, &self.media, &self.default_config, &self.source)
+        checks::check(&self.variants, &self.source)
     }
+}
+
+/// Returns the texts of either `content` or `containers`.
+pub(crate) fn texts(content: Option<String>, containers: Option<Vec<NewText>>) -> Vec<NewText> {
+    let single = content.map(|content| NewText { content, media: Vec::new() });
+    single.into_iter().chain(containers.unwrap_or_default()).collect()
 }
 
 /// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so
@@ -247,45 +274,6 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
     };
     let issue = issue.with("type", "string").with("inclusive", true);
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
-}
-
-/// The containers and their media, from either `content` or `containers`.
-pub(crate) async fn containers(
-    call: &Call<'_>,
-    content: Option<String>,
-    containers: Option<Vec<NewText>>,
-) -> Result<(Vec<Container>, Vec<Vec<Media>>), Problem> {
-    let single = content.map(|content| NewText { content, media: Vec::new() });
-    let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
-    let references = texts.iter().flat_map(|text| &text.media);
-    let ids: Vec<Uuid> = references.filter_map(|reference| reference.id.parse().ok()).collect();
-    let known = checks::find_media(call, &ids).await?;
-    let (mut resolved, mut media_by_container, mut issues) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, text) in texts.into_iter().enumerate() {
-        let (mut references, mut media) = (Vec::new(), Vec::new());
-        for (at, reference) in text.media.into_iter().enumerate() {
-            let asset = reference.id.parse().ok().and_then(|id: Uuid| known.get(&id));
-            let message = match asset {
-                Some(asset) if asset.status.is_usable() => {
-                    media.push(asset.medium(reference.alt_text.clone()));
-                    references.push(Attachment { id: asset.id.0, alt_text: reference.alt_text });
-                    continue;
-                }
-                Some(asset) => format!("The media asset is {}", asset.status),
-                None => "The media asset does not exist".to_owned(),
-            };
-            let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
-            issues.push(Issue::custom(path, message));
-        }
-        let position = u16::try_from(index).expect("the schema bounds the containers");
-        resolved.push(Container::new(position, text.content, references));
-        media_by_container.push(media);
-    }
-    if issues.is_empty() {
-        Ok((resolved, media_by_container))
-    } else {
-        Err(checks::media_not_ready().with_issues(issues))
-    }
 }
 
 #[cfg(test)]

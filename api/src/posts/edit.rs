@@ -13,9 +13,10 @@ use crate::{
     openapi::validate::{Null, Rules},
     posts::{
         self,
-        checks::{self, SourcePaths},
+        checks::{self, Assets, SourcePaths},
         create::{self, NewText},
         missing,
+        overrides::{self, Content, Plan},
         settings::{self, Config, TopLevel},
     },
     slots,
@@ -27,8 +28,9 @@ use crate::{
 };
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use store::{
-    posts::{Container, Edit, EditResult, Post},
+    posts::{Edit, EditResult, Post},
     slots::Queue,
 };
 
@@ -147,15 +149,10 @@ async fn resolve_edit(
         }
     };
     let is_single = body.content.is_some();
-    let containers = match (body.content, body.containers, &post.containers[..]) {
-        (None, None, _) => None,
-        (Some(content), None, [only]) => {
-            let containers = vec![Container::new(0, content, only.media.clone())];
-            let media = checks::stored_media(call, &containers).await?;
-            Some((containers, media))
-        }
-        (content, containers, _) => Some(create::containers(call, content, containers).await?),
-    };
+    let sent: BTreeSet<String> =
+        (body.blocks.platforms().chain(body.config.iter().flat_map(Config::platforms)))
+            .map(str::to_owned)
+            .collect();
     let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
     let is_reset = body.config.is_some() || accounts.is_some();
     let mut default_config = settings::amend(&post.default_config, body.blocks, body.config);
@@ -173,17 +170,42 @@ async fn resolve_edit(
     if is_reset {
         default_config = settings::complete(call, effective, default_config).await?;
     }
+    let plan = Plan::read(&mut default_config, effective, |platform| sent.contains(platform))
+        .map_err(|problem| source.lead(problem))?;
+    let is_replaced = is_single || body.containers.is_some();
+    // A post with one container keeps its media when only the text is sent.
+    let kept_media = match &post.containers[..] {
+        [only] if is_single => Some(only.media.clone()),
+        _ => None,
+    };
+    let texts = create::texts(body.content, body.containers);
+    let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
+    let mut assets = Assets::find(call, named).await?;
+    let content = if is_replaced {
+        let mut content = assets.content(texts, &["containers".into()]);
+        if let Some(media) = kept_media {
+            content.containers[0].media = media;
+            content.media = checks::stored_media(call, &content.containers).await?;
+        }
+        content
+    } else {
+        let media = checks::stored_media(call, &post.containers).await?;
+        Content { containers: post.containers.clone(), media }
+    };
+    let containers = is_replaced.then(|| content.containers.clone());
+    let due = match body.scheduled_at {
+        // The time of such a post is the earliest of its targets'.
+        MaybeUndefined::Undefined if plan.times_all(effective) => None,
+        MaybeUndefined::Undefined => post.scheduled_at,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(Timestamp(at)) => Some(at),
+    };
+    let variants = overrides::variants(effective, content, &default_config, &plan, &mut assets, due);
+    assets.complete().map_err(|problem| source.lead(problem))?;
+    let variants = variants.map_err(|problem| source.lead(problem))?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
-        let stored;
-        let (result, media) = match &containers {
-            Some((containers, media)) => (containers, media),
-            None => {
-                stored = checks::stored_media(call, &post.containers).await?;
-                (&post.containers, &stored)
-            }
-        };
-        checks::reject_errors(checks::check(effective, result, media, &default_config, &source))?;
+        checks::reject_errors(checks::check(&variants, &source))?;
     }
     let queue = match queued {
         None => None,
@@ -195,7 +217,10 @@ async fn resolve_edit(
             let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
             return Err(problem.with_issues(vec![issue]));
         }
-        Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+        Some(account) => {
+            overrides::refuse_times(&variants)?;
+            Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?)
+        }
     };
     let metadata = match body.metadata {
         MaybeUndefined::Undefined => post.metadata.clone(),
@@ -209,14 +234,10 @@ async fn resolve_edit(
         let problem = Problem::new(Code::Unprocessable, "the post would have too much metadata");
         return Err(problem.with_issues(vec![issue]));
     }
-    let scheduled_at = match body.scheduled_at {
-        MaybeUndefined::Undefined => post.scheduled_at,
-        MaybeUndefined::Null => None,
-        MaybeUndefined::Value(Timestamp(at)) => Some(at),
-    };
+    let deviations = overrides::deviations(&variants);
+    let scheduled_at = overrides::due(due, &variants);
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
-    let containers = containers.map(|(containers, _)| containers);
     let edit = Edit {
         version: post.version,
         is_draft,
@@ -225,6 +246,7 @@ async fn resolve_edit(
         metadata,
         containers,
         accounts,
+        deviations,
         request_id: call.request_id(),
     };
     Ok((edit, queue))

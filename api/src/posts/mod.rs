@@ -5,6 +5,7 @@ pub mod batch;
 pub mod checks;
 pub mod create;
 pub mod edit;
+pub mod overrides;
 pub mod retry;
 pub mod settings;
 pub mod timeline;
@@ -362,8 +363,20 @@ pub struct Post {
     pub updated_at: Timestamp,
     /// Main post and replies, in order.
     pub containers: Vec<Container>,
+    /// What replaces `containers` for some of the targets, by overrides in `config`.
+    pub variants: Vec<Variant>,
     /// Targets, one per account.
     pub targets: Vec<Target>,
+}
+
+/// The content of the targets that name this variant.
+#[derive(Debug, Object)]
+#[oai(rename = "PostVariant")]
+pub struct Variant {
+    /// Number of the variant in its post, from 1.
+    pub variant: u16,
+    /// Main post and replies, in order.
+    pub containers: Vec<Container>,
 }
 
 /// A text with media: the main post or a reply.
@@ -400,6 +413,12 @@ pub struct Target {
     pub social_account_id: Uuid,
     /// The account's platform.
     pub platform: EnumString<Platform>,
+    /// Number of the variant of the post that it publishes; null for the post's `containers`.
+    #[oai(nullable)]
+    pub variant: Option<u16>,
+    /// Its own time to publish; null for the post's.
+    #[oai(nullable)]
+    pub scheduled_at: Option<Timestamp>,
     /// Status. `failed` is retried, `dead` is final unless the post is retried.
     pub status: EnumString<TargetStatus>,
     /// The platform's id of the published post.
@@ -446,8 +465,15 @@ impl From<posts::Post> for Post {
             created_at: post.created_at.into(),
             updated_at: post.updated_at.into(),
             containers: post.containers.into_iter().map(Container::from).collect(),
+            variants: (1..).zip(post.variants).map(Variant::of).collect(),
             targets: post.targets.into_iter().map(Target::from).collect(),
         }
+    }
+}
+
+impl Variant {
+    fn of((variant, containers): (u16, Vec<posts::Container>)) -> Self {
+        Self { variant, containers: containers.into_iter().map(Container::from).collect() }
     }
 }
 
@@ -475,6 +501,8 @@ impl From<posts::Target> for Target {
             id: target.id.0,
             social_account_id: target.account_id.0,
             platform: EnumString::of(&target.platform),
+            variant: Some(target.variant).filter(|variant| *variant > 0),
+            scheduled_at: target.scheduled_at.map(Timestamp),
             status: EnumString::of(target.status.as_str()),
             platform_post_id: target.platform_post_id,
             platform_post_url: target.platform_post_url,

@@ -9,9 +9,14 @@ use crate::{
         problem::{Issue, Problem},
     },
     openapi::validate::{NEVER, limit_size},
+    posts::overrides::{MAX_ACCOUNTS, Overrides},
     types::scalar::scalar,
 };
-use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use domain::overrides::{ACCOUNTS, MEMBERS};
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::{accounts::Account, profiles};
@@ -34,16 +39,18 @@ pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut V
 }
 
 /// Blocks by platform. A closed set, under `config`, allows no other keys; an open set, at the top level, is
-/// mixed with the body's other fields.
+/// mixed with the body's other fields. The blocks of a post hold overrides besides settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blocks<const CLOSED: bool>(Map<String, Value>);
+pub struct Blocks<const CLOSED: bool, const OF_POST: bool = true>(Map<String, Value>);
 
 /// The blocks under `config`.
 pub type Config = Blocks<true>;
 /// The blocks at the top level.
 pub type TopLevel = Blocks<false>;
+/// The blocks of a profile, which are settings only.
+pub type Defaults = Blocks<true, false>;
 
-impl<const CLOSED: bool> Blocks<CLOSED> {
+impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
     /// Platforms that have a block.
     pub fn platforms(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -71,10 +78,25 @@ pub(crate) async fn complete(
 }
 
 /// The blocks of both places; a block under `config` replaces the one at the top level.
-pub fn merge(top_level: TopLevel, config: Config) -> Value {
+pub(crate) fn merge(top_level: TopLevel, config: Config) -> Value {
     let mut blocks = top_level.0;
     blocks.extend(config.0);
     Value::Object(blocks)
+}
+
+/// The settings of a profile.
+///
+/// # Errors
+///
+/// If a block holds overrides, which only a post can have.
+pub(crate) fn defaults(config: Defaults) -> Result<Value, Problem> {
+    let overridden = |(id, block): (&String, &Value)| {
+        let path =
+            |member| Issue::custom(["default_config", id.as_str(), member], "Can only be set in a post");
+        MEMBERS.into_iter().filter(|member| !block[*member].is_null()).map(path).collect::<Vec<_>>()
+    };
+    let issues: Vec<_> = config.0.iter().flat_map(overridden).collect();
+    if issues.is_empty() { Ok(Value::Object(config.0)) } else { Err(Problem::invalid_body(issues)) }
 }
 
 /// Updates blocks: `config` replaces all of them, a block at the top level only its own.
@@ -110,12 +132,16 @@ fn with_defaults<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Op
     Value::Object(blocks)
 }
 
-impl<const CLOSED: bool> Blocks<CLOSED> {
-    const NAME: &str = if CLOSED { "PlatformConfig" } else { "PlatformBlocks" };
+impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
+    const NAME: &str = match (CLOSED, OF_POST) {
+        (true, true) => "PlatformConfig",
+        (false, _) => "PlatformBlocks",
+        (true, false) => "PlatformDefaults",
+    };
 }
 
 scalar! {
-    [const CLOSED: bool] Blocks<CLOSED> {
+    [const CLOSED: bool, const OF_POST: bool] Blocks<CLOSED, OF_POST> {
         name: Self::NAME,
         schema: MetaSchemaRef::Reference(Self::NAME.to_owned()),
         register: |registry| {
@@ -152,18 +178,43 @@ scalar! {
 /// returns.
 pub(crate) fn describe(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    let mut registry = Registry::new();
+    Overrides::register(&mut registry);
+    schemas.insert(Overrides::name().into_owned(), json!(registry.schemas[&*Overrides::name()]));
     for platform in platforms::all() {
         let words = platform.id.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
         let name = words.collect::<String>() + "Settings";
-        for blocks in [Config::NAME, TopLevel::NAME] {
+        let of_post = name.replace("Settings", "Config");
+        let of_account = name.replace("Settings", "AccountConfig");
+        let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+        for (blocks, name) in [(Config::NAME, &of_post), (TopLevel::NAME, &of_post), (Defaults::NAME, &name)]
+        {
             if let Some(blocks) = schemas.get_mut(blocks) {
-                blocks["properties"][platform.id] = json!({ "$ref": format!("#/components/schemas/{name}") });
+                blocks["properties"][platform.id] = reference(name);
             }
         }
         let mut schema = platforms::check::schema(platform);
         translate(&mut schema);
         schema["description"] = json!("Settings of this platform; other members are stored and ignored");
         schema["maxProperties"] = json!(MAX_BLOCK_KEYS);
+        let account = json!({
+            "description": "Settings of an account, and what replaces the post's content and time on it",
+            "allOf": [reference(&name), reference(&Overrides::name())],
+        });
+        let accounts = json!({
+            "type": "object",
+            "description": "The same for single accounts, by id, username or platform-side id; takes precedence",
+            "maxProperties": MAX_ACCOUNTS,
+            "additionalProperties": reference(&of_account),
+        });
+        let post = json!({
+            "description": "Settings of this platform, and what replaces the post's content and time on it",
+            "allOf": [reference(&name), reference(&Overrides::name())],
+            "type": "object",
+            "properties": { ACCOUNTS: accounts },
+        });
+        schemas.insert(of_post, post);
+        schemas.insert(of_account, account);
         schemas.insert(name, schema);
     }
 }

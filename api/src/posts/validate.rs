@@ -10,13 +10,24 @@ use crate::{
         problem::{Problem, Segment},
     },
     openapi::tag::Tag,
-    posts::create::{Draft, NewPost},
+    posts::{
+        create::{Draft, NewMedia, NewPost, NewText},
+        overrides::Variant,
+    },
     slots,
-    types::enum_string::{EnumString, Platform},
+    types::{
+        enum_string::{EnumString, Platform},
+        json_object::{JsonObject, json_object},
+        timestamp::Timestamp,
+    },
 };
+use chrono::{DateTime, Utc};
 use platforms::check::Severity;
 use poem_openapi::{Object, OpenApi};
-use store::accounts::AccountStatus;
+use store::{
+    accounts::AccountStatus,
+    posts::{Attachment, Container},
+};
 use uuid::Uuid;
 
 /// Maximum number of issues returned.
@@ -85,7 +96,8 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
-    Ok(Verdict { valid, issues })
+    let variants = draft.variants.into_iter().map(|variant| VerdictVariant::of(variant, draft.scheduled_at));
+    Ok(Verdict { valid, issues, variants: variants.collect() })
 }
 
 /// Result of validating a post.
@@ -96,6 +108,45 @@ pub struct Verdict {
     pub valid: bool,
     /// Issues, grouped by account; at most 1000.
     pub issues: Vec<VerdictIssue>,
+    /// What the accounts would get, with the overrides in `config` applied.
+    pub variants: Vec<VerdictVariant>,
+}
+
+/// What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+#[derive(Debug, Object)]
+#[oai(rename = "VerdictVariant")]
+pub struct VerdictVariant {
+    /// Ids of the accounts.
+    pub accounts: Vec<Uuid>,
+    /// Platform id.
+    pub platform: EnumString<Platform>,
+    /// Main post and replies, in order.
+    pub containers: Vec<NewText>,
+    /// The platform's settings.
+    pub settings: JsonObject,
+    /// Time to publish; null for immediately, or for the next open slot.
+    #[oai(nullable)]
+    pub scheduled_at: Option<Timestamp>,
+}
+
+impl VerdictVariant {
+    fn of(variant: Variant, due: Option<DateTime<Utc>>) -> Self {
+        let media = |attached: &Attachment| NewMedia {
+            id: attached.id.to_string(),
+            alt_text: attached.alt_text.clone(),
+        };
+        let text = |container: &Container| NewText {
+            content: container.content.clone(),
+            media: container.media.iter().map(media).collect(),
+        };
+        Self {
+            platform: EnumString::of(&variant.accounts[0].platform),
+            accounts: variant.accounts.iter().map(|account| account.id.0).collect(),
+            containers: variant.content.containers.iter().map(text).collect(),
+            settings: json_object(variant.settings),
+            scheduled_at: variant.scheduled_at.or(due).map(Timestamp),
+        }
+    }
 }
 
 /// An error or warning for one account.

@@ -4,7 +4,7 @@
 //! row's version, so that an attempt started for an older one is stale; the outbox message brings the new
 //! job to the workflow. Temporal doesn't need to be up for an edit.
 
-use super::{Container, Metadata, Post, PostStatus, lock, media_ids, to_job};
+use super::{Container, Deviations, Metadata, Post, PostStatus, insert_variants, lock, media_ids, to_job};
 use crate::{
     media, outbox,
     slots::{self, Queue},
@@ -33,6 +33,8 @@ pub struct Edit {
     pub containers: Option<Vec<Container>>,
     /// Accounts to publish to, with their platforms, no account twice; `None` keeps them.
     pub accounts: Option<Vec<(AccountId, String)>>,
+    /// Where targets deviate from the post; replaces what was stored.
+    pub deviations: Deviations,
     /// Id of the request that edits the post, for its timeline.
     pub request_id: Option<String>,
 }
@@ -134,16 +136,20 @@ async fn apply(
     )
     .execute(&mut *tx)
     .await?;
+    let variants = &edit.deviations.variants;
+    let ids = media_ids(edit.containers.iter().flatten().chain(variants.iter().flatten()));
+    if !media::lock_for_post(&mut tx, owner, &ids).await? {
+        return Ok(EditResult::MediaMissing);
+    }
     if let Some(containers) = &edit.containers {
-        let ids = media_ids(containers.iter().map(|container| &container.media));
-        if !media::lock_for_post(&mut tx, owner, &ids).await? {
-            return Ok(EditResult::MediaMissing);
-        }
         replace_containers(&mut tx, owner, id, containers).await?;
     }
     if let Some(accounts) = &edit.accounts {
         replace_targets(&mut tx, owner, id, accounts, now).await?;
     }
+    sqlx::query!("delete from variant_containers where post_id = $1", id.0).execute(&mut *tx).await?;
+    insert_variants(&mut tx, owner, id, variants).await?;
+    deviate(&mut tx, id, &edit.deviations).await?;
     let open = reopen_targets(&mut tx, id, now).await?;
     if after != PostStatus::Draft && open == 0 {
         return Ok(EditResult::NoConnectedAccount);
@@ -152,7 +158,7 @@ async fn apply(
         // A workflow started for these targets finds, when they are due, that it is stale.
         sqlx::query!(
             "update targets
-             set status = 'pending', next_attempt_at = null, error_code = null, error_message = null,
+             set status = 'pending', next_attempt_at = scheduled_at, error_code = null, error_message = null,
                  error_source = null
              where post_id = $1 and status = 'queued'",
             id.0
@@ -201,6 +207,28 @@ async fn replace_containers(
         &containers.iter().map(|container| container.position.cast_signed()).collect::<Vec<_>>(),
         &containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
         &containers.iter().map(|container| json!(container.media)).collect::<Vec<_>>()
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Sets the variants and times of a post's targets.
+async fn deviate(tx: &mut PgConnection, id: PostId, deviations: &Deviations) -> sqlx::Result<()> {
+    let targets = &deviations.targets;
+    sqlx::query!(
+        "update targets t
+         set variant = coalesce(d.variant, 0), scheduled_at = d.at,
+             -- An attempt before the target's own time is refused by this.
+             next_attempt_at = case when t.scheduled_at is distinct from d.at then d.at else t.next_attempt_at end
+         from targets o
+         left join unnest($2::uuid[], $3::smallint[], $4::timestamptz[]) as d (account_id, variant, at)
+           on d.account_id = o.account_id
+         where t.post_id = $1 and o.id = t.id",
+        id.0,
+        &targets.keys().map(|account| account.0).collect::<Vec<_>>(),
+        &targets.values().map(|target| target.variant.cast_signed()).collect::<Vec<_>>(),
+        &targets.values().map(|target| target.scheduled_at).collect::<Vec<_>>() as &[Option<DateTime<Utc>>]
     )
     .execute(tx)
     .await?;

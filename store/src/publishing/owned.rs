@@ -52,8 +52,8 @@ pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str
                and not exists (
                  select from targets ot
                  join publications o on o.target_id = ot.id
-                 join containers oc on oc.post_id = ot.post_id and oc.position = o.position
-                 join containers c on c.post_id = t.post_id and c.position = p.position
+                 join target_containers oc on oc.target_id = ot.id and oc.position = o.position
+                 join target_containers c on c.target_id = t.id and c.position = p.position
                  where ot.account_id = t.account_id and ot.id <> t.id and oc.content = c.content
                    and o.commit_begun_at is not null and o.platform_id is null
                    and (o.accepted or o.commit_ended_at is null and o.commit_deadline > clock_timestamp()))

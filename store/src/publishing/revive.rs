@@ -101,6 +101,7 @@ pub async fn revive(
             target: target.id.into(),
             account: target.account_id.into(),
             platform: target.platform,
+            due: None,
         };
         outbox::push(&mut tx, &Message::ReviveTarget { target: target_ref, post, owner, version }).await?;
     }

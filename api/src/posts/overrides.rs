@@ -1,0 +1,447 @@
+//! Content and times of a post for one platform or one account.
+//!
+//! A platform's block in `config` can hold content and a time besides the platform's settings, and the same again
+//! for single accounts under `accounts`. [`variants`] applies them: a variant is what some of the accounts get.
+
+use crate::{
+    accounts::resolve::QUEUED_FROM_ACCOUNT,
+    http::{
+        body,
+        problem::{Code, Issue, Problem, Segment},
+    },
+    openapi::validate::Rules,
+    posts::{
+        checks::Assets,
+        create::{NewMedia, NewText},
+    },
+    types::timestamp::Timestamp,
+};
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, Media,
+    json::type_name,
+    overrides::{self, ACCOUNTS, MEMBERS},
+};
+use poem_openapi::{Object, types::ParseFromJSON};
+use serde_json::{Map, Value};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use store::{
+    accounts::Account,
+    posts::{Container, Deviation, Deviations},
+};
+
+/// Maximum number of accounts with overrides in a block.
+pub(crate) const MAX_ACCOUNTS: usize = 100;
+
+/// Maximum length of the text of all variants of a post, in bytes.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
+/// What a platform's block, or one of its accounts, replaces of the post.
+#[derive(Clone, Debug, Default, Object)]
+pub struct Overrides {
+    /// Text of the main container; replies stay.
+    #[oai(validator(max_length = 100000))]
+    pub content: Option<String>,
+    /// Media of the main container, in order; an empty list for none.
+    #[oai(validator(max_items = 100))]
+    pub media: Option<Vec<NewMedia>>,
+    /// The main post and its replies, in order; replaces all containers and their media.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Time to publish, in ISO 8601, UTC without an offset; not before the post's.
+    pub scheduled_at: Option<Timestamp>,
+}
+
+impl Rules for Overrides {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+        for other in ["content", "media"].into_iter().filter(|other| given("containers") && given(other)) {
+            issues.push(Issue::custom(["containers"], format!("Can't be combined with {other}")));
+        }
+    }
+}
+
+impl Overrides {
+    /// Reads the overrides among the members of a block that was checked before it was stored.
+    fn read(block: &Value) -> Result<Self, String> {
+        Self::parse_from_json(Some(own_members(block))).map_err(poem_openapi::types::ParseError::into_message)
+    }
+
+    /// Returns all media that are named.
+    fn media(&self) -> impl Iterator<Item = &NewMedia> {
+        let texts = self.containers.iter().flatten().flat_map(|text| &text.media);
+        self.media.iter().flatten().chain(texts)
+    }
+
+    fn has_content(&self) -> bool {
+        self.content.is_some() || self.media.is_some() || self.containers.is_some()
+    }
+}
+
+/// The overrides of a block, without its settings and without those of single accounts.
+fn own_members(block: &Value) -> Value {
+    let is_own = |(name, _): &(&String, &Value)| *name != ACCOUNTS && MEMBERS.contains(&name.as_str());
+    let own = block.as_object().into_iter().flatten().filter(is_own);
+    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// Reports overrides that can't be read, in the blocks at the top level and under `member`.
+pub(crate) fn check(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
+    for id in platforms::IDS {
+        let top_level = body.get(id).map(|block| (vec![Segment::from(id)], block));
+        let nested = body.get(member).and_then(|blocks| blocks.get(id));
+        let nested = nested.map(|block| (vec![Segment::from(member), id.into()], block));
+        for (path, block) in top_level.into_iter().chain(nested) {
+            check_block(block, &path, issues);
+        }
+    }
+}
+
+fn check_block(block: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
+    let report = |value: &Value, path: &[Segment]| {
+        let found = body::check::<Overrides>(&own_members(value)).into_iter();
+        found.map(|issue| issue.under(path)).collect::<Vec<_>>()
+    };
+    issues.extend(report(block, path));
+    match block.get(ACCOUNTS) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(accounts)) => {
+            for (key, block) in accounts.iter().take(MAX_ACCOUNTS) {
+                let path = [path, &[ACCOUNTS.into(), key.as_str().into()]].concat();
+                if block.is_object() {
+                    issues.extend(report(block, &path));
+                } else {
+                    issues.push(Issue::wrong_type(&path, "object", type_name(block)));
+                }
+            }
+            if accounts.len() > MAX_ACCOUNTS {
+                let message = format!("Object must contain at most {MAX_ACCOUNTS} key(s)");
+                let issue = Issue::new([path, &[ACCOUNTS.into()]].concat(), "too_big", message);
+                let issue = issue.with("maximum", MAX_ACCOUNTS);
+                issues.push(issue.with("type", "object").with("inclusive", true));
+            }
+        }
+        Some(other) => {
+            let path = [path, &[ACCOUNTS.into()]].concat();
+            issues.push(Issue::wrong_type(&path, "object", type_name(other)));
+        }
+    }
+}
+
+/// The overrides of a post.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    platforms: BTreeMap<String, Overrides>,
+    accounts: BTreeMap<AccountId, (Overrides, String)>,
+}
+
+impl Plan {
+    /// Reads the overrides of a post's settings, and replaces the keys under `accounts` by the accounts' ids.
+    /// In a block that was not sent now, entries of accounts that the post no longer has are removed.
+    ///
+    /// # Errors
+    ///
+    /// When an entry stands for none, or several, of the accounts.
+    pub(crate) fn read(
+        config: &mut Value,
+        accounts: &[Account],
+        is_sent: impl Fn(&str) -> bool,
+    ) -> Result<Self, Problem> {
+        let (mut plan, mut issues) = (Self::default(), Vec::new());
+        for (platform, block) in config.as_object_mut().into_iter().flatten() {
+            let at = |rest: &[Segment]| [&["config".into(), platform.as_str().into()], rest].concat();
+            match Overrides::read(block) {
+                Ok(overrides) => drop(plan.platforms.insert(platform.clone(), overrides)),
+                Err(message) => issues.push(Issue::whole(message).under(&at(&[]))),
+            }
+            let Some(Value::Object(entries)) = block.get_mut(ACCOUNTS) else { continue };
+            for (key, own) in std::mem::take(entries) {
+                let path = at(&[ACCOUNTS.into(), key.as_str().into()]);
+                let named: Vec<_> = accounts
+                    .iter()
+                    .filter(|account| account.platform == *platform && is_named(account, &key))
+                    .collect();
+                let [account] = named[..] else {
+                    let message = match named[..] {
+                        [] => "Is none of the post's accounts on this platform",
+                        _ => "Matches several accounts; use the id of one of them",
+                    };
+                    if is_sent(platform) {
+                        issues.push(Issue::custom(path, message));
+                    }
+                    continue;
+                };
+                match Overrides::read(&own) {
+                    Ok(overrides) => {
+                        if plan.accounts.insert(account.id, (overrides, key)).is_some() {
+                            issues
+                                .push(Issue::custom(path, "Names an account that another key names as well"));
+                        }
+                        entries.insert(account.id.to_string(), own);
+                    }
+                    Err(message) => issues.push(Issue::whole(message).under(&path)),
+                }
+            }
+            if entries.is_empty() {
+                block.as_object_mut().and_then(|block| block.remove(ACCOUNTS));
+            }
+        }
+        if issues.is_empty() { Ok(plan) } else { Err(unusable(issues)) }
+    }
+
+    /// Returns whether each of the accounts has a time of its own.
+    pub(crate) fn times_all(&self, accounts: &[Account]) -> bool {
+        let is_timed =
+            |overrides: Option<&Overrides>| overrides.is_some_and(|own| own.scheduled_at.is_some());
+        accounts.iter().all(|account| {
+            is_timed(self.platforms.get(&account.platform))
+                || is_timed(self.accounts.get(&account.id).map(|(overrides, _)| overrides))
+        })
+    }
+
+    /// Returns all media that the overrides name.
+    pub(crate) fn media(&self) -> impl Iterator<Item = &NewMedia> {
+        let accounts = self.accounts.values().map(|(overrides, _)| overrides);
+        self.platforms.values().chain(accounts).flat_map(Overrides::media)
+    }
+}
+
+fn is_named(account: &Account, key: &str) -> bool {
+    account.id.to_string() == key.to_lowercase()
+        || account.username == key
+        || account.network_unique_id == key
+}
+
+fn unusable(issues: Vec<Issue>) -> Problem {
+    Problem::new(Code::Unprocessable, "the overrides in config can't be applied").with_issues(issues)
+}
+
+/// Containers, each with its media.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    /// The main text, then the replies.
+    pub containers: Vec<Container>,
+    /// The media of each container.
+    pub media: Vec<Vec<Media>>,
+}
+
+/// What some of a post's accounts get.
+pub(crate) struct Variant {
+    /// The accounts, all of one platform.
+    pub accounts: Vec<Account>,
+    /// Their number for the store; 0 stands for the post's own content.
+    pub number: u16,
+    /// Content.
+    pub content: Arc<Content>,
+    /// The platform's settings.
+    pub settings: Value,
+    /// Time to publish; `None` for the post's.
+    pub scheduled_at: Option<DateTime<Utc>>,
+    origin: Origin,
+}
+
+/// Where the parts of a variant were in the request, each if it was overridden.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    containers: Option<Vec<Segment>>,
+    content: Option<Vec<Segment>>,
+    media: Option<Vec<Segment>>,
+    /// Settings of the account: their names, and the path that leads to them.
+    settings: Option<(BTreeSet<String>, Vec<Segment>)>,
+}
+
+impl Variant {
+    /// Leads a path of a check to the override that it concerns; other paths stay.
+    pub(crate) fn path(&self, path: Vec<Segment>) -> Vec<Segment> {
+        let origin = &self.origin;
+        let key = |at: usize| match path.get(at) {
+            Some(Segment::Key(key)) => key.as_str(),
+            _ => "",
+        };
+        let from = match (key(0), path.get(1), key(2)) {
+            ("containers", Some(Segment::Index(0)), "content") => origin.content.as_ref().map(|to| (to, 3)),
+            ("containers", Some(Segment::Index(0)), "media") => origin.media.as_ref().map(|to| (to, 3)),
+            ("config", Some(_), setting) => {
+                origin.settings.as_ref().filter(|(own, _)| own.contains(setting)).map(|(_, to)| (to, 2))
+            }
+            _ => None,
+        };
+        let whole = || origin.containers.as_ref().filter(|_| key(0) == "containers").map(|to| (to, 1));
+        match from.or_else(whole) {
+            Some((to, skipped)) => [to, &path[skipped..]].concat(),
+            None => path,
+        }
+    }
+}
+
+/// Applies the overrides of `plan` to the content of a post. `config` holds the settings.
+///
+/// # Errors
+///
+/// When a container would be empty, a time is before the post's, or there is too much text.
+pub(crate) fn variants(
+    accounts: &[Account],
+    base: Content,
+    config: &Value,
+    plan: &Plan,
+    assets: &mut Assets,
+    due: Option<DateTime<Utc>>,
+) -> Result<Vec<Variant>, Problem> {
+    let mut groups = BTreeMap::<_, Vec<Account>>::new();
+    for account in accounts {
+        let own = plan.accounts.contains_key(&account.id).then_some(account.id);
+        groups.entry((account.platform.as_str(), own)).or_default().push(account.clone());
+    }
+    let base = Arc::new(base);
+    let none = Overrides::default();
+    let (mut issues, mut text, mut number) = (Vec::new(), 0, 0);
+    let mut of_platform = BTreeMap::<&str, (u16, Arc<Content>, Origin)>::new();
+    let mut variants = Vec::new();
+    for ((platform, own), accounts) in groups {
+        let path = vec![Segment::from("config"), platform.into()];
+        let overrides = plan.platforms.get(platform).unwrap_or(&none);
+        let mut derive = |from: (u16, Arc<Content>, Origin), overrides: &Overrides, path: &[Segment]| {
+            if !overrides.has_content() {
+                return from;
+            }
+            let (_, content, mut origin) = from;
+            let size = overrides
+                .containers
+                .is_none()
+                .then(|| content.containers.iter().map(|c| c.content.len()).sum());
+            let added = overrides.containers.iter().flatten().map(|text| text.content.len()).sum::<usize>();
+            text += size.unwrap_or(0) + added + overrides.content.as_ref().map_or(0, String::len);
+            if text > MAX_TEXT_BYTES {
+                return (0, content, origin);
+            }
+            number += 1;
+            let content = apply(&content, overrides, path, &mut origin, assets, &mut issues);
+            (number, Arc::new(content), origin)
+        };
+        let mut shared = || {
+            let start = (0, Arc::clone(&base), Origin::default());
+            of_platform.entry(platform).or_insert_with(|| derive(start, overrides, &path)).clone()
+        };
+        let (mut number, mut content, mut origin) = shared();
+        let mut settings = config.get(platform).cloned().unwrap_or_default();
+        let mut time = overrides.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
+        if let Some((own, key)) = own.and_then(|own| plan.accounts.get(&own)) {
+            let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
+            (number, content, origin) = derive((number, content, origin), own, &path);
+            if let Some(Timestamp(at)) = own.scheduled_at {
+                time = Some((at, path.clone()));
+            }
+            let account = &settings[ACCOUNTS][accounts[0].id.to_string()];
+            let names = account.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+            origin.settings = Some((names, path));
+        }
+        settings = overrides::settings(&settings, accounts[0].id);
+        if let Some((at, path)) = &time
+            && due.is_some_and(|due| *at < due)
+        {
+            let path = [&path[..], &["scheduled_at".into()]].concat();
+            issues.push(Issue::custom(path, "Must not be before the post's scheduled_at"));
+        }
+        variants.push(Variant {
+            accounts,
+            number,
+            content,
+            settings,
+            scheduled_at: time.map(|(at, _)| at),
+            origin,
+        });
+    }
+    if text > MAX_TEXT_BYTES {
+        let message = format!("The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text");
+        issues.push(Issue::new(["config"], "too_big", message).with("maximum", MAX_TEXT_BYTES));
+    }
+    if issues.is_empty() { Ok(variants) } else { Err(unusable(issues)) }
+}
+
+/// Returns the content with the overrides, and records in `origin` where its parts are from.
+fn apply(
+    content: &Content,
+    overrides: &Overrides,
+    path: &[Segment],
+    origin: &mut Origin,
+    assets: &mut Assets,
+    issues: &mut Vec<Issue>,
+) -> Content {
+    let at = |member: &str| [path, &[member.into()]].concat();
+    let mut content = match &overrides.containers {
+        Some(texts) => {
+            *origin = Origin { containers: Some(at("containers")), ..Origin::default() };
+            assets.content(texts.clone(), &at("containers"))
+        }
+        // Each variant has containers of its own.
+        None => Content {
+            containers: (content.containers.iter())
+                .map(|c| Container::new(c.position, c.content.clone(), c.media.clone()))
+                .collect(),
+            media: content.media.clone(),
+        },
+    };
+    if let Some(text) = &overrides.content {
+        content.containers[0].content.clone_from(text);
+        origin.content = Some(at("content"));
+    }
+    if let Some(media) = &overrides.media {
+        (content.containers[0].media, content.media[0]) = assets.attach(media.clone(), &at("media"));
+        origin.media = Some(at("media"));
+    }
+    let is_empty = |container: &Container| container.content.is_empty() && container.media.is_empty();
+    for container in content.containers.iter().filter(|container| is_empty(container)) {
+        let index = usize::from(container.position);
+        let path = match (&origin.containers, &origin.content) {
+            (_, Some(path)) if index == 0 => path.clone(),
+            (Some(path), _) => [&path[..], &[index.into(), "content".into()]].concat(),
+            (None, _) => at("media"),
+        };
+        issues.push(Issue::custom(path, "A container needs text or media"));
+    }
+    content
+}
+
+/// Returns the time of a post: `due`, or the earliest of its targets' if each has one of its own.
+pub(crate) fn due(due: Option<DateTime<Utc>>, variants: &[Variant]) -> Option<DateTime<Utc>> {
+    let own: Option<Vec<_>> = variants.iter().map(|variant| variant.scheduled_at).collect();
+    due.or_else(|| own?.into_iter().min())
+}
+
+/// Refuses times of targets in a post that takes an open slot, whose time is not known before.
+///
+/// # Errors
+///
+/// If a variant has a time.
+pub(crate) fn refuse_times(variants: &[Variant]) -> Result<(), Problem> {
+    if variants.iter().all(|variant| variant.scheduled_at.is_none()) {
+        return Ok(());
+    }
+    Err(unusable(vec![Issue::custom([QUEUED_FROM_ACCOUNT], "Can't be combined with scheduled_at in config")]))
+}
+
+/// Returns what the store keeps of the variants.
+pub(crate) fn deviations(variants: &[Variant]) -> Deviations {
+    let numbered: BTreeMap<_, _> = variants
+        .iter()
+        .filter(|variant| variant.number > 0)
+        .map(|variant| (variant.number, &variant.content))
+        .collect();
+    // A platform whose accounts all have content of their own leaves a gap.
+    let numbers: BTreeMap<_, _> = numbered.keys().copied().zip(1..).collect();
+    let targets = variants.iter().flat_map(|variant| {
+        let deviation = Deviation {
+            variant: numbers.get(&variant.number).copied().unwrap_or(0),
+            scheduled_at: variant.scheduled_at,
+        };
+        variant.accounts.iter().map(move |account| (account.id, deviation))
+    });
+    let deviates = |(_, target): &(AccountId, Deviation)| target.variant > 0 || target.scheduled_at.is_some();
+    Deviations {
+        variants: numbered.values().map(|content| content.containers.clone()).collect(),
+        targets: targets.filter(deviates).collect(),
+    }
+}
