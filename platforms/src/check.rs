@@ -42,7 +42,7 @@ pub struct Issue {
 
 impl Issue {
     /// Returns an issue with a member of the post's first container.
-    pub(crate) fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
+    pub fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
         let path = vec![json!("containers"), json!(0), json!(member)];
         Self { severity, code: code.to_owned(), message, path }
     }

@@ -7,7 +7,10 @@ use domain::{
     publish::PublishResult,
     retry::{self, Spent},
 };
-use platforms::{Adapter, Publication, Publishing, ReplyTo, Session};
+use platforms::{
+    Adapter, Publication, Publishing, ReplyTo, Session,
+    check::{self, AccountKind, Draft, Severity},
+};
 use std::time::Duration;
 use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Purpose, Settled, TargetKey};
 use tokio::time::Instant;
@@ -145,6 +148,7 @@ impl Engine {
     /// Publishes what is not live yet, container by container.
     async fn advance(&self, account: &AccountSession<'_>, run: &Run) -> Result<TargetStatus, Interrupt> {
         let attempt = &run.attempt;
+        self.check_fetched(attempt, account).await?;
         let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
         let mut status = attempt.status;
         let mut unknown_url = None;
@@ -196,6 +200,32 @@ impl Engine {
         match unknown_url {
             Some(failure) => Err(Interrupt::NoUrl(failure)),
             None => Ok(status),
+        }
+    }
+
+    /// Checks a post whose files were still to be fetched when it was created, before anything of it is published.
+    async fn check_fetched(&self, attempt: &Attempt, account: &AccountSession<'_>) -> Result<(), Interrupt> {
+        let entries = &attempt.entries;
+        let is_begun = |entry: &Entry| entry.commit_begun_at.is_some() || entry.platform_id.is_some();
+        if entries.iter().any(is_begun) {
+            return Ok(());
+        }
+        let attached: Vec<_> = entries.iter().map(|entry| &entry.container.media[..]).collect();
+        let fetched = self.fetched_media(attempt.key.owner, &attached).await;
+        let Some(media) = fetched.map_err(|error| self.interrupted(&entries[0], error))? else {
+            return Ok(());
+        };
+        let drafts: Vec<_> = (entries.iter().zip(&media))
+            .map(|(entry, media)| Draft { text: &entry.container.content, media })
+            .collect();
+        let kind = AccountKind { account_type: &attempt.account.account_type, scopes: &attempt.scopes };
+        let issues = check::check_for(account.platform, kind, &drafts, &attempt.settings);
+        match issues.into_iter().find(|issue| issue.severity == Severity::Error) {
+            None => Ok(()),
+            Some(issue) => {
+                let message = format!("{} would refuse the post: {}", account.platform.name, issue.message);
+                Err(Failure::rejected(422, message).into())
+            }
         }
     }
 

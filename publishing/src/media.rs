@@ -83,6 +83,28 @@ impl Engine {
         Ok(())
     }
 
+    /// Returns the media of each container if one of them was fetched from an address, and so not known when its post
+    /// was created.
+    pub(crate) async fn fetched_media(
+        &self,
+        owner: Owner,
+        attached: &[&[Attachment]],
+    ) -> Result<Option<Vec<Vec<Media>>>, MediaError> {
+        let ids: Vec<_> = attached.iter().copied().flatten().map(|attachment| attachment.id).collect();
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let found = media::find(&self.db, owner, &ids).await?;
+        if found.iter().all(|asset| asset.source_url.is_none()) {
+            return Ok(None);
+        }
+        let mut media = Vec::with_capacity(attached.len());
+        for references in attached {
+            media.push(self.find_media(owner, references).await?);
+        }
+        Ok(Some(media))
+    }
+
     async fn find_media(&self, owner: Owner, references: &[Attachment]) -> Result<Vec<Media>, MediaError> {
         let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
         if ids.is_empty() {

@@ -58,6 +58,11 @@ pub struct Media {
 }
 
 impl Media {
+    /// Returns true while the file is fetched from its address.
+    pub fn is_being_fetched(&self) -> bool {
+        self.status == MediaStatus::PendingUpload && self.source_url.is_some()
+    }
+
     /// Returns the asset as platforms see it. A post's own alt text replaces the asset's.
     pub fn medium(&self, alt_text: Option<String>) -> domain::Media {
         domain::Media {
@@ -177,9 +182,20 @@ macro_rules! select {
 
 /// Creates an asset without bytes. One with a source URL is queued for download.
 pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>) -> sqlx::Result<Media> {
-    let id = MediaId(Uuid::now_v7());
-    let is_fetched = new.source_url.is_some();
     let mut tx = crate::begin(db).await?;
+    let media = insert(&mut tx, owner, MediaId(Uuid::now_v7()), &new, now).await?;
+    tx.commit().await?;
+    Ok(media)
+}
+
+/// Creates an asset with this id, as [`create`] does.
+pub(crate) async fn insert(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: MediaId,
+    new: &NewMedia,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Media> {
     let row = sqlx::query_as!(
         Row,
         r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
@@ -204,14 +220,10 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
     )
     .fetch_one(&mut *tx)
     .await?;
-    if is_fetched {
-        outbox::push(
-            &mut tx,
-            &Message::ProcessMedia(MediaJob { what: MediaAction::Fetch, media: id, owner }),
-        )
-        .await?;
+    if new.source_url.is_some() {
+        let fetch = Message::ProcessMedia(MediaJob { what: MediaAction::Fetch, media: id, owner });
+        outbox::push(tx, &fetch).await?;
     }
-    tx.commit().await?;
     Ok(row.into())
 }
 
@@ -321,6 +333,7 @@ pub async fn settle(
     } else {
         let data = event::media(owner.org, id, inspected.kind, &filename, None);
         append(&mut tx, owner, EventName::MediaReady, data, now).await?;
+        wake_targets(&mut tx, owner, id).await?;
     }
     tx.commit().await?;
     Ok(true)
@@ -376,8 +389,31 @@ pub async fn fail(
     let Some(failed) = failed else { return Ok(false) };
     let data = event::media(owner.org, id, failed.kind.0, &failed.filename, Some(&fault.message));
     append(&mut tx, owner, EventName::MediaFailed, data, now).await?;
+    wake_targets(&mut tx, owner, id).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Lets the targets begin that waited for an asset.
+async fn wake_targets(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<()> {
+    let waiting = sqlx::query!(
+        "select t.id, t.post_id from post_media m join posts p on p.id = m.post_id join targets t on t.post_id = p.id
+         where m.media @> jsonb_build_array(jsonb_build_object('id', $1::text))
+           and p.org_id = $2 and p.mode = $3 and p.status in ('scheduled', 'queued', 'publishing')
+           and t.status in ('pending', 'queued')
+           and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= clock_timestamp()
+         group by t.id",
+        id.0.to_string(),
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for row in waiting {
+        let wake = Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner };
+        outbox::push(&mut *tx, &wake).await?;
+    }
+    Ok(())
 }
 
 async fn append(
@@ -449,7 +485,8 @@ pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uu
     }
     let held = sqlx::query_scalar!(
         "select id from media
-         where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null and status in ('uploaded', 'ready')
+         where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null
+           and (status in ('uploaded', 'ready') or status = 'pending_upload' and source_url is not null)
          order by id for share",
         ids,
         owner.org.0,

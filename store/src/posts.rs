@@ -6,14 +6,15 @@
 use crate::{
     decode::Parsed,
     events::{self, NewEvent},
-    media, outbox,
+    media::{self, NewMedia},
+    outbox,
     page::{Cursor, Page, Request},
     slots::{self, Queue},
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
-    AccountId, ContainerId, ErrorSource, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
+    AccountId, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::{Message, PostJob, TargetRef},
     post::roll_up,
@@ -197,6 +198,8 @@ pub struct NewPost {
     pub accounts: Vec<(AccountId, String)>,
     /// Where targets deviate from the post.
     pub deviations: Deviations,
+    /// Assets of the containers to create with the post: files that are fetched.
+    pub imports: Vec<(MediaId, NewMedia)>,
     /// Id of the request that creates the post, for its timeline.
     pub request_id: Option<String>,
 }
@@ -324,9 +327,9 @@ pub async fn create(
     new: NewPost,
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
-    let request_id = new.request_id.clone();
+    let (request_id, imports) = (new.request_id.clone(), new.imports.clone());
     let post = build(new, now.trunc_subsecs(6));
-    write(crate::begin(db).await?, owner, post, None, request_id.as_deref()).await
+    write(crate::begin(db).await?, owner, post, &imports, None, request_id.as_deref()).await
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -352,7 +355,8 @@ pub async fn queue(
             return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
         };
         let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
-        match write(tx, owner, post, Some(queue.account), new.request_id.as_deref()).await {
+        let slot_account = Some(queue.account);
+        match write(tx, owner, post, &new.imports, slot_account, new.request_id.as_deref()).await {
             Err(CreateError::Database(error)) if slots::is_taken(&error) => {}
             written => return written,
         }
@@ -364,9 +368,13 @@ async fn write(
     mut tx: Transaction<'_, Postgres>,
     owner: Owner,
     post: Post,
+    imports: &[(MediaId, NewMedia)],
     slot_account: Option<AccountId>,
     request_id: Option<&str>,
 ) -> Result<Created, CreateError> {
+    for (id, import) in imports {
+        media::insert(&mut tx, owner, *id, import, post.created_at).await?;
+    }
     let ids = media_ids(post.containers.iter().chain(post.variants.iter().flatten()));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account, request_id).await? {

@@ -47,6 +47,10 @@ const MAX_POLL_WAIT: Duration = Duration::from_secs(600);
 /// Maximum time by which the database's clock may have been ahead when an intent was written.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 
+/// Pause between two looks at a file that is being fetched or read. Its end wakes the target; this finds one that was not
+/// woken.
+const MEDIA_WAIT: Duration = Duration::from_secs(60);
+
 /// A target and the version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetKey {
@@ -177,6 +181,45 @@ pub struct Entry {
     pub platform_id: Option<String>,
 }
 
+/// Returns whether one of the target's files is still being fetched or read, and notes it in the timeline, once.
+async fn await_media(
+    tx: &mut PgConnection,
+    key: TargetKey,
+    entries: &[Entry],
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let attached = entries.iter().flat_map(|entry| &entry.container.media);
+    let ids: Vec<_> = attached.map(|attachment| attachment.id).collect();
+    if ids.is_empty() {
+        return Ok(false);
+    }
+    let awaited = sqlx::query_scalar!(
+        "select filename from media
+         where id = any($1) and org_id = $2 and mode = $3 and status in ('pending_upload', 'uploaded') and deleted_at is null
+         limit 1",
+        &ids,
+        key.owner.org.0,
+        key.owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(filename) = awaited else { return Ok(false) };
+    sqlx::query!(
+        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $1, $2, $3, $4, $5, 'waiting', 'Waits for the file ' || $6 || ', which is being fetched and read'
+         where not exists (select from timeline where post_id = $3 and target_id = $4 and kind = 'waiting')",
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0,
+        key.target.0,
+        now,
+        filename
+    )
+    .execute(tx)
+    .await?;
+    Ok(true)
+}
+
 /// Begins an attempt.
 ///
 /// The post's row is locked: an edit, a deletion and the first attempt compete for it, and the first wins.
@@ -276,12 +319,16 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
         return Ok(BeginResult::Early(remaining));
     }
+    let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
+    if !has_begun && row.deleted_at.is_none() && await_media(&mut tx, key, &entries, begun_at).await? {
+        tx.commit().await?;
+        return Ok(BeginResult::Early(MEDIA_WAIT));
+    }
     // Publishing calls already begun are still looked up, and nothing new is published.
     let barred = match row.account_status.as_str() {
         "disconnected" => Some(Barred::Disconnected),
         _ => row.deleted_at.map(|_| Barred::Deleted),
     };
-    let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
     let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)

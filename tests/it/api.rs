@@ -380,6 +380,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             containers: vec![Container::new(0, "a".to_owned(), Vec::new())],
             accounts: vec![(account.id, account.platform.clone())],
             deviations: posts::Deviations::default(),
+            imports: Vec::new(),
             request_id: None,
         };
         posts::create(&world.db, world.owner, new, now).await.unwrap();

@@ -58,6 +58,7 @@ async fn a_created_post_returns_every_requested_field() {
         "created_at",
         "updated_at",
         "containers",
+        "variants",
         "targets",
     ];
     assert_eq!(keys, expected.into());

@@ -23,6 +23,7 @@ mod doctor;
 mod editing;
 mod events;
 mod fairness;
+mod fetched;
 mod files;
 mod hostile;
 mod imports;

@@ -53,7 +53,7 @@ async fn each_platform_and_account_gets_its_own_content() {
     assert_eq!(of(&ada)["settings"], json!({ "reply_settings": "following" }));
     assert_eq!(of(&bob)["containers"], json!([{ "content": "For Bob", "media": [] }, reply]));
     assert_eq!(of(&bob)["settings"], json!({ "reply_settings": "mentionedUsers" }));
-    let media = json!([{ "id": picture["id"], "alt_text": "A picture" }]);
+    let media = json!([{ "id": picture["id"], "url": null, "alt_text": "A picture" }]);
     assert_eq!(of(&sky)["containers"], json!([{ "content": "For all", "media": media }, reply]));
     assert_eq!(of(&sky)["settings"], json!({}));
 

@@ -90,6 +90,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
         ],
         accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
         deviations: posts::Deviations::default(),
+        imports: Vec::new(),
         request_id: None,
     }
 }
@@ -446,6 +447,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             containers: None,
             accounts: None,
             deviations: posts::Deviations::default(),
+            imports: Vec::new(),
             request_id: None,
         };
         let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
@@ -1559,6 +1561,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         containers: None,
         accounts: None,
         deviations: posts::Deviations::default(),
+        imports: Vec::new(),
         request_id: None,
     };
     let posts::EditResult::Updated(moved) =

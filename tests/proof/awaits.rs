@@ -203,6 +203,7 @@ impl Runner {
             containers: (0..shape.containers()).map(container).collect(),
             accounts: vec![(connected.id, "scripted".to_owned())],
             deviations: posts::Deviations::default(),
+            imports: Vec::new(),
             request_id: None,
         };
         let Created::New(post) = posts::create(&self.db, self.owner, new, now()).await.unwrap() else {

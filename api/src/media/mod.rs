@@ -18,7 +18,7 @@ use crate::{
     openapi::{tag::Tag, validate::Rules},
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MediaId, MediaKind, MediaStatus, media::DeclaredFile};
 use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
@@ -204,17 +204,21 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
         return Err(Problem::invalid_body(vec![issue]));
     }
     let now = call.now();
+    let row = store::media::create(call.db(), call.owner, imported(url, body.alt_text, now), now).await?;
+    shown(call, row).await
+}
+
+/// Returns the asset to create for a file at a URL.
+pub(crate) fn imported(url: Url, alt_text: Option<String>, now: DateTime<Utc>) -> NewMedia {
     let filename = name(&url);
-    let new = NewMedia {
+    NewMedia {
         kind: media::claimed(None, &filename).unwrap_or(MediaKind::Document),
         filename,
         declared: DeclaredFile::default(),
-        alt_text: body.alt_text,
+        alt_text,
         source_url: Some(url.into()),
         upload_expires_at: now + UPLOAD_URL_TTL,
-    };
-    let row = store::media::create(call.db(), call.owner, new, now).await?;
-    shown(call, row).await
+    }
 }
 
 /// The last segment of a URL's path.

@@ -7,6 +7,7 @@ use crate::{
     },
     posts::{
         create::{NewMedia, NewText},
+        imports::Imports,
         overrides::{Content, Variant},
         settings::{Config, TopLevel},
     },
@@ -59,6 +60,8 @@ impl Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Assets {
     known: HashMap<Uuid, Asset>,
+    imports: Imports,
+    has_bad_address: bool,
     /// What is wrong with the ones that were attached.
     pub issues: Vec<Issue>,
 }
@@ -72,9 +75,11 @@ impl Assets {
     pub(crate) async fn find<'a>(
         call: &Call<'_>,
         named: impl Iterator<Item = &'a NewMedia>,
+        mut imports: Imports,
     ) -> Result<Self, Problem> {
-        let ids: Vec<Uuid> = named.filter_map(|media| media.id.parse().ok()).collect();
-        Ok(Self { known: find_media(call, &ids).await?, issues: Vec::new() })
+        let ids: Vec<Uuid> = named.filter_map(|media| media.id.as_ref()?.parse().ok()).collect();
+        imports.check(call).await?;
+        Ok(Self { known: find_media(call, &ids).await?, imports, ..Self::default() })
     }
 
     /// Returns the containers that `texts`, found at `path`, stand for.
@@ -82,19 +87,40 @@ impl Assets {
         let mut content = Content::default();
         for (position, text) in (0..).zip(texts) {
             let path = [path, &[usize::from(position).into(), "media".into()]].concat();
-            let (attached, media) = self.attach(text.media, &path);
+            let (attached, media, is_partial) = self.attach(text.media, &path);
             content.containers.push(Container::new(position, text.content, attached));
             content.media.push(media);
+            content.is_partial |= is_partial;
         }
         content
     }
 
-    /// Returns the assets of a container; `path` leads to the list of them.
-    pub(crate) fn attach(&mut self, named: Vec<NewMedia>, path: &[Segment]) -> (Vec<Attachment>, Vec<Media>) {
-        let (mut attached, mut media) = (Vec::new(), Vec::new());
+    /// Returns the assets of a container, what is known about them, and whether some are still to be fetched; `path`
+    /// leads to the list of them.
+    pub(crate) fn attach(
+        &mut self,
+        named: Vec<NewMedia>,
+        path: &[Segment],
+    ) -> (Vec<Attachment>, Vec<Media>, bool) {
+        let (mut attached, mut media, mut is_partial) = (Vec::new(), Vec::new(), false);
         for (index, named) in named.into_iter().enumerate() {
-            let asset = named.id.parse().ok().and_then(|id: Uuid| self.known.get(&id));
+            let id: Option<Uuid> = named.id.and_then(|id| id.parse().ok());
+            if let Some(id) = id.filter(|id| self.imports.contains(*id)) {
+                if let Some(fault) = self.imports.fault(id) {
+                    self.issues.push(fault.clone().under(&[path, &[index.into()]].concat()));
+                    self.has_bad_address = true;
+                }
+                attached.push(Attachment { id, alt_text: named.alt_text });
+                is_partial = true;
+                continue;
+            }
+            let asset = id.and_then(|id| self.known.get(&id));
             let message = match asset {
+                Some(asset) if asset.is_being_fetched() => {
+                    attached.push(Attachment { id: asset.id.0, alt_text: named.alt_text });
+                    is_partial = true;
+                    continue;
+                }
                 Some(asset) if asset.status.is_usable() => {
                     media.push(asset.medium(named.alt_text.clone()));
                     attached.push(Attachment { id: asset.id.0, alt_text: named.alt_text });
@@ -105,16 +131,20 @@ impl Assets {
             };
             self.issues.push(Issue::custom([path, &[index.into(), "id".into()]].concat(), message));
         }
-        (attached, media)
+        (attached, media, is_partial)
     }
 
     /// Fails if one of the attached assets can't be published.
     ///
     /// # Errors
     ///
-    /// `media_not_ready` with all of them.
-    pub(crate) fn complete(self) -> Result<(), Problem> {
-        if self.issues.is_empty() { Ok(()) } else { Err(media_not_ready().with_issues(self.issues)) }
+    /// `media_not_ready` with all of them; `invalid_request` if an address can't be fetched.
+    pub(crate) fn complete(self) -> Result<Imports, Problem> {
+        match &self.issues[..] {
+            [] => Ok(self.imports),
+            _ if self.has_bad_address => Err(Problem::invalid_body(self.issues)),
+            _ => Err(media_not_ready().with_issues(self.issues)),
+        }
     }
 }
 
@@ -136,11 +166,15 @@ pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, A
 /// # Errors
 ///
 /// If the database is unavailable.
-pub async fn stored_media(call: &Call<'_>, containers: &[Container]) -> Result<Vec<Vec<Media>>, Problem> {
+pub(crate) async fn stored(call: &Call<'_>, containers: Vec<Container>) -> Result<Content, Problem> {
     let references = containers.iter().flat_map(|container| &container.media);
-    let known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let mut known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let all = known.len();
+    known.retain(|_, asset| !asset.is_being_fetched());
     let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));
-    Ok(containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect())
+    let media =
+        containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect();
+    Ok(Content { containers, media, is_partial: known.len() < all })
 }
 
 /// 422: a referenced media asset is missing or not ready.
@@ -165,7 +199,11 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((id, kind), accounts) in kinds {
         let Some(platform) = platforms::get(id) else { continue };
-        let issues = check::check_for(platform, kind, &drafts, &variant.settings).into_iter();
+        let mut issues = check::check_for(platform, kind, &drafts, &variant.settings);
+        if content.is_partial {
+            issues = without_media(issues);
+        }
+        let issues = issues.into_iter();
         findings.extend(issues.map(|issue| Finding {
             accounts: accounts.clone(),
             ..Finding::of(platform, issue, |path| {
@@ -174,6 +212,18 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
         }));
     }
     findings
+}
+
+/// Leaves the issues of a content that do not depend on files which are still to be fetched; the others are reported
+/// when they have been, before anything is published. A warning says so.
+fn without_media(mut issues: Vec<check::Issue>) -> Vec<check::Issue> {
+    issues.retain(|issue| {
+        let is_setting = issue.path.first().is_some_and(|first| first == "config");
+        issue.code == "text_too_long" || is_setting && issue.code != "settings_conflict"
+    });
+    let message = "Files are checked when they have been fetched".to_owned();
+    issues.push(check::Issue::of_main(Severity::Warning, "media_not_checked", "media", message));
+    issues
 }
 
 /// Checks settings without a post, each by its platform; `member` contained them.

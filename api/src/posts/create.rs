@@ -12,11 +12,12 @@ use crate::{
     openapi::validate::Rules,
     posts::{
         checks::{self, Assets, Finding, SourcePaths},
+        imports::Imports,
         overrides::{self, Plan, Variant},
         settings::{self, Config, TopLevel},
     },
     slots,
-    types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp},
+    types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp, url::Link},
 };
 use chrono::{DateTime, Utc};
 use poem_openapi::Object;
@@ -80,13 +81,17 @@ pub struct NewText {
     pub media: Vec<NewMedia>,
 }
 
-/// A media asset of a container.
+/// A media asset of a container: one that exists, by its id, or a file to fetch, by its address.
 #[derive(Clone, Debug, Object)]
 #[oai(rename = "NewContainerMedia")]
 pub struct NewMedia {
     /// Id of a media asset.
     #[oai(validator(max_length = 255))]
-    pub id: String,
+    pub id: Option<String>,
+    /// `https` URL on the public internet, of a file that becomes a media asset of its own. Targets wait until it has
+    /// been fetched.
+    #[oai(validator(max_length = 8192))]
+    pub url: Option<Link>,
     /// Alt text.
     #[oai(validator(max_length = 5000))]
     pub alt_text: Option<String>,
@@ -107,6 +112,9 @@ pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Iss
     let given = |key: &str| body.get(key).filter(|value| !value.is_null());
     if given("content").is_some() && given("containers").is_some() {
         issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
+    }
+    if let Some(containers) = given("containers") {
+        check_media(containers, &["containers".into()], issues);
     }
     let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
     for (index, container) in containers.take(MAX_ISSUES).enumerate() {
@@ -133,6 +141,27 @@ pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Iss
     metadata::check(body, "metadata", issues);
 }
 
+/// Reports media of containers that do not have one of `id` and `url`.
+pub(crate) fn check_media(containers: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
+    for (index, container) in containers.as_array().into_iter().flatten().enumerate() {
+        let path = [path, &[index.into(), "media".into()]].concat();
+        check_sources(&container["media"], &path, issues);
+    }
+}
+
+/// Reports items of a list of media that do not have one of `id` and `url`.
+pub(crate) fn check_sources(media: &Value, path: &[Segment], issues: &mut Vec<Issue>) {
+    let items = media.as_array().into_iter().flatten().take(MAX_ISSUES).enumerate();
+    for (index, item) in items.filter(|(_, item)| item.is_object()) {
+        let at = |member: &str| [path, &[index.into(), member.into()]].concat();
+        match (item["id"].is_null(), item["url"].is_null()) {
+            (true, true) => issues.push(Issue::wrong_type(&at("id"), "string", "undefined")),
+            (false, false) => issues.push(Issue::custom(at("url"), "Can't be combined with id")),
+            _ => {}
+        }
+    }
+}
+
 /// Creates a post, or returns the one that was created with the same idempotency key.
 ///
 /// # Errors
@@ -157,6 +186,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         scheduled_at: draft.scheduled_at,
         default_config: draft.default_config,
         external_ref: key,
+        imports: draft.imports.rows(call.now()),
         deviations: overrides::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
@@ -187,6 +217,8 @@ pub(crate) struct Draft {
     pub default_config: Value,
     /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
+    /// Files to fetch.
+    pub imports: Imports,
     /// The account's queue, for a post that takes the next open slot.
     pub queue: Option<Queue>,
     source: SourcePaths,
@@ -201,14 +233,16 @@ impl Draft {
     pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
         let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
         let is_single = body.content.is_some();
-        let texts = texts(body.content, body.containers);
+        let mut imports = Imports::default();
+        let texts = texts(body.content, body.containers, &mut imports);
         let path = [Segment::from("containers")];
         let (accounts, queued) =
             match resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await {
                 Ok(resolved) => resolved,
                 // All issues are reported at once, under the code of the first.
                 Err(problem) if !problem.issues.is_empty() => {
-                    let mut assets = Assets::find(call, texts.iter().flat_map(|text| &text.media)).await?;
+                    let named = texts.iter().flat_map(|text| &text.media);
+                    let mut assets = Assets::find(call, named, imports).await?;
                     assets.content(texts, &path);
                     return Err(problem.with_more_issues(assets.issues));
                 }
@@ -218,15 +252,15 @@ impl Draft {
         let source = SourcePaths::of(is_single, &body.blocks, &config);
         let mut default_config =
             settings::complete(call, &accounts, settings::merge(body.blocks, config)).await?;
-        let plan =
-            Plan::read(&mut default_config, &accounts, |_| true).map_err(|problem| source.lead(problem))?;
+        let plan = Plan::read(&mut default_config, &accounts, &mut imports, |_| true)
+            .map_err(|problem| source.lead(problem))?;
         let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
-        let mut assets = Assets::find(call, named).await?;
+        let mut assets = Assets::find(call, named, imports).await?;
         let content = assets.content(texts, &path);
         let due = body.scheduled_at.map(|Timestamp(at)| at);
         let containers = content.containers.clone();
         let variants = overrides::variants(&accounts, content, &default_config, &plan, &mut assets, due);
-        assets.complete().map_err(|problem| source.lead(problem))?;
+        let imports = assets.complete().map_err(|problem| source.lead(problem))?;
         let variants = variants.map_err(|problem| source.lead(problem))?;
         let queue = match queued {
             Some(account) => {
@@ -236,7 +270,7 @@ impl Draft {
             None => None,
         };
         let scheduled_at = overrides::due(due, &variants);
-        Ok(Self { accounts, containers, variants, default_config, scheduled_at, queue, source })
+        Ok(Self { accounts, containers, variants, default_config, scheduled_at, imports, queue, source })
     }
 
     /// Refuses what a platform would certainly reject.
@@ -255,9 +289,19 @@ impl Draft {
 }
 
 /// Returns the texts of either `content` or `containers`.
-pub(crate) fn texts(content: Option<String>, containers: Option<Vec<NewText>>) -> Vec<NewText> {
+pub(crate) fn texts(
+    content: Option<String>,
+    containers: Option<Vec<NewText>>,
+    imports: &mut Imports,
+) -> Vec<NewText> {
     let single = content.map(|content| NewText { content, media: Vec::new() });
-    single.into_iter().chain(containers.unwrap_or_default()).collect()
+    let mut texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
+    for media in texts.iter_mut().flat_map(|text| &mut text.media) {
+        if let Some(url) = media.url.take() {
+            media.id = Some(imports.add(&url.text).to_string());
+        }
+    }
+    texts
 }
 
 /// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so

@@ -15,8 +15,9 @@ use crate::{
         self,
         checks::{self, Assets, SourcePaths},
         create::{self, NewText},
+        imports::Imports,
         missing,
-        overrides::{self, Content, Plan},
+        overrides::{self, Plan},
         settings::{self, Config, TopLevel},
     },
     slots,
@@ -170,7 +171,8 @@ async fn resolve_edit(
     if is_reset {
         default_config = settings::complete(call, effective, default_config).await?;
     }
-    let plan = Plan::read(&mut default_config, effective, |platform| sent.contains(platform))
+    let mut imports = Imports::default();
+    let plan = Plan::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))
         .map_err(|problem| source.lead(problem))?;
     let is_replaced = is_single || body.containers.is_some();
     // A post with one container keeps its media when only the text is sent.
@@ -178,19 +180,18 @@ async fn resolve_edit(
         [only] if is_single => Some(only.media.clone()),
         _ => None,
     };
-    let texts = create::texts(body.content, body.containers);
+    let texts = create::texts(body.content, body.containers, &mut imports);
     let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
-    let mut assets = Assets::find(call, named).await?;
+    let mut assets = Assets::find(call, named, imports).await?;
     let content = if is_replaced {
         let mut content = assets.content(texts, &["containers".into()]);
         if let Some(media) = kept_media {
             content.containers[0].media = media;
-            content.media = checks::stored_media(call, &content.containers).await?;
+            content = checks::stored(call, content.containers).await?;
         }
         content
     } else {
-        let media = checks::stored_media(call, &post.containers).await?;
-        Content { containers: post.containers.clone(), media }
+        checks::stored(call, post.containers.clone()).await?
     };
     let containers = is_replaced.then(|| content.containers.clone());
     let due = match body.scheduled_at {
@@ -201,7 +202,7 @@ async fn resolve_edit(
         MaybeUndefined::Value(Timestamp(at)) => Some(at),
     };
     let variants = overrides::variants(effective, content, &default_config, &plan, &mut assets, due);
-    assets.complete().map_err(|problem| source.lead(problem))?;
+    let imports = assets.complete().map_err(|problem| source.lead(problem))?;
     let variants = variants.map_err(|problem| source.lead(problem))?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
@@ -247,6 +248,7 @@ async fn resolve_edit(
         containers,
         accounts,
         deviations,
+        imports: imports.rows(call.now()),
         request_id: call.request_id(),
     };
     Ok((edit, queue))

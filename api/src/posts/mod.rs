@@ -5,6 +5,7 @@ pub mod batch;
 pub mod checks;
 pub mod create;
 pub mod edit;
+mod imports;
 pub mod overrides;
 pub mod retry;
 pub mod settings;

@@ -12,7 +12,8 @@ use crate::{
     openapi::validate::Rules,
     posts::{
         checks::Assets,
-        create::{NewMedia, NewText},
+        create::{self, NewMedia, NewText},
+        imports::Imports,
     },
     types::timestamp::Timestamp,
 };
@@ -23,7 +24,7 @@ use domain::{
     overrides::{self, ACCOUNTS, MEMBERS},
 };
 use poem_openapi::{Object, types::ParseFromJSON};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -60,6 +61,13 @@ impl Rules for Overrides {
         let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
         for other in ["content", "media"].into_iter().filter(|other| given("containers") && given(other)) {
             issues.push(Issue::custom(["containers"], format!("Can't be combined with {other}")));
+        }
+        for (name, member) in body {
+            match name.as_str() {
+                "media" => create::check_sources(member, &["media".into()], issues),
+                "containers" => create::check_media(member, &["containers".into()], issues),
+                _ => {}
+            }
         }
     }
 }
@@ -148,17 +156,20 @@ impl Plan {
     pub(crate) fn read(
         config: &mut Value,
         accounts: &[Account],
+        imports: &mut Imports,
         is_sent: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
         let (mut plan, mut issues) = (Self::default(), Vec::new());
         for (platform, block) in config.as_object_mut().into_iter().flatten() {
+            import_all(block, imports);
             let at = |rest: &[Segment]| [&["config".into(), platform.as_str().into()], rest].concat();
             match Overrides::read(block) {
                 Ok(overrides) => drop(plan.platforms.insert(platform.clone(), overrides)),
                 Err(message) => issues.push(Issue::whole(message).under(&at(&[]))),
             }
             let Some(Value::Object(entries)) = block.get_mut(ACCOUNTS) else { continue };
-            for (key, own) in std::mem::take(entries) {
+            for (key, mut own) in std::mem::take(entries) {
+                import_all(&mut own, imports);
                 let path = at(&[ACCOUNTS.into(), key.as_str().into()]);
                 let named: Vec<_> = accounts
                     .iter()
@@ -209,6 +220,26 @@ impl Plan {
     }
 }
 
+/// Replaces addresses of media by the ids of the assets that they become.
+fn import_all(block: &mut Value, imports: &mut Imports) {
+    let Some(block) = block.as_object_mut() else { return };
+    let mut lists: Vec<&mut Value> = Vec::new();
+    for (name, member) in block {
+        match (name.as_str(), member) {
+            ("media", media) => lists.push(media),
+            ("containers", Value::Array(texts)) => {
+                lists.extend(texts.iter_mut().filter_map(|text| text.get_mut("media")));
+            }
+            _ => {}
+        }
+    }
+    for item in lists.into_iter().filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
+        if let Some(Value::String(url)) = item.remove("url") {
+            item.insert("id".to_owned(), json!(imports.add(&url)));
+        }
+    }
+}
+
 fn is_named(account: &Account, key: &str) -> bool {
     account.id.to_string() == key.to_lowercase()
         || account.username == key
@@ -226,6 +257,8 @@ pub(crate) struct Content {
     pub containers: Vec<Container>,
     /// The media of each container.
     pub media: Vec<Vec<Media>>,
+    /// True if some of the files are still to be fetched; `media` lacks them.
+    pub is_partial: bool,
 }
 
 /// What some of a post's accounts get.
@@ -382,6 +415,7 @@ fn apply(
                 .map(|c| Container::new(c.position, c.content.clone(), c.media.clone()))
                 .collect(),
             media: content.media.clone(),
+            is_partial: content.is_partial,
         },
     };
     if let Some(text) = &overrides.content {
@@ -389,7 +423,10 @@ fn apply(
         origin.content = Some(at("content"));
     }
     if let Some(media) = &overrides.media {
-        (content.containers[0].media, content.media[0]) = assets.attach(media.clone(), &at("media"));
+        let (attached, known, is_partial) = assets.attach(media.clone(), &at("media"));
+        content.containers[0].media = attached;
+        content.media[0] = known;
+        content.is_partial |= is_partial;
         origin.media = Some(at("media"));
     }
     let is_empty = |container: &Container| container.content.is_empty() && container.media.is_empty();

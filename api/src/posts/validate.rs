@@ -12,6 +12,7 @@ use crate::{
     openapi::tag::Tag,
     posts::{
         create::{Draft, NewMedia, NewPost, NewText},
+        imports::Imports,
         overrides::Variant,
     },
     slots,
@@ -19,11 +20,12 @@ use crate::{
         enum_string::{EnumString, Platform},
         json_object::{JsonObject, json_object},
         timestamp::Timestamp,
+        url::Link,
     },
 };
 use chrono::{DateTime, Utc};
 use platforms::check::Severity;
-use poem_openapi::{Object, OpenApi};
+use poem_openapi::{Object, OpenApi, types::ParseFromJSON};
 use store::{
     accounts::AccountStatus,
     posts::{Attachment, Container},
@@ -96,7 +98,10 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
-    let variants = draft.variants.into_iter().map(|variant| VerdictVariant::of(variant, draft.scheduled_at));
+    let variants = draft
+        .variants
+        .into_iter()
+        .map(|variant| VerdictVariant::of(variant, draft.scheduled_at, &draft.imports));
     Ok(Verdict { valid, issues, variants: variants.collect() })
 }
 
@@ -130,10 +135,11 @@ pub struct VerdictVariant {
 }
 
 impl VerdictVariant {
-    fn of(variant: Variant, due: Option<DateTime<Utc>>) -> Self {
-        let media = |attached: &Attachment| NewMedia {
-            id: attached.id.to_string(),
-            alt_text: attached.alt_text.clone(),
+    fn of(variant: Variant, due: Option<DateTime<Utc>>, imports: &Imports) -> Self {
+        let media = |attached: &Attachment| {
+            let url = imports.url(attached.id).and_then(|url| Link::parse_from_json(Some(url.into())).ok());
+            let id = url.is_none().then(|| attached.id.to_string());
+            NewMedia { id, url, alt_text: attached.alt_text.clone() }
         };
         let text = |container: &Container| NewText {
             content: container.content.clone(),

@@ -6,12 +6,13 @@
 
 use super::{Container, Deviations, Metadata, Post, PostStatus, insert_variants, lock, media_ids, to_job};
 use crate::{
-    media, outbox,
+    media::{self, NewMedia},
+    outbox,
     slots::{self, Queue},
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{AccountId, Owner, PostId, event, outbox::Message};
+use domain::{AccountId, MediaId, Owner, PostId, event, outbox::Message};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
@@ -35,6 +36,8 @@ pub struct Edit {
     pub accounts: Option<Vec<(AccountId, String)>>,
     /// Where targets deviate from the post; replaces what was stored.
     pub deviations: Deviations,
+    /// Assets of the containers to create with the edit: files that are fetched.
+    pub imports: Vec<(MediaId, NewMedia)>,
     /// Id of the request that edits the post, for its timeline.
     pub request_id: Option<String>,
 }
@@ -136,6 +139,9 @@ async fn apply(
     )
     .execute(&mut *tx)
     .await?;
+    for (id, import) in &edit.imports {
+        media::insert(&mut tx, owner, *id, import, now).await?;
+    }
     let variants = &edit.deviations.variants;
     let ids = media_ids(edit.containers.iter().flatten().chain(variants.iter().flatten()));
     if !media::lock_for_post(&mut tx, owner, &ids).await? {
