@@ -45,7 +45,7 @@ pub(crate) type Operations = (
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts with one call, and reports \
     the results by signed webhooks.\n\nKeys that begin with `sk_test_` act on test data and publish to a \
     built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\nCalls are limited per \
-    organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` describe the tightest \
+    organization and mode in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` describe the tightest \
     bucket that a call counts in.\n\nEvery response, also of an error, has the id of its request in \
     `X-Request-Id`. The service always generates it; one that a client sends is only logged.";
 

@@ -1,7 +1,7 @@
 //! Usage of a plan.
 //!
-//! Requests count for the whole organization, both modes. Posts and accounts are those of the caller's mode:
-//! sandbox posts are free, and a test key sees no live data.
+//! Everything is counted per mode: a test run takes nothing from live calls, sandbox posts are free, and a test
+//! key sees no live data.
 
 use crate::{
     http::{
@@ -10,8 +10,9 @@ use crate::{
         problem::Problem,
     },
     openapi::tag::Tag,
-    types::timestamp::Timestamp,
+    types::{enum_string::EnumString, timestamp::Timestamp},
 };
+use domain::Mode;
 use poem_openapi::{Object, OpenApi};
 use store::usage::{self, Month};
 
@@ -22,8 +23,8 @@ pub struct Account;
 impl Account {
     /// Get usage
     ///
-    /// Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
-    /// targets) and accounts are those of the key's mode. This call does not count as a request and works
+    /// Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
+    /// of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
     /// when the quota is used up. Scope `usage:read`.
     #[oai(path = "/account/usage", method = "get", operation_id = "getUsage")]
     async fn usage(&self, caller: Caller<UsageRead>) -> Result<Json<Report>, Problem> {
@@ -38,6 +39,7 @@ pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
     let used = used.ok_or_else(|| Problem::not_found("organization"))?;
     let plan = call.app.config.plans.of(&used.plan);
     let usage = Usage {
+        mode: EnumString::of(call.owner.mode.as_str()),
         plan: PlanName { key: plan.key.clone(), name: plan.name.clone() },
         api_requests: Metered { current: used.requests, limit: plan.api_requests },
         posts: Included {
@@ -61,6 +63,8 @@ pub struct Report {
 /// Usage of a plan.
 #[derive(Debug, Object)]
 pub struct Usage {
+    /// The mode whose usage this is: that of the key.
+    pub mode: EnumString<Mode>,
     /// The plan.
     pub plan: PlanName,
     /// API requests in the period.

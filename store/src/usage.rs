@@ -1,4 +1,5 @@
-//! Rate limits, quotas and usage: one row of counters per organization.
+//! Rate limits, quotas and usage: one row of counters per organization and mode,
+//! so that a test run uses up nothing that live calls need.
 //!
 //! One statement authenticates a request and counts it in every bucket, locking one row: counts are never
 //! partial, no two locks wait for each other, and all processes share the limits. Requests without a valid
@@ -54,7 +55,7 @@ pub struct Admission {
     pub plan: String,
     /// State of each bucket, in the order of the buckets.
     pub levels: Vec<Level>,
-    /// Requests counted this month.
+    /// Requests of the key's owner counted this month.
     pub requests: u64,
     /// True if the monthly quota is used up and refuses this request.
     pub is_over_quota: bool,
@@ -74,7 +75,7 @@ pub struct Month {
 pub struct Usage {
     /// Id of the organization's plan.
     pub plan: String,
-    /// Requests of the organization.
+    /// Requests of the owner.
     pub requests: u64,
     /// Published targets of the owner.
     pub posts: u64,
@@ -164,11 +165,11 @@ pub async fn authenticate_and_count(
            ), quota as (
              select most from unnest($7::text[], $8::bigint[]) as q (plan, most) join key using (plan)
            ), metered as (
-             insert into usage_counters as m (org_id, month, requests, windows)
-             select org_id, $9, $10::boolean::int,
+             insert into mode_usage as m (org_id, mode, month, requests, windows)
+             select org_id, mode, $9, $10::boolean::int,
                     (select coalesce(jsonb_object_agg(name, jsonb_build_array(start, 1)), '{}') from bucket)
              from key
-             on conflict (org_id) do update set (month, requests, exhausted, windows) = (
+             on conflict (org_id, mode) do update set (month, requests, exhausted, windows) = (
                select greatest(m.month, excluded.month),
                       quota.requests + ($10 and not quota.used_up and not buckets.full)::int,
                       $10 and not buckets.full and quota.used_up,
@@ -270,7 +271,7 @@ pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Optio
              (select count(*) from targets where org_id = $1 and mode = $2 and status = 'published'
                 and published_at >= $4 and published_at < $5) as "posts!",
              (select count(*) from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') as "accounts!"
-           from organizations o left join usage_counters m on m.org_id = o.id and m.month = $3
+           from organizations o left join mode_usage m on m.org_id = o.id and m.mode = $2 and m.month = $3
            where o.id = $1"#,
         owner.org.0,
         owner.mode.as_str(),

@@ -72,8 +72,8 @@ async fn every_authenticated_call_reports_its_tightest_bucket() {
         (own(Method::DELETE, "/posts/7"), 404, Some((50, 47))),
         (own(Method::DELETE, "/webhooks/7"), 404, Some((60, 59))),
         (with(&reader, "/posts"), 403, Some((100, 92))),
-        // Both modes of an organization fill the same buckets; another organization has its own.
-        (with(&live, "/posts"), 200, Some((100, 91))),
+        // Each mode of an organization has its own buckets, and another organization has its own.
+        (with(&live, "/posts"), 200, Some((100, 99))),
         (with(&elsewhere, "/posts"), 200, Some((100, 99))),
         // Calls without a valid key or a route pass no limiter.
         (with("sk_test_unknown", "/posts"), 401, None),
@@ -83,7 +83,7 @@ async fn every_authenticated_call_reports_its_tightest_bucket() {
         // Another spelling of a path does not bypass its bucket.
         (own(Method::POST, "/%70osts").json(&draft), 404, None),
         (own(Method::POST, "//posts").json(&draft), 404, None),
-        (own(Method::GET, "/posts"), 200, Some((100, 90))),
+        (own(Method::GET, "/posts"), 200, Some((100, 91))),
     ] {
         let asked = format!("{request:?}");
         let (found, levels, body) = send(request).await;
@@ -225,7 +225,7 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     assert_eq!(send(list()).await.0, 200);
     let with = |key: &str| world.http.get(format!("{}/posts", world.base)).bearer_auth(key);
     assert_eq!(send(with("sk_test_unknown")).await.0, 401);
-    assert_eq!(send(with(&live)).await.0, 200);
+    assert_eq!(send(list()).await.0, 200);
     for _ in 0..3 {
         let (status, levels, problem) = send(list()).await;
         assert_eq!(status, 402, "{problem}");
@@ -248,6 +248,15 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     assert_eq!(send(request(&world, Method::POST, "/api-keys").body("{")).await.0, 402);
 
     assert!(!on("gold").await.status.success());
+    // What a test key uses takes nothing from live mode.
+    assert_eq!(send(with(&live)).await.0, 200);
+    let url = format!("{}/account/usage", world.base);
+    let usage = send(world.http.get(&url).bearer_auth(&live)).await.2["usage"].clone();
+    assert_eq!(
+        (&usage["mode"], &usage["api_requests"]),
+        (&json!("live"), &json!({ "current": 1, "limit": 3 }))
+    );
+
     let stranger = uuid::Uuid::now_v7().to_string();
     assert!(!world.command(&["org", "plan", &stranger, "pro"]).await.status.success());
     assert!(on("pro").await.status.success());
@@ -271,6 +280,7 @@ async fn usage_reports_the_current_month() {
     let usage = world.get("/account/usage").await["usage"].clone();
     let requests = [&before, &usage].map(|usage| usage["api_requests"]["current"].as_u64().unwrap());
     assert_eq!(requests[1], requests[0] + 1, "reading the usage is not counted");
+    assert_eq!(usage["mode"], "test");
     assert_eq!(usage["plan"], json!({ "key": "default", "name": "Small" }));
     assert_eq!(usage["posts"], json!({ "current": 2, "included": 1, "overage": 1 }));
     assert_eq!(usage["social_accounts"], json!({ "current": 2, "limit": 5 }));
@@ -282,6 +292,7 @@ async fn usage_reports_the_current_month() {
     let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::UsageRead]).await;
     let url = format!("{}/account/usage", world.base);
     let (_, _, body) = send(world.http.get(&url).bearer_auth(live)).await;
+    assert_eq!(body["usage"]["mode"], "live");
     assert_eq!(body["usage"]["posts"], json!({ "current": 0, "included": 1, "overage": 0 }));
     assert_eq!(body["usage"]["social_accounts"]["current"], 0);
     let narrow = key(&world, world.owner, &[Scope::PostsRead]).await;
