@@ -40,8 +40,6 @@ const INLINE_LIMIT: u64 = 32 << 20;
 const PROMOTE_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 /// Copy rate of a slow store, in bytes per second.
 const COPY_RATE: u64 = 10 << 20;
-/// Lifetime of an asset without a file.
-const UPLOAD_TTL: TimeDelta = TimeDelta::hours(24);
 /// Age at which an unfinished upload is deleted: longer than any may take.
 const ORPHAN_AGE: TimeDelta = TimeDelta::hours(48);
 /// Number of assets that one batch deletes.
@@ -113,8 +111,7 @@ impl Media {
     #[activity(definition = definition::CleanUpMedia)]
     pub(crate) async fn clean_up_media(self: Arc<Self>, _cx: ActivityContext) -> Result<bool, ActivityError> {
         let (deps, now) = (&self.deps, (self.deps.engine.now)());
-        let idle = deps.retention.map(|retention| now - retention);
-        let expired = store::media::expire(&deps.engine.db, now - UPLOAD_TTL, idle, BATCH, now).await?;
+        let expired = store::media::expire(&deps.engine.db, deps.retention, BATCH, now).await?;
         let swept = deps.engine.media.remove_orphans(now - ORPHAN_AGE).await?;
         if expired + swept > 0 {
             info!(expired, swept, "Deleted {expired} media assets and {swept} strays");

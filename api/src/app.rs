@@ -1,7 +1,7 @@
 //! The state that every request handler shares, and the configuration it was built from.
 
 use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::sandbox::Address;
 use domain::{Mode, ip_ranges};
 use starter::requests::Workers;
@@ -35,6 +35,8 @@ pub struct Config {
     pub cursor_key: [u8; 32],
     /// Storage of media files.
     pub media: ::media::FileStore,
+    /// Time that a media asset is kept once no post needs it; `None` keeps it without limit.
+    pub media_retention: Option<TimeDelta>,
     /// Encrypts secrets for the workers.
     pub sealer: Sealer,
     /// Private IP ranges that webhooks may reach.

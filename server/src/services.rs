@@ -259,6 +259,7 @@ impl Api {
         let config = api::Config {
             base_url,
             media,
+            media_retention: storage.limits.retention(),
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: allowed,

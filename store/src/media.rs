@@ -8,7 +8,7 @@ use crate::{
     events::{self, NewEvent},
     outbox,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
     event::{self, EventName},
@@ -17,8 +17,11 @@ use domain::{
 };
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 use uuid::Uuid;
+
+/// Time after which an upload that was not confirmed is deleted.
+pub const UPLOAD_TTL: TimeDelta = TimeDelta::hours(24);
 
 /// A media asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -497,29 +500,47 @@ pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uu
     Ok(ids.iter().all(|id| held.contains(id)))
 }
 
-/// Deletes up to `limit` abandoned assets of all owners and returns their number: those created before
-/// `uploads` whose bytes did not arrive, and those that no post has used since `idle`.
+/// Returns when the owner's assets with these ids are deleted, as [`expire`] does it; an asset that is kept, and
+/// an unknown one, is not in the map.
+pub async fn expiry(
+    db: &PgPool,
+    owner: Owner,
+    ids: &[Uuid],
+    retention: Option<TimeDelta>,
+) -> sqlx::Result<HashMap<MediaId, DateTime<Utc>>> {
+    let rows = sqlx::query!(
+        r#"select id, media_expires_at(m, $4, $5) as expires_at from media m
+           where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null"#,
+        ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        UPLOAD_TTL as _,
+        retention as _
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().filter_map(|row| Some((row.id.into(), row.expires_at?))).collect())
+}
+
+/// Deletes up to `limit` expired assets of all owners and returns their number: those whose bytes did not arrive
+/// within [`UPLOAD_TTL`], and those that no post has used for `retention`, if there is one.
 pub async fn expire(
     db: &PgPool,
-    uploads: DateTime<Utc>,
-    idle: Option<DateTime<Utc>>,
+    retention: Option<TimeDelta>,
     limit: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<usize> {
     let mut tx = crate::begin(db).await?;
+    // The conditions on the row alone come first: they are cheap.
     let candidates = sqlx::query!(
         r#"select id, org_id, mode as "mode: Parsed<domain::Mode>" from media m
-           where deleted_at is null and (
-             (status = 'pending_upload' and created_at < $1)
-             or (created_at < $2 and not exists (
-               select from post_media c join posts p on p.id = c.post_id
-               where c.media @> jsonb_build_array(jsonb_build_object('id', m.id::text))
-                 and p.org_id = m.org_id and p.mode = m.mode
-                 and (p.status in ('draft', 'scheduled', 'queued', 'publishing') or p.updated_at >= $2
-                      or exists (select from targets t where t.post_id = p.id and t.next_attempt_at is not null)))))
-           order by id limit $3 for update skip locked"#,
-        uploads,
-        idle,
+           where deleted_at is null and (status = 'pending_upload' or created_at < $1::timestamptz - $3::interval)
+             and created_at < $1::timestamptz - least($2::interval, $3::interval)
+             and media_expires_at(m, $2, $3) < $1
+           order by id limit $4 for update skip locked"#,
+        now,
+        UPLOAD_TTL as _,
+        retention as _,
         limit
     )
     .fetch_all(&mut *tx)

@@ -765,36 +765,57 @@ async fn unused_media_expire_and_media_in_use_are_kept() {
     let world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
-    let make = async |sent: bool| {
-        let asset = store::media::create(db, owner, new(MediaKind::Image), at(0)).await.unwrap();
+    let make = async |sent: bool, created: DateTime<Utc>| {
+        let asset = store::media::create(db, owner, new(MediaKind::Image), created).await.unwrap();
         if sent {
-            store::media::settle(db, owner, asset.id, &found(Some("a")), at(1)).await.unwrap();
+            store::media::settle(db, owner, asset.id, &found(Some("a")), created).await.unwrap();
         }
         asset.id
     };
-    let (awaited, idle, needed, fresh) =
-        (make(false).await, make(true).await, make(true).await, make(true).await);
+    let long_ago = Utc::now() - TimeDelta::days(100);
+    let (awaited, idle, needed, fresh) = (
+        make(false, at(0)).await,
+        make(true, at(0)).await,
+        make(true, long_ago).await,
+        make(true, at(0)).await,
+    );
     let draft = json!({
         "containers": [{ "content": "Later", "media": [{ "id": needed.0 }] }], "accounts": [account], "is_draft": true,
     });
     let post = world.post(draft).await;
     assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), DeleteResult::InUse);
-    // No asset is old enough yet.
-    assert_eq!(store::media::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
-    assert_eq!(store::media::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
+    // An asset is deleted after the time that is shown, not at it.
+    let (retention, moment) = (Some(TimeDelta::days(30)), TimeDelta::microseconds(1));
+    let shown = async |asset: MediaId| world.get(&format!("/media/{}", asset.0)).await["expires_at"].clone();
+    let time = |shown: &Value| shown.as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    let uploads = time(&shown(awaited).await);
+    assert_eq!(uploads, at(0) + store::media::UPLOAD_TTL);
+    assert_eq!(store::media::expire(db, None, 10, uploads).await.unwrap(), 0);
+    assert_eq!(store::media::expire(db, None, 10, uploads + moment).await.unwrap(), 1);
     assert!(store::media::get(db, owner, awaited).await.unwrap().is_none());
     store::media::delete(db, owner, fresh, at(6)).await.unwrap();
-    assert_eq!(store::media::expire(db, at(1), Some(at(1)), 10, at(9)).await.unwrap(), 1);
+    let ends = time(&shown(idle).await);
+    assert_eq!(ends, at(0) + TimeDelta::days(30));
+    assert_eq!(store::media::expire(db, None, 10, ends + moment).await.unwrap(), 0, "kept without limit");
+    assert_eq!(store::media::expire(db, retention, 10, ends).await.unwrap(), 0);
+    assert_eq!(store::media::expire(db, retention, 10, ends + moment).await.unwrap(), 1);
     assert!(store::media::get(db, owner, idle).await.unwrap().is_none());
     assert!(store::media::get(db, owner, needed).await.unwrap().is_some());
+    // One that an unfinished post uses has no such time, in lists either.
+    assert_eq!(shown(needed).await, Value::Null);
+    let listed = world.get("/media").await;
+    assert_eq!(
+        (&listed["data"][0]["id"], &listed["data"][0]["expires_at"]),
+        (&json!(needed.0), &Value::Null)
+    );
     // Media of a post that has ended are kept for the retention period.
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
-    assert_eq!(
-        store::media::expire(db, at(1), Some(Utc::now() - TimeDelta::hours(1)), 10, at(9)).await.unwrap(),
-        0
-    );
-    assert_eq!(store::media::expire(db, at(1), Some(at(100_000_000)), 10, at(9)).await.unwrap(), 1);
+    let ends = store::media::expiry(db, owner, &[needed.0], retention).await.unwrap()[&needed];
+    assert!(ends > Utc::now() + TimeDelta::days(29), "counted from the post's end, not from the upload");
+    assert_eq!(shown(needed).await, domain::event::timestamp(ends));
+    assert_eq!(store::media::expire(db, retention, 10, ends).await.unwrap(), 0);
+    assert_eq!(store::media::expire(db, retention, 10, ends + moment).await.unwrap(), 1);
     assert!(store::media::get(db, owner, needed).await.unwrap().is_none());
 }
 

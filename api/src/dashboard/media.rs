@@ -40,7 +40,7 @@ struct File {
 }
 
 impl From<media::Media> for File {
-    fn from(media: media::Media) -> Self {
+    fn from(media::Media { asset: media, .. }: media::Media) -> Self {
         let pixels = media.width.zip(media.height).map(|(width, height)| format!("{width} × {height}"));
         let facts =
             [media.content_type, media.size.map(labels::size), pixels, media.duration_ms.map(labels::length)];

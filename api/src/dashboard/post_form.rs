@@ -174,11 +174,11 @@ async fn media_choices(context: &PageContext<'_>, form: &PostForm) -> Result<Vec
         media::Filter { status: Some(EnumString::of(MediaStatus::Ready.as_str())), ..Default::default() };
     let mut files = media::list(&call, latest).await?.data;
     for id in &form.media {
-        if !files.iter().any(|file| file.id.to_string() == *id) {
+        if !files.iter().any(|file| file.asset.id.to_string() == *id) {
             files.push(media::get(&call, id, media::Wait::default()).await?);
         }
     }
-    let choice = |file: media::Media| {
+    let choice = |media::Media { asset: file, .. }: media::Media| {
         let value = file.id.to_string();
         let is_chosen = form.media.contains(&value);
         Choice { name: format!("{} ({})", file.filename, file.kind.as_str()), value, is_chosen }

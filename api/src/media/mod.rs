@@ -164,7 +164,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         upload_method: "PUT".to_owned(),
         upload_headers: [("Content-Type".to_owned(), content_type)].into(),
         expires_at: row.upload_expires_at.into(),
-        media: shown(call, row).await?,
+        asset: asset_of(call, row).await?,
     })
 }
 
@@ -236,10 +236,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
         status: filter.status.map(|status| status.value()),
     };
     let found = store::media::list(call.db(), call.owner, which, limit, offset).await?;
-    let mut data = Vec::with_capacity(found.items.len());
-    for row in found.items {
-        data.push(shown(call, row).await?);
-    }
+    let data = shown_all(call, found.items).await?;
     Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
 }
 
@@ -302,15 +299,34 @@ fn asset(call: &Call<'_>, row: &store::media::Media) -> StoredFile {
     StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone(), rendition: None }
 }
 
-/// Converts an asset for a response; a ready one has a temporary download URL.
+/// Converts an asset for a response.
 async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
+    let mut shown = shown_all(call, vec![row]).await?;
+    Ok(shown.pop().expect("one asset for each row"))
+}
+
+/// Converts assets for a response, in the same order.
+async fn shown_all(call: &Call<'_>, rows: Vec<store::media::Media>) -> Result<Vec<Media>, Problem> {
+    let ids: Vec<_> = rows.iter().map(|row| row.id.0).collect();
+    let retention = call.app.config.media_retention;
+    let expiry = store::media::expiry(call.db(), call.owner, &ids, retention).await?;
+    let mut shown = Vec::with_capacity(rows.len());
+    for row in rows {
+        let expires_at = expiry.get(&row.id).copied().map(Timestamp::from);
+        shown.push(Media { asset: asset_of(call, row).await?, expires_at });
+    }
+    Ok(shown)
+}
+
+/// Converts the properties of an asset; a ready one has a temporary download URL.
+async fn asset_of(call: &Call<'_>, row: store::media::Media) -> Result<Asset, Problem> {
     let mut url = None;
     if let (MediaStatus::Ready, Some(mime)) = (row.status, &row.content_type) {
         let address =
             call.app.config.media.address(&asset(call, &row), mime, DOWNLOAD_URL_TTL, call.now()).await;
         url = Some(address.map_err(|error| unopened(&error))?.into());
     }
-    Ok(Media {
+    Ok(Asset {
         id: row.id.0,
         kind: EnumString::of(row.kind.as_str()),
         filename: row.filename,
@@ -426,6 +442,19 @@ pub struct Pagination {
 /// A media asset.
 #[derive(Debug, Object)]
 pub struct Media {
+    /// Properties.
+    #[oai(flatten)]
+    pub asset: Asset,
+    /// When the asset is deleted unless a post needs it until then; null while an unfinished post uses it, or if
+    /// the operator keeps files without limit.
+    #[oai(nullable)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The properties of a media asset.
+#[derive(Debug, Object)]
+#[oai(rename = "MediaAsset")]
+pub struct Asset {
     /// The media asset's id.
     pub id: Uuid,
     /// Kind of media, determined from the bytes; before inspection, from the declared type.
@@ -469,16 +498,16 @@ pub struct Media {
 #[derive(Object)]
 #[oai(rename = "MediaUpload")]
 pub struct Upload {
-    /// Id of the media asset.
+    /// Properties of the media asset.
     #[oai(flatten)]
-    pub media: Media,
+    pub asset: Asset,
     /// URL to send the file to.
     pub upload_url: String,
     /// HTTP method: `PUT`.
     pub upload_method: String,
     /// Headers to send.
     pub upload_headers: BTreeMap<String, String>,
-    /// Expiry time of the URL.
+    /// Expiry time of the URL. Of an asset, `expires_at` is when it is deleted.
     pub expires_at: Timestamp,
 }
 
