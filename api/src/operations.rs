@@ -47,7 +47,9 @@ const DESCRIPTION: &str = "Publishes one piece of content to many social account
     built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\nCalls are limited per \
     organization and mode in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` describe the tightest \
     bucket that a call counts in.\n\nEvery response, also of an error, has the id of its request in \
-    `X-Request-Id`. The service always generates it; one that a client sends is only logged.";
+    `X-Request-Id`. The service always generates it; one that a client sends is only logged.\n\nA path \
+    that is called with a method that it lacks answers 405, a problem document with the code \
+    `method_not_allowed`; `Allow` lists the path's methods.";
 
 /// The service that routes the operations.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {

@@ -13,7 +13,7 @@ use store::{
     organizations,
     posts::{self, Container, NewPost},
 };
-use tests::World;
+use tests::{World, samples::png};
 
 /// Creates a key for an owner and returns its text.
 pub(crate) async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
@@ -473,4 +473,75 @@ async fn requests_are_logged_for_their_organization_and_mode() {
     let cursor = first["next_cursor"].as_str().unwrap();
     let second = world.get(&format!("/account/requests?limit=1&cursor={cursor}")).await;
     assert!(first["data"][0]["at"].as_str() >= second["data"][0]["at"].as_str(), "newest first");
+}
+
+#[tokio::test]
+async fn a_path_answers_405_to_each_method_that_the_document_lacks() {
+    let world = world().start().await;
+    let document: Value = serde_json::from_str(include_str!("../../api/openapi.json")).unwrap();
+    assert!(document["info"]["description"].as_str().unwrap().contains("405"));
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let mut allowed: Vec<_> =
+            operations.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
+        allowed.retain(|method| method != "PARAMETERS");
+        allowed.extend(allowed.contains(&"GET".to_owned()).then(|| "HEAD".to_owned()));
+        allowed.sort();
+        let lacking = ["PUT", "POST", "PATCH", "DELETE"]
+            .into_iter()
+            .find(|method| !allowed.iter().any(|one| one == method));
+        let method: Method = lacking.unwrap().parse().unwrap();
+        let path = path.replace(['{', '}'], "");
+        let (headers, _) = fail(request(&world, method, &path), 405, "method_not_allowed").await;
+        // A literal path may also be an id of the path with a parameter.
+        let found: Vec<_> = headers[header::ALLOW].to_str().unwrap().split(", ").collect();
+        assert!(
+            allowed.iter().all(|method| found.contains(&method.as_str())),
+            "{path}: {found:?}, {allowed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_account_an_asset_a_target_and_analytics_have_these_members_and_no_other() {
+    let world = world().start().await;
+    let id = world.connect("x", "ada").await;
+    let asset = world.medium("a.png", None, png(8, 8)).await;
+    let post = world.post(json!({ "content": "Hello", "accounts": [id] })).await;
+    let post = world.ended(&post).await;
+    let analytics = world.get(&format!("/posts/{}/analytics", post["id"].as_str().unwrap())).await;
+    let account = world.get(&format!("/social-accounts/{id}")).await;
+    let asset = world.get(&format!("/media/{}", asset["id"].as_str().unwrap())).await;
+    for (value, members) in [
+        (
+            &account,
+            "account_type created_at display_name id last_error_code last_synced_at network_unique_id platform \
+             profile_id profile_image_url profile_url scopes social_network_id status tenant_id token_expires_at \
+             unavailable updated_at username",
+        ),
+        (
+            &asset,
+            "alt_text content_type created_at duration_ms error expires_at filename height id kind sha256 size \
+             status url width",
+        ),
+        (
+            &post["targets"][0],
+            "attempts error_code error_message error_source id next_attempt_at platform platform_post_id \
+             platform_post_url published_at social_account_id status unpublished_at",
+        ),
+        (&analytics, "aggregated_metrics metrics_by_account post_id"),
+        (
+            &analytics["metrics_by_account"][0],
+            "captured_at clicks comments engagement_rate impressions likes platform reach saves shares stale \
+             target_id video_views",
+        ),
+        (
+            &analytics["aggregated_metrics"],
+            "total_clicks total_comments total_impressions total_likes total_reach total_saves total_shares \
+             total_video_views",
+        ),
+    ] {
+        let mut found: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        found.sort_unstable();
+        assert_eq!(found, members.split_whitespace().collect::<Vec<_>>());
+    }
 }
