@@ -120,10 +120,10 @@ pub(crate) async fn queue(
     Ok(Queue { account, schedule: Schedule { slots, zone: time_zone::read(timezone) } })
 }
 
-/// Returns the problem that a post queued now would fail with, if any.
-pub(crate) async fn crowded(call: &Call<'_>, queue: &Queue) -> Result<Option<Problem>, Problem> {
+/// Returns the slot that a post queued now would get, or the problem that it would fail with.
+pub(crate) async fn next(call: &Call<'_>, queue: &Queue) -> Result<Result<DateTime<Utc>, Problem>, Problem> {
     let open = slots::open(call.db(), call.owner, queue, call.now(), 1).await?;
-    Ok(open.is_empty().then(|| full(queue, QUEUED_FROM_ACCOUNT)))
+    Ok(open.first().copied().ok_or_else(|| full(queue, QUEUED_FROM_ACCOUNT)))
 }
 
 /// 422: the queue has no open slot. `field` named the account.

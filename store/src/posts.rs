@@ -25,6 +25,7 @@ use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Jso
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
+pub mod duplicates;
 mod edit;
 
 pub use edit::{Edit, EditResult, edit, requeue};

@@ -1,8 +1,11 @@
 //! Validating a post reports the same issues as creating it.
 
 use crate::world;
+use chrono::TimeDelta;
+use domain::{Mode, Owner};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use store::posts::duplicates;
 
 #[tokio::test]
 async fn validation_reports_each_account_and_stores_nothing() {
@@ -64,4 +67,63 @@ async fn validation_reports_each_account_and_stores_nothing() {
     }
     assert_eq!(world.get("/posts").await["data"], json!([]));
     assert_eq!(world.post(fit).await["external_ref"], "ref", "validating stored no ref");
+}
+
+#[tokio::test]
+async fn the_same_text_on_the_same_account_within_a_day_is_a_warning() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let bob = world.connect("x", "bob").await;
+    let warned = async |body: Value| {
+        let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        assert_eq!((status, &verdict["valid"]), (StatusCode::OK, &json!(true)), "never refused: {verdict:#}");
+        let issues = verdict["issues"].as_array().unwrap().clone();
+        for issue in &issues {
+            assert_eq!((&issue["severity"], &issue["code"]), (&json!("warning"), &json!("duplicate_text")));
+        }
+        issues
+    };
+    let hello = json!({ "content": "Hello  World", "accounts": [ada, bob] });
+    assert_eq!(warned(hello.clone()).await, [] as [Value; 0]);
+    let post = world.post(json!({ "content": "Hello World", "accounts": [ada] })).await;
+    world.ended(&post).await;
+
+    let issues = warned(hello.clone()).await;
+    assert_eq!(issues.len(), 1, "{issues:#?}");
+    assert_eq!((&issues[0]["account"], &issues[0]["path"]), (&json!(ada), &json!(["content"])));
+    assert!(issues[0]["message"].as_str().unwrap().contains(post["id"].as_str().unwrap()), "{issues:#?}");
+    for (content, expected) in [(" hello\nworld ", 1), ("Hello World!", 0), ("HelloWorld", 0)] {
+        let body = json!({ "containers": [{ "content": content }], "accounts": [ada] });
+        assert_eq!(warned(body).await.len(), expected, "{content:?}");
+    }
+    let at = |hours: i64| domain::event::timestamp(tests::now() + TimeDelta::hours(hours));
+    let planned =
+        |hours: i64| json!({ "content": "Hello World", "accounts": [ada], "scheduled_at": at(hours) });
+    assert_eq!((warned(planned(23)).await.len(), warned(planned(25)).await.len()), (1, 0));
+    // A creation is not refused either.
+    let (status, later) = world.call(Method::POST, "/posts", Some(&planned(60))).await;
+    assert_eq!(status, StatusCode::CREATED);
+    assert_eq!((warned(planned(40)).await.len(), warned(planned(30)).await.len()), (1, 0));
+    // The other mode has its own posts.
+    let live = Owner { mode: Mode::Live, ..world.owner };
+    for (owner, expected) in [(world.owner, 1), (live, 0)] {
+        let ids = [ada.parse().unwrap()];
+        let (due, window) = (tests::now(), TimeDelta::hours(24));
+        let found = duplicates::find(&world.db, owner, &ids, "Hello World", due, window).await.unwrap();
+        assert_eq!(found.len(), expected, "{owner:?}");
+    }
+    // Neither what was canceled nor what is older than a day counts, nor a draft.
+    let path = format!("/posts/{}", later["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    world
+        .post(
+            json!({ "content": "Hello World", "accounts": [ada], "is_draft": true, "scheduled_at": at(50) }),
+        )
+        .await;
+    assert_eq!(warned(planned(40)).await.len(), 0);
+    let older = format!(
+        "update targets set published_at = now() - interval '25 hours' where status = 'published' and account_id = '{ada}'"
+    );
+    tests::sql(&world.db, &older).await;
+    assert_eq!(warned(hello).await.len(), 0);
 }

@@ -282,6 +282,11 @@ impl Draft {
         checks::reject_errors(self.findings())
     }
 
+    /// Path of the main text in the request.
+    pub(crate) fn text_path(&self, variant: &Variant) -> Vec<Segment> {
+        self.source.path(variant.path(vec!["containers".into(), 0.into(), "content".into()]))
+    }
+
     /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         checks::check(&self.variants, &self.source)

@@ -23,15 +23,19 @@ use crate::{
         url::Link,
     },
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::event::timestamp;
 use platforms::check::Severity;
 use poem_openapi::{Object, OpenApi, types::ParseFromJSON};
+use std::collections::HashMap;
 use store::{
     accounts::AccountStatus,
-    posts::{Attachment, Container},
+    posts::{Attachment, Container, duplicates},
 };
 use uuid::Uuid;
 
+/// Time before and after a post within which the same text is a duplicate.
+const DUPLICATE_WINDOW: TimeDelta = TimeDelta::hours(24);
 /// Maximum number of issues returned.
 const MAX_ISSUES: usize = 1000;
 
@@ -45,7 +49,8 @@ impl Previews {
     /// Validate a post
     ///
     /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
-    /// of severity `error` would fail the creation. Scope `posts:write`.
+    /// of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
+    /// published the same text within 24 hours of the post's time, or is to publish it then. Scope `posts:write`.
     #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
     async fn validate(
         &self,
@@ -62,12 +67,24 @@ impl Previews {
 ///
 /// If the body refers to something that does not exist.
 pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
+    let scheduled_at = body.scheduled_at.as_ref().map(|time| time.0);
     let draft = Draft::resolve(call, body).await?;
     let findings = draft.findings();
-    let crowded = match &draft.queue {
-        Some(queue) => slots::crowded(call, queue).await?.map(|problem| (queue.account, problem)),
-        None => None,
-    };
+    let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
+    if let Some(queue) = &draft.queue {
+        match slots::next(call, queue).await? {
+            Ok(slot) => due = slot,
+            Err(problem) => crowded = Some((queue.account, problem)),
+        }
+    }
+    let mut duplicates = HashMap::new();
+    for variant in &draft.variants {
+        let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
+        let text = &variant.content.containers[0].content;
+        let due = variant.scheduled_at.unwrap_or(due).max(call.now());
+        let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
+        duplicates.extend(found.into_iter().map(|(account, found)| (account, (found, draft.text_path(variant)))));
+    }
     let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {
         let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
@@ -92,6 +109,15 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
             let path = vec![QUEUED_FROM_ACCOUNT.into()];
             note(Severity::Error, problem.code.as_str(), &problem.detail, path);
+        }
+        if let Some((duplicate, path)) = duplicates.get(&account.id) {
+            let at = timestamp(duplicate.at);
+            let message = if duplicate.is_published {
+                format!("The account published the same text at {at}, in post {}", duplicate.post)
+            } else {
+                format!("The account is to publish the same text at {at}, in post {}", duplicate.post)
+            };
+            note(Severity::Warning, "duplicate_text", &message, path.clone());
         }
         if account.status != AccountStatus::Active {
             let message = format!("The account is {}: it must be reconnected first", account.status);

@@ -1,0 +1,65 @@
+//! Posts with the same main text on the same account, found by the digest of the text.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{AccountId, Owner, PostId};
+use sqlx::PgPool;
+use std::collections::HashMap;
+
+/// A post with the same text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The post.
+    pub post: PostId,
+    /// When it was published, or is to be.
+    pub at: DateTime<Utc>,
+    /// True if it was published.
+    pub is_published: bool,
+}
+
+/// Returns for each account the latest post with the same main text that it published less than `window` before
+/// or after `due`, or is to publish then. Letter case and white space don't count; drafts and what was canceled,
+/// unpublished or failed for good neither. A post that was deleted after it was published is still live.
+pub async fn find(
+    db: &PgPool,
+    owner: Owner,
+    accounts: &[AccountId],
+    text: &str,
+    due: DateTime<Utc>,
+    window: TimeDelta,
+) -> sqlx::Result<HashMap<AccountId, Duplicate>> {
+    if text.trim().is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let rows = sqlx::query!(
+        r#"select distinct on (t.account_id) t.account_id, t.post_id, at.at as "at!",
+             t.status = 'published' as "is_published!"
+           from (
+               select post_id, 0 as variant from containers
+               where org_id = $1 and mode = $2 and position = 0 and text_digest(content) = text_digest($3)
+               union all
+               select post_id, variant from variant_containers
+               where org_id = $1 and mode = $2 and position = 0 and text_digest(content) = text_digest($3)
+             ) c join posts p on p.id = c.post_id join targets t on t.post_id = p.id and t.variant = c.variant,
+             lateral (select coalesce(t.published_at,
+               greatest(coalesce(t.scheduled_at, p.scheduled_at), p.created_at)) as at) at
+           where t.account_id = any($4)
+             and (t.status = 'published' and t.unpublished_at is null
+                  or t.status in ('pending', 'queued', 'failed') and p.status <> 'draft')
+             and at.at > $5 and at.at < $6
+           order by t.account_id, at.at desc"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        text,
+        &ids,
+        due - window,
+        due + window
+    )
+    .fetch_all(db)
+    .await?;
+    let found = rows.into_iter().map(|row| {
+        let duplicate = Duplicate { post: row.post_id.into(), at: row.at, is_published: row.is_published };
+        (row.account_id.into(), duplicate)
+    });
+    Ok(found.collect())
+}
