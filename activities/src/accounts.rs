@@ -8,7 +8,7 @@
 
 use crate::{Deps, failure::retryable, share::Shares};
 use domain::{
-    ErrorCode, Failure, SelectOption, TargetStatus,
+    ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use platforms::Feature;
@@ -130,6 +130,27 @@ impl Accounts {
                     match cx.platform.options {
                         Some(options) => options.options(cx, &kind, parent.as_deref()).await,
                         None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id))),
+                    }
+                })
+            })
+            .await?;
+        Ok(outcome.answer)
+    }
+
+    #[activity(definition = definition::ReadUsage)]
+    pub(crate) async fn read_usage(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        account_ref: AccountRef,
+    ) -> Result<Result<Vec<LimitUsage>, Failure>, ActivityError> {
+        let _share = self.shares.admit(account_ref.owner.org)?;
+        let outcome = self
+            .deps
+            .call(&account_ref, |cx| {
+                Box::pin(async move {
+                    match cx.platform.usage {
+                        Some(usage) => usage.usage(cx).await,
+                        None => Ok(Vec::new()),
                     }
                 })
             })

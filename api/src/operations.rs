@@ -4,7 +4,7 @@
 //! interface.
 
 use crate::{
-    accounts::{Accounts, app_password::Passwords, imports::Imports, pending::Pending},
+    accounts::{Accounts, app_password::Passwords, imports::Imports, limits::Limits, pending::Pending},
     app::PREFIX,
     events::Events,
     keys::Keys,
@@ -29,7 +29,7 @@ pub(crate) type Operations = (
     Analytics,
     Slots,
     MediaAssets,
-    Accounts,
+    (Accounts, Limits),
     Imports,
     Networks,
     Passwords,
@@ -60,7 +60,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Analytics,
         Slots,
         MediaAssets,
-        Accounts,
+        (Accounts, Limits),
         Imports,
         Networks,
         Passwords,

@@ -12,6 +12,7 @@ pub mod grant;
 pub mod id;
 pub mod ip_ranges;
 pub mod json;
+mod limit;
 pub mod login;
 pub mod media;
 pub mod metrics;
@@ -37,6 +38,7 @@ pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
     PostId, ProfileId, StateId, TargetId, WebhookId,
 };
+pub use limit::{LimitSource, LimitUsage};
 pub use login::LoginError;
 pub use media::{Fit, Media, MediaKind, MediaStatus};
 pub use metrics::Metrics;

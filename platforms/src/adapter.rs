@@ -15,7 +15,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{AccountProfile, Grant, Identity, Media, MediaKind, Metrics, SelectOption};
+pub use domain::{AccountProfile, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption};
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -46,6 +46,10 @@ pub struct Adapter {
     pub deletion: Option<&'static dyn Deletion>,
     /// Values that a setting can have for an account.
     pub options: Option<&'static dyn Options>,
+    /// Documented limits of publishing, which are counted from what was published.
+    pub caps: &'static [Cap],
+    /// Usage of limits, from the platform; replaces the count of a cap with the same name.
+    pub usage: Option<&'static dyn Usage>,
 }
 
 impl Adapter {
@@ -192,6 +196,48 @@ pub trait Options: Send + Sync {
     ///
     /// `rejected_422` when a required parent is missing or unknown; otherwise the platform's failure.
     async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>>;
+}
+
+/// A documented limit of publishing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Name, unique within the platform.
+    pub name: &'static str,
+    /// Number of publications in a window.
+    pub limit: u32,
+    /// The window.
+    pub window: Window,
+    /// The publications that count.
+    pub counts: Counted,
+}
+
+/// The time in which publications are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// This long before each publication.
+    Rolling(Duration),
+    /// A calendar day in a time zone (IANA).
+    Day(&'static str),
+}
+
+/// Publications that count against a [`Cap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Main posts of the account.
+    Posts,
+    /// Comments and thread entries of the account.
+    Replies,
+    /// Both.
+    All,
+    /// Main posts of all accounts that were connected through the same app.
+    PostsOfApp,
+}
+
+/// Reads how much of the platform's limits an account has used.
+#[async_trait]
+pub trait Usage: Send + Sync {
+    /// Returns the usage of each limit that the platform tells.
+    async fn usage(&self, cx: &Session<'_>) -> Result<Vec<LimitUsage>>;
 }
 
 /// The state after `prepare`.

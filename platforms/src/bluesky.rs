@@ -98,6 +98,22 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Bluesky),
     deletion: Some(&Bluesky),
     options: None,
+    // 5,000 points an hour and 35,000 a day; creating a record costs 3.
+    caps: &[
+        Cap {
+            name: "posts_hourly",
+            limit: 1666,
+            window: Window::Rolling(Duration::from_hours(1)),
+            counts: Counted::All,
+        },
+        Cap {
+            name: "posts_daily",
+            limit: 11666,
+            window: Window::Rolling(Duration::from_hours(24)),
+            counts: Counted::All,
+        },
+    ],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

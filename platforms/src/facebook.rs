@@ -133,6 +133,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Facebook),
     deletion: Some(&Facebook),
     options: None,
+    caps: &[],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

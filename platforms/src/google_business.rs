@@ -81,6 +81,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&GoogleBusiness),
     deletion: Some(&GoogleBusiness),
     options: Some(&GoogleBusiness),
+    caps: &[],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -697,6 +697,31 @@ pub(crate) async fn read<T: DeserializeOwned>(cx: &Session<'_>, address: &str, f
     cx.get(address).query(&[("fields", fields)]).send().await
 }
 
+/// Reads the usage of limits from the node that lists them: for each name a prefix of its fields, such as `reply_`.
+pub(crate) async fn usage(
+    cx: &Session<'_>,
+    address: &str,
+    limits: &[(&'static str, &str)],
+) -> Result<Vec<LimitUsage>> {
+    let fields: Vec<_> =
+        limits.iter().map(|(_, prefix)| format!("{prefix}quota_usage,{prefix}config")).collect();
+    let answer: Value = read(cx, address, &fields.join(",")).await?;
+    let node = &answer["data"][0];
+    let read = |(name, prefix): &(&str, &str)| {
+        let (used, config) = (&node[format!("{prefix}quota_usage")], &node[format!("{prefix}config")]);
+        Some(LimitUsage {
+            name: (*name).to_owned(),
+            used: used.as_u64()?,
+            limit: config["quota_total"].as_u64()?,
+            window_seconds: config["quota_duration"].as_u64()?,
+            resets_at: None,
+            is_observed: false,
+        })
+    };
+    let missing = || Failure::upstream(502, "the answer lacks the usage of a limit");
+    limits.iter().map(|limit| read(limit).ok_or_else(missing)).collect()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

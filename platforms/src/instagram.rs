@@ -104,6 +104,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Instagram),
     deletion: None,
     options: None,
+    caps: &[Cap {
+        name: "posts",
+        limit: 100,
+        window: Window::Rolling(Duration::from_hours(24)),
+        counts: Counted::Posts,
+    }],
+    usage: Some(&Instagram),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -620,6 +627,14 @@ impl Analytics for Instagram {
             clicks: 0,
             video_views: if post.media_type.as_deref() == Some("VIDEO") { views } else { 0 },
         })
+    }
+}
+
+#[async_trait]
+impl Usage for Instagram {
+    async fn usage(&self, cx: &Session<'_>) -> Result<Vec<LimitUsage>> {
+        let address = format!("{API}/{}/content_publishing_limit", cx.account.network_unique_id);
+        graph::usage(cx, &address, &[("posts", "")]).await
     }
 }
 

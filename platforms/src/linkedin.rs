@@ -182,6 +182,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&LinkedIn),
     deletion: Some(&LinkedIn),
     options: Some(&LinkedIn),
+    caps: &[],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

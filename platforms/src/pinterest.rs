@@ -102,6 +102,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Pinterest),
     deletion: Some(&Pinterest),
     options: Some(&Pinterest),
+    // 100 writes a minute per user with standard access.
+    caps: &[Cap {
+        name: "posts",
+        limit: 100,
+        window: Window::Rolling(Duration::from_mins(1)),
+        counts: Counted::All,
+    }],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

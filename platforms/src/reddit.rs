@@ -33,6 +33,8 @@ const SITE: &str = "https://www.reddit.com";
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Time before the first poll: the socket does not repeat a message.
 const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
+/// Length of the window of the rate limit.
+const RATE_WINDOW: Duration = Duration::from_mins(10);
 /// Time limit of waiting on the socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time until an image or video appears in the lists.
@@ -102,6 +104,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Reddit),
     deletion: Some(&Reddit),
     options: Some(&Reddit),
+    caps: &[],
+    usage: Some(&Reddit),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -394,6 +398,30 @@ impl History for Reddit {
 impl Deletion for Reddit {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).send_ok().await
+    }
+}
+
+#[async_trait]
+impl Usage for Reddit {
+    /// Reads the headers that every answer has. Reddit documents no number of posts.
+    async fn usage(&self, cx: &Session<'_>) -> Result<Vec<LimitUsage>> {
+        let reply = read(cx, "/api/v1/me").reply().await?;
+        // Values may have a fraction: `599.0`.
+        let header = |name: &str| {
+            let text = reply.headers.get(name)?.to_str().ok()?;
+            text.split('.').next()?.trim().parse::<u32>().ok()
+        };
+        let [used, left, rest] =
+            ["x-ratelimit-used", "x-ratelimit-remaining", "x-ratelimit-reset"].map(header);
+        let (Some(used), Some(left), Some(rest)) = (used, left, rest) else { return Ok(Vec::new()) };
+        Ok(vec![LimitUsage {
+            name: "requests".to_owned(),
+            used: used.into(),
+            limit: u64::from(used) + u64::from(left),
+            window_seconds: RATE_WINDOW.as_secs(),
+            resets_at: Some(reply.at + TimeDelta::seconds(rest.into())),
+            is_observed: true,
+        }])
     }
 }
 

@@ -102,6 +102,21 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&Threads),
     deletion: Some(&Threads),
     options: None,
+    caps: &[
+        Cap {
+            name: "posts",
+            limit: 250,
+            window: Window::Rolling(Duration::from_hours(24)),
+            counts: Counted::Posts,
+        },
+        Cap {
+            name: "replies",
+            limit: 1000,
+            window: Window::Rolling(Duration::from_hours(24)),
+            counts: Counted::Replies,
+        },
+    ],
+    usage: Some(&Threads),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -423,6 +438,14 @@ impl Analytics for Threads {
             video_views: if post.media_type.as_deref() == Some("VIDEO") { views } else { 0 },
             ..Metrics::default()
         })
+    }
+}
+
+#[async_trait]
+impl Usage for Threads {
+    async fn usage(&self, cx: &Session<'_>) -> Result<Vec<LimitUsage>> {
+        let address = format!("{API}/{}/threads_publishing_limit", cx.account.network_unique_id);
+        graph::usage(cx, &address, &[("posts", ""), ("replies", "reply_")]).await
     }
 }
 

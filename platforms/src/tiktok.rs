@@ -119,6 +119,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&TikTok),
     deletion: None,
     options: Some(&TikTok),
+    // About 15 posts a day per creator; TikTok tells no usage.
+    caps: &[Cap {
+        name: "posts",
+        limit: 15,
+        window: Window::Rolling(Duration::from_hours(24)),
+        counts: Counted::Posts,
+    }],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -108,6 +108,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&X),
     deletion: Some(&X),
     options: None,
+    // 100 posts in 15 minutes per user.
+    caps: &[Cap {
+        name: "posts",
+        limit: 100,
+        window: Window::Rolling(Duration::from_mins(15)),
+        counts: Counted::All,
+    }],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

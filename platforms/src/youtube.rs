@@ -116,6 +116,14 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     history: Some(&YouTube),
     deletion: Some(&YouTube),
     options: Some(&YouTube),
+    // 100 uploads a day per project, until midnight Pacific time.
+    caps: &[Cap {
+        name: "videos",
+        limit: 100,
+        window: Window::Day("America/Los_Angeles"),
+        counts: Counted::PostsOfApp,
+    }],
+    usage: None,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         a_grant_lists_its_identities,
         metrics_are_read_and_a_missing_post_fails_permanently,
         history_lists_every_post_newest_first,
+        limits_are_documented_and_their_usage_grows_with_a_post,
         a_deleted_post_is_gone_and_can_be_deleted_again,
         a_grant_can_be_revoked_twice,
         settings_are_described_and_unknown_ones_ignored,
@@ -834,6 +835,38 @@ async fn a_grant_lists_its_identities(platform: &'static Adapter) {
         if actor.has_closed_reads() { &own.profile.network_unique_id } else { &actor.account.username };
     assert_eq!(own.profile.username, *username, "{name}");
     assert!(!own.profile.display_name.is_empty(), "{name}");
+}
+
+async fn limits_are_documented_and_their_usage_grows_with_a_post(platform: &'static Adapter) {
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let (name, caps) = (actor.name(), actor.platform.caps);
+    let names: HashSet<_> = caps.iter().map(|cap| cap.name).collect();
+    assert_eq!(names.len(), caps.len(), "{name}: {caps:?}");
+    assert!(caps.iter().all(|cap| cap.limit > 0), "{name}: {caps:?}");
+    let Some(usage) = actor.platform.usage else { return };
+    let keep = fixtures::Kept::default();
+    let before = usage.usage(&actor.session(&keep)).await.on(name);
+    actor.publish(&actor.post("one of a few")).await.on(name);
+    let after = usage.usage(&actor.session(&keep)).await.on(name);
+    assert!(!before.is_empty() && before.len() == after.len(), "{name}: {before:?}, {after:?}");
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!((&before.name, before.limit), (&after.name, after.limit), "{name}");
+        assert!(after.used <= after.limit && after.window_seconds > 0, "{name}: {after:?}");
+        let grown = after.used - before.used;
+        match after.name.as_str() {
+            "posts" => assert_eq!(grown, 1, "{name}: {after:?}"),
+            "requests" => assert!(grown > 0, "{name}: {after:?}"),
+            _ => assert_eq!(grown, 0, "{name}: {after:?}"),
+        }
+        // The platform's number replaces the count of the documented one.
+        if let Some(cap) = caps.iter().find(|cap| cap.name == after.name) {
+            assert_eq!(u64::from(cap.limit), after.limit, "{name}");
+        }
+    }
+    actor.control("tokens/expire").await;
+    let failure = usage.usage(&actor.session(&keep)).await.expect_err(name);
+    assert_eq!(failure.code, ErrorCode::TokenExpired, "{name}");
 }
 
 async fn metrics_are_read_and_a_missing_post_fails_permanently(platform: &'static Adapter) {

@@ -14,6 +14,7 @@ pub mod events;
 pub mod grants;
 pub mod imports;
 pub mod keys;
+pub mod limits;
 pub mod media;
 pub mod metrics;
 pub mod networks;

@@ -4,6 +4,7 @@ use crate::{
     api::{fail, key, request},
     world,
 };
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -304,4 +305,105 @@ async fn a_post_not_sent_before_its_account_is_disconnected_is_never_published()
         "{ended:#}"
     );
     assert_eq!(world.accepted("x", "ada").await, 0);
+}
+
+#[tokio::test]
+async fn the_limits_of_an_account_are_told_by_its_platform_or_counted() {
+    let world = world().approved().platforms(&["threads", "reddit", "x"]).start().await;
+    let threads = world.connect("threads", "ada").await;
+    let reddit = world.connect("reddit", "ada").await;
+    let x = world.connect("x", "ada").await;
+    let limits = async |account: &str| world.get(&format!("/social-accounts/{account}/limits")).await;
+    let named = |limits: &Value, name: &str| {
+        let all = limits["limits"].as_array().unwrap();
+        all.iter().find(|limit| limit["name"] == name).unwrap().clone()
+    };
+    let before = limits(&threads).await;
+    assert_eq!((&before["rests_until"], &before["next_possible_at"]), (&Value::Null, &Value::Null));
+    let shown = |limit: &Value| {
+        ["used", "limit", "remaining", "window_seconds", "source"].map(|name| limit[name].clone())
+    };
+    let posts = named(&before, "posts");
+    assert_eq!(shown(&posts), [json!(0), json!(250), json!(250), json!(86_400), json!("platform")]);
+    assert_eq!(posts["resets_at"], Value::Null);
+    assert_eq!(shown(&named(&before, "replies"))[1], 1000);
+    let requests = named(&limits(&reddit).await, "requests");
+    assert_eq!((&requests["source"], &requests["window_seconds"]), (&json!("observed"), &json!(600)));
+    assert!(requests["resets_at"].is_string() && requests["used"].as_u64().unwrap() > 0, "{requests:#}");
+
+    let post = world.post(json!({ "content": "One of a few", "accounts": [threads, x] })).await;
+    world.ended(&post).await;
+    let posts = named(&limits(&threads).await, "posts");
+    assert_eq!(shown(&posts)[..3], [json!(1), json!(250), json!(249)]);
+    assert!(posts["resets_at"].is_string(), "known from our own count: {posts:#}");
+    let counted = limits(&x).await;
+    let posts = named(&counted, "posts");
+    assert_eq!(shown(&posts), [json!(1), json!(100), json!(99), json!(900), json!("counted")]);
+    assert_eq!(counted["next_possible_at"], Value::Null);
+
+    // The limit is used up by what was published within the window.
+    let more = format!(
+        "insert into publications (target_id, position, org_id, mode, platform_id, published_at)
+         select u.target_id, n, u.org_id, u.mode, n::text, u.published_at from publications u
+           join targets t on t.id = u.target_id, generate_series(1, 99) n where t.account_id = '{x}'"
+    );
+    tests::sql(&world.db, &more).await;
+    let full = limits(&x).await;
+    let posts = named(&full, "posts");
+    assert_eq!(shown(&posts)[..3], [json!(100), json!(100), json!(0)]);
+    assert_eq!(full["next_possible_at"], posts["resets_at"]);
+
+    // A platform that refuses is a problem document.
+    world.revoke_grants("threads", "ada").await;
+    let path = format!("/social-accounts/{threads}/limits");
+    let (status, problem) = world.call(Method::GET, &path, None).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("unprocessable")), "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("threads") && detail.contains("connect it again"), "{detail}");
+    let nobody = format!("/social-accounts/{}/limits", uuid::Uuid::now_v7());
+    assert_eq!(world.call(Method::GET, &nobody, None).await.0.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn an_account_that_can_take_no_post_at_the_wanted_time_is_a_warning() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let bob = world.connect("x", "bob").await;
+    let warned = async |at: DateTime<Utc>| {
+        let body = json!({ "content": "Soon", "accounts": [ada, bob], "scheduled_at": domain::event::timestamp(at) });
+        let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        assert_eq!((status.as_u16(), &verdict["valid"]), (200, &json!(true)), "{verdict:#}");
+        let issues = verdict["issues"].as_array().unwrap().clone();
+        for issue in &issues {
+            assert_eq!(
+                (&issue["severity"], &issue["code"]),
+                (&json!("warning"), &json!("account_exhausted"))
+            );
+            assert_eq!((&issue["account"], &issue["path"]), (&json!(ada), &json!(["accounts", 0])));
+        }
+        issues.len()
+    };
+    let now = tests::now();
+    assert_eq!(warned(now).await, 0);
+    let until = now + TimeDelta::hours(2);
+    store::publishing::rest_account(&world.db, world.owner, ada.parse().unwrap(), until).await.unwrap();
+    assert_eq!((warned(now).await, warned(until + TimeDelta::minutes(1)).await), (1, 0));
+    let limits = world.get(&format!("/social-accounts/{ada}/limits")).await;
+    let until: Value = json!(domain::event::timestamp(until));
+    assert_eq!((&limits["rests_until"], &limits["next_possible_at"]), (&until, &until));
+
+    // As many posts as X takes in 15 minutes are planned.
+    let due = now + TimeDelta::days(400);
+    let post = |n: usize| json!({ "content": format!("Post {n}"), "accounts": [ada], "scheduled_at": domain::event::timestamp(due) });
+    for batch in 0..5 {
+        let posts: Vec<_> = (0..20).map(|n| post(20 * batch + n)).collect();
+        let (status, _) = world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": posts }))).await;
+        assert_eq!(status.as_u16(), 207);
+        let expected = usize::from(batch == 4);
+        assert_eq!(warned(due + TimeDelta::minutes(14)).await, expected, "{batch}");
+    }
+    assert_eq!(
+        (warned(due - TimeDelta::minutes(1)).await, warned(due + TimeDelta::minutes(15)).await),
+        (0, 0)
+    );
 }

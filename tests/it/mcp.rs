@@ -99,6 +99,7 @@ async fn tools_are_listed_with_schemas_and_annotations() {
             ("list_accounts", [yes, no, yes, no]),
             ("get_account_capabilities", [yes, no, yes, no]),
             ("list_account_options", [yes, no, yes, yes]),
+            ("get_account_limits", [yes, no, yes, yes]),
             ("create_post", [no, no, no, yes]),
             ("validate_post", [yes, no, yes, no]),
             ("get_post", [yes, no, yes, no]),

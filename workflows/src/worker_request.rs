@@ -15,7 +15,7 @@ use crate::{
     },
     attributes, options, queue,
 };
-use domain::{Failure, Owner, PostId, SelectOption, retry};
+use domain::{Failure, LimitUsage, Owner, PostId, SelectOption, retry};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use temporalio_common::search_attributes::SearchAttributes;
@@ -107,6 +107,8 @@ requests! {
     CheckHealth(CheckHealth) -> HealthReport,
     /// Lists the values of a setting for an account.
     ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
+    /// Reads how much of the platform's limits an account has used.
+    ReadUsage(ReadUsage) -> Result<Vec<LimitUsage>, Failure>,
     /// Deletes a live target's posts from their platform.
     Unpublish(UnpublishRequest) -> UnpublishResult,
     /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
@@ -139,6 +141,11 @@ pub struct FetchMetrics {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckHealth(pub AccountRef);
+
+/// Reads how much of the platform's limits an account has used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ReadUsage(pub AccountRef);
 
 /// Inspects the uploaded bytes of a media asset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,6 +202,28 @@ impl Request for CheckHealth {
     }
 
     response!(CheckHealth);
+}
+
+impl Request for ReadUsage {
+    type Response = Result<Vec<LimitUsage>, Failure>;
+
+    fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.0.platform)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_account(self.0.owner, &self.0.platform, self.0.account)
+    }
+
+    fn summary(&self) -> String {
+        format!("Read the limits of an account of {}", self.0.platform)
+    }
+
+    response!(ReadUsage);
 }
 
 impl Request for OptionsRequest {
@@ -397,6 +426,10 @@ impl WorkerRequest {
             Input::ListOptions(request) => {
                 let options = options::repeatable(OptionsRequest::TIMEOUT);
                 Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
+            }
+            Input::ReadUsage(ReadUsage(account)) => {
+                let options = options::repeatable(ReadUsage::TIMEOUT);
+                Output::ReadUsage(ctx.execute_activity(Accounts::read_usage, account, options).await?)
             }
             Input::Unpublish(request) => {
                 // Deleting what is gone succeeds.

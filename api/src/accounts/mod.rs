@@ -3,6 +3,7 @@
 pub mod app_password;
 pub mod capabilities;
 pub mod imports;
+pub mod limits;
 pub(crate) mod login;
 pub mod pending;
 pub(crate) mod resolve;
@@ -301,7 +302,7 @@ pub(crate) fn platform(account: &accounts::Account) -> Result<&'static platforms
     })
 }
 
-fn account_ref(call: &Call<'_>, account: &accounts::Account) -> AccountRef {
+pub(crate) fn account_ref(call: &Call<'_>, account: &accounts::Account) -> AccountRef {
     AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() }
 }
 

@@ -95,6 +95,19 @@ const TABLE: &[ToolEntry] = &[
         },
     },
     ToolEntry {
+        name: "get_account_limits",
+        title: "Get how many posts an account can still take",
+        operation: "getSocialAccountLimits",
+        scope: Scope::AccountsRead,
+        effect: Effect::Asks,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&accounts::limits::read(call, &id).await?))
+            })
+        },
+    },
+    ToolEntry {
         name: "create_post",
         title: "Publish or schedule a post",
         operation: "createPost",

@@ -43,6 +43,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("listSocialAccounts", &[Code::InvalidCursor]),
     ("updateSocialAccount", &[Code::Unprocessable]),
     ("listSocialAccountOptions", &[Code::Unprocessable]),
+    ("getSocialAccountLimits", &[Code::Unprocessable]),
     ("createImport", &[Code::Unprocessable, Code::Conflict]),
     ("listImports", &[Code::InvalidCursor]),
     ("listImportedPosts", &[Code::InvalidCursor]),

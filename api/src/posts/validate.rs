@@ -3,7 +3,7 @@
 //! The body is resolved and checked by the same code as on creation, so the results can't differ.
 
 use crate::{
-    accounts::resolve::QUEUED_FROM_ACCOUNT,
+    accounts::{limits, resolve::QUEUED_FROM_ACCOUNT},
     http::{
         body::Json,
         caller::{Call, Caller, PostsWrite},
@@ -50,7 +50,8 @@ impl Previews {
     ///
     /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
     /// of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
-    /// published the same text within 24 hours of the post's time, or is to publish it then. Scope `posts:write`.
+    /// published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
+    /// that the platform throttles it then, or takes no more posts. Scope `posts:write`.
     #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
     async fn validate(
         &self,
@@ -77,13 +78,14 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             Err(problem) => crowded = Some((queue.account, problem)),
         }
     }
-    let mut duplicates = HashMap::new();
+    let (mut duplicates, mut exhausted) = (HashMap::new(), HashMap::new());
     for variant in &draft.variants {
         let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
         let text = &variant.content.containers[0].content;
         let due = variant.scheduled_at.unwrap_or(due).max(call.now());
         let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
         duplicates.extend(found.into_iter().map(|(account, found)| (account, (found, draft.text_path(variant)))));
+        exhausted.extend(limits::exhausted(call, &variant.accounts, due).await?);
     }
     let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {
@@ -118,6 +120,9 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
                 format!("The account is to publish the same text at {at}, in post {}", duplicate.post)
             };
             note(Severity::Warning, "duplicate_text", &message, path.clone());
+        }
+        if let Some(message) = exhausted.get(&account.id) {
+            note(Severity::Warning, "account_exhausted", message, vec!["accounts".into(), index.into()]);
         }
         if account.status != AccountStatus::Active {
             let message = format!("The account is {}: it must be reconnected first", account.status);

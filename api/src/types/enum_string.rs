@@ -40,6 +40,7 @@ openapi_enum!(domain::PostStatus, "PostStatus");
 openapi_enum!(domain::TargetStatus, "TargetStatus");
 openapi_enum!(domain::Role, "Role");
 openapi_enum!(domain::Mode, "Mode");
+openapi_enum!(domain::LimitSource, "LimitSource");
 openapi_enum!(domain::scope::Scope, "Scope");
 openapi_enum!(domain::ErrorSource, "ErrorSource");
 openapi_enum!(domain::event::EventName, "DeliveredEvent");

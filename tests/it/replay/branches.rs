@@ -502,6 +502,9 @@ async fn requests_to_workers_replay() {
     let account = world.connect("pinterest", "ada").await;
     world.get(&format!("/social-accounts/{account}/options/boards")).await;
     latest("options").await;
+    let account = world.connect("reddit", "ada").await;
+    world.get(&format!("/social-accounts/{account}/limits")).await;
+    latest("limits").await;
     world.medium("a.png", None, png(8, 8)).await;
     latest("confirm").await;
     let post = world

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, Owner, PostId, SelectOption, TargetId, TargetStatus,
+    AccountId, Failure, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant, Unpublish};
+pub use accounts::{CheckHealth, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish};
 
 /// The account to call the platform as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,6 +109,12 @@ impl Accounts {
     pub fn list_options(
         _request: OptionsRequest,
     ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Reads how much of the platform's limits an account has used.
+    #[activity(name = "read_usage")]
+    pub fn read_usage(_account: AccountRef) -> Result<Result<Vec<LimitUsage>, Failure>, ActivityError> {
         unimplemented!()
     }
 

@@ -28,7 +28,9 @@ pub const CROWDED: &str = "crowded";
 
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
-    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant, Unpublish};
+    pub use super::accounts::{
+        CheckHealth, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
+    };
     pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
     pub use super::media::{CleanUpMedia, ConfirmMedia, FailMedia, ProcessMedia};

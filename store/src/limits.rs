@@ -1,0 +1,115 @@
+//! Publications of an account in a window of time, to hold against its platform's limits.
+
+use chrono::{DateTime, Utc};
+use domain::{AccountId, Owner};
+use sqlx::PgPool;
+use std::collections::HashMap;
+
+/// The publications that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Countable {
+    /// Main posts.
+    pub posts: bool,
+    /// Comments and thread entries.
+    pub replies: bool,
+    /// Those of all accounts of the platform that were connected through the same app.
+    pub of_app: bool,
+}
+
+/// Number of publications in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Number, at most the given limit.
+    pub used: u64,
+    /// The oldest that is counted.
+    pub oldest: DateTime<Utc>,
+}
+
+/// Returns how many publications of an account count after `since`, at most `limit`, the latest ones; `None` when
+/// there is none. What was unpublished counts: the platform has counted it.
+pub async fn published(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    counts: Countable,
+    since: DateTime<Utc>,
+    limit: u32,
+) -> sqlx::Result<Option<Count>> {
+    let row = sqlx::query!(
+        r#"select count(*) as "used!", min(at) as oldest from (
+             select u.published_at as at
+             from accounts own join accounts a on a.id = own.id
+                 or ($5::boolean and a.org_id = own.org_id and a.mode = own.mode and a.platform = own.platform
+                     and a.social_network_id is not distinct from own.social_network_id)
+               join targets t on t.account_id = a.id join publications u on u.target_id = t.id
+             where own.id = $1 and own.org_id = $2 and own.mode = $3 and t.org_id = $2 and t.mode = $3
+               and t.status = 'published' and u.published_at > $4
+               -- A thread is completed within days; the index is on the targets' time.
+               and t.published_at > $4 - interval '7 days'
+               and case when u.position = 0 then $6::boolean else $7::boolean end
+             order by u.published_at desc limit $8
+           ) latest"#,
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        since,
+        counts.of_app,
+        counts.posts,
+        counts.replies,
+        i64::from(limit)
+    )
+    .fetch_one(db)
+    .await?;
+    Ok(row.oldest.map(|oldest| Count { used: row.used.unsigned_abs(), oldest }))
+}
+
+/// Returns how many main posts each account has published after `since`, or is to publish until `until`.
+pub async fn planned(
+    db: &PgPool,
+    owner: Owner,
+    accounts: &[AccountId],
+    since: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> sqlx::Result<HashMap<AccountId, u64>> {
+    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let rows = sqlx::query!(
+        r#"select account_id as "account_id!", count(*) as "count!" from (
+             select account_id from targets
+             where org_id = $2 and mode = $3 and account_id = any($1) and published_at > $4 and published_at <= $5
+             union all
+             select t.account_id from targets t join posts p on p.id = t.post_id
+             where t.org_id = $2 and t.mode = $3 and t.account_id = any($1)
+               and t.status in ('pending', 'queued', 'failed') and p.status <> 'draft'
+               and coalesce(p.scheduled_at, p.created_at) > $4 and coalesce(p.scheduled_at, p.created_at) <= $5
+           ) posts group by account_id"#,
+        &ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        since,
+        until
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.account_id.into(), row.count.unsigned_abs())).collect())
+}
+
+/// Returns until when accounts rest because their platform throttled them; those that don't are not in the map.
+pub async fn rests(
+    db: &PgPool,
+    owner: Owner,
+    accounts: &[AccountId],
+    now: DateTime<Utc>,
+) -> sqlx::Result<HashMap<AccountId, DateTime<Utc>>> {
+    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let rows = sqlx::query!(
+        r#"select id, rests_until as "rests_until!" from accounts
+           where id = any($1) and org_id = $2 and mode = $3 and rests_until > $4"#,
+        &ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        now
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id.into(), row.rests_until)).collect())
+}
