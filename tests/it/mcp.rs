@@ -116,6 +116,8 @@ async fn tools_are_listed_with_schemas_and_annotations() {
             ("create_auth_url", [no, no, no, no]),
             ("list_webhooks", [yes, no, yes, no]),
             ("create_webhook", [no, no, no, no]),
+            ("list_events", [yes, no, yes, no]),
+            ("list_requests", [yes, no, yes, no]),
             ("get_usage", [yes, no, yes, no]),
         ]
     );
@@ -369,4 +371,90 @@ async fn a_tool_call_counts_in_the_bucket_of_its_operation() {
     assert_eq!(send("get_post").await.0, 200, "reads are still allowed");
     let (status, _) = world.call(Method::POST, "/posts", Some(&json!({}))).await;
     assert_eq!(status, 429, "the API's calls are counted in the same bucket");
+}
+
+#[tokio::test]
+async fn resources_and_prompts_lead_to_what_the_tools_tell() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Shown to a model", "accounts": [account] })).await;
+    let post = world.ended(&post).await;
+    let id = post["id"].as_str().unwrap();
+    let list = async |method: &str, key: &str, name: &str| -> Vec<String> {
+        let answer = ask(&world, &world.key, method, json!({})).await;
+        let all = answer["result"][key].as_array().unwrap().clone();
+        let shown = |one: &Value| {
+            assert!(one["title"].is_string() && one["description"].is_string(), "{one}");
+            one[name].as_str().unwrap().to_owned()
+        };
+        all.iter().map(shown).collect()
+    };
+    let read = async |key: &str, uri: &str| ask(&world, key, "resources/read", json!({ "uri": uri })).await;
+    let content = |answer: &Value| -> Value {
+        let content = &answer["result"]["contents"][0];
+        assert_eq!(content["mimeType"], "application/json", "{answer}");
+        serde_json::from_str(content["text"].as_str().unwrap()).unwrap()
+    };
+    let platforms = list("resources/list", "resources", "uri").await;
+    assert_eq!(platforms.len(), 11, "{platforms:?}");
+    for uri in &platforms {
+        let accepted = content(&read(&world.key, uri).await);
+        assert_eq!(*uri, format!("fanfare://platforms/{}", accepted["platform"].as_str().unwrap()));
+        assert_eq!(accepted["config_schema"]["type"], "object", "{uri}");
+    }
+    let templates = list("resources/templates/list", "resourceTemplates", "uriTemplate").await;
+    assert_eq!(
+        templates,
+        [
+            "fanfare://accounts/{id}/capabilities",
+            "fanfare://accounts/{id}/limits",
+            "fanfare://posts/{id}",
+            "fanfare://posts/{id}/timeline",
+        ]
+    );
+    assert_eq!(content(&read(&world.key, &format!("fanfare://posts/{id}")).await), post);
+    for (uri, path) in [
+        (format!("fanfare://posts/{id}/timeline"), format!("/posts/{id}/timeline")),
+        (
+            format!("fanfare://accounts/{account}/capabilities"),
+            format!("/social-accounts/{account}/capabilities"),
+        ),
+    ] {
+        assert_eq!(content(&read(&world.key, &uri).await), world.get(&path).await, "{uri}");
+    }
+    let limits = content(&read(&world.key, &format!("fanfare://accounts/{account}/limits")).await);
+    assert_eq!((&limits["limits"][0]["used"], &limits["limits"][0]["limit"]), (&json!(1), &json!(100)));
+    // Errors have the problem document; a resource needs the scope of its tool.
+    let missing = read(&world.key, &format!("fanfare://posts/{}", uuid::Uuid::now_v7())).await;
+    assert_eq!(
+        (&missing["error"]["code"], &missing["error"]["data"]["code"]),
+        (&json!(-32002), &json!("not_found"))
+    );
+    let nowhere = read(&world.key, "file:///etc/passwd").await;
+    assert_eq!(nowhere["error"]["data"]["code"], "not_found");
+    let mute = key(&world, world.owner, &[Scope::TeamRead]).await;
+    let refused = read(&mute, &format!("fanfare://posts/{id}")).await;
+    assert_eq!(refused["error"]["data"]["code"], "insufficient_scope", "{refused}");
+
+    assert_eq!(list("prompts/list", "prompts", "name").await, ["publish_picture", "explain_stuck_post"]);
+    let asked = json!({ "name": "explain_stuck_post", "arguments": { "id": id } });
+    let prompt = ask(&world, &world.key, "prompts/get", asked).await;
+    let message = &prompt["result"]["messages"][0];
+    assert_eq!(message["role"], "user");
+    let text = message["content"]["text"].as_str().unwrap();
+    assert!(text.contains(id) && text.contains("get_post_timeline"), "{text}");
+    let asked = json!({ "name": "publish_picture", "arguments": { "url": "https://example.com/a.png" } });
+    let refused = ask(&world, &world.key, "prompts/get", asked).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+
+    let events = call(&world, "list_events", json!({})).await;
+    assert_eq!(events, world.get("/events").await);
+    assert!(!events["data"].as_array().unwrap().is_empty());
+    let logged = wait_until("a logged request", async || {
+        if_right(call(&world, "list_requests", json!({})).await, |page| {
+            !page["data"].as_array().unwrap().is_empty()
+        })
+    })
+    .await;
+    assert!(logged["data"][0]["request_id"].is_string() || logged["data"][0]["id"].is_string(), "{logged}");
 }

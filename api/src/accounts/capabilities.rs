@@ -131,9 +131,18 @@ pub struct Publishes {
 
 /// Returns the capabilities of an account. A feature whose scopes it lacks is off.
 pub(crate) fn of(platform: &Adapter, account: &Account) -> Accepted {
-    let Limits { content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
-    let text = platform.text_limit(&account.account_type);
     let is_open = |feature| platform.missing(feature, &account.scopes).is_empty();
+    accepted(platform, &account.account_type, is_open)
+}
+
+/// Returns what a platform accepts from accounts with every scope.
+pub(crate) fn of_platform(platform: &Adapter) -> Accepted {
+    accepted(platform, "", |_| true)
+}
+
+fn accepted(platform: &Adapter, account_type: &str, is_open: impl Fn(Feature) -> bool) -> Accepted {
+    let Limits { content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
+    let text = platform.text_limit(account_type);
     Accepted {
         platform: EnumString::of(platform.id),
         text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },

@@ -7,6 +7,8 @@
 //! ([`schema`]).
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports>
 
+mod prompts;
+mod resources;
 mod schema;
 mod tools;
 
@@ -29,8 +31,10 @@ use poem_openapi::auth::{Bearer, BearerAuthorization};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+        GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
     transport::streamable_http_server::{
@@ -50,7 +54,8 @@ pub const PATH: &str = "/api/mcp";
 const INSTRUCTIONS: &str = "Fanfare publishes one piece of content to many social accounts. list_accounts \
     lists the accounts, validate_post checks a post against the platforms' limits, and create_post publishes \
     or schedules it. Publishing happens after create_post has returned: get_post shows the result for each \
-    account. A failed call returns a problem document that lists every invalid field.";
+    account, and get_post_timeline what happened and what comes next. A failed call returns a problem \
+    document that lists every invalid field.";
 
 /// JSON-RPC: the body is not JSON.
 const PARSE_ERROR: i32 = -32700;
@@ -214,9 +219,11 @@ struct Desk;
 
 impl ServerHandler for Desk {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("fanfare", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+        ServerConfig::new(
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build(),
+        )
+        .with_server_info(Implementation::new("fanfare", env!("CARGO_PKG_VERSION")))
+        .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -234,8 +241,7 @@ impl ServerHandler for Desk {
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = tools::find(&request.name)
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool {}", request.name), None))?;
-        let caller = cx.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Identity>>());
-        let caller = caller.expect("the gate has authenticated the caller").clone();
+        let caller = caller(&cx);
         let answer = async {
             let answer = match caller.may(tool.scope) {
                 Ok(call) => tool.call(&call, request.arguments.unwrap_or_default()).await,
@@ -252,6 +258,55 @@ impl ServerHandler for Desk {
         }
         .into())
     }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::list()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = caller(&cx);
+        let id = caller.request().unwrap_or_else(RequestId::generate);
+        let content = id.scope(resources::read(&caller, &request.uri)).await?;
+        Ok(ReadResourceResult::new(vec![content]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request.name, &request.arguments.unwrap_or_default())?.into())
+    }
+}
+
+/// Returns the caller of a message.
+fn caller(cx: &RequestContext<RoleServer>) -> Arc<Identity> {
+    let caller = cx.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Identity>>());
+    caller.expect("the gate has authenticated the caller").clone()
 }
 
 #[cfg(test)]

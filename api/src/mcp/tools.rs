@@ -6,6 +6,7 @@
 use super::schema;
 use crate::{
     accounts::{self, OptionFilter},
+    events,
     http::{
         body,
         caller::Call,
@@ -15,7 +16,7 @@ use crate::{
     openapi::validate::Rules,
     operations,
     posts::{self, analytics, create, edit},
-    slots, usage, webhooks,
+    requests, slots, usage, webhooks,
 };
 use domain::{json::type_name, scope::Scope};
 use futures::future::BoxFuture;
@@ -295,6 +296,26 @@ const TABLE: &[ToolEntry] = &[
         effect: Effect::Adds,
         run: |call, arguments| {
             Box::pin(async move { Ok(json(&webhooks::create(call, arguments.read()?).await?)) })
+        },
+    },
+    ToolEntry {
+        name: "list_events",
+        title: "List what happened to posts, accounts, media and imports",
+        operation: "listEvents",
+        scope: Scope::WebhooksRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&events::list(call, arguments.read()?).await?)) })
+        },
+    },
+    ToolEntry {
+        name: "list_requests",
+        title: "List the latest API requests",
+        operation: "listRequests",
+        scope: Scope::UsageRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&requests::list(call, arguments.read()?).await?)) })
         },
     },
     ToolEntry {
