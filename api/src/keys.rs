@@ -1,24 +1,30 @@
 //! API keys.
 //!
 //! A caller can only grant scopes that their own key has, both when creating and when rotating a key. The
-//! key's text is in one response only.
+//! key's text is in one response only. A key can be limited to a part of the organization's data; such a key
+//! manages no keys (`http::reach`), so that it can't create one without its bound.
 
 use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, KeysWrite},
-        problem::{Code, Issue, Problem},
+        problem::{Code, Issue, Problem, Segment},
     },
     openapi::{tag::Tag, validate::Rules},
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp},
 };
 use chrono::TimeDelta;
 use domain::{
-    KeyId, Mode, Owner,
+    AccountId, Bound, KeyId, Mode, Owner, ProfileId,
     scope::{self, Scope},
 };
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
-use store::keys;
+use serde_json::{Map, Value};
+use store::{
+    accounts,
+    bounds::{self, Resource},
+    keys,
+};
 use uuid::Uuid;
 
 /// The operations on keys.
@@ -29,7 +35,10 @@ impl Keys {
     /// Create a key
     ///
     /// Grants only scopes that the calling key has. A test key can't create a live key. Only this response
-    /// contains `key`. Scope `keys:write`.
+    /// contains `key`. With `tenant_id`, `profile_id` or `account_ids` the key sees and changes only what belongs to
+    /// it: accounts, posts all of whose accounts do, their analytics and events, profiles, slots, connect flows and
+    /// media that were uploaded with such a key. What concerns the whole organization fails with 403. Scope
+    /// `keys:write`.
     #[oai(path = "/api-keys", method = "post", operation_id = "createApiKey")]
     async fn create(&self, caller: Caller<KeysWrite>, body: Json<NewKey>) -> Result<Made, Problem> {
         Ok(Made::New(Json(create(&caller.call(), caller.scopes(), body.0).await?)))
@@ -57,7 +66,7 @@ impl Keys {
 
     /// Rotate a key
     ///
-    /// Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+    /// Creates a key with the same name, scopes, bound and expiry; the old key stays valid for `grace_seconds`. The
     /// calling key must have all scopes of the rotated key. Scope `keys:write`.
     #[oai(path = "/api-keys/:id/rotate", method = "post", operation_id = "rotateApiKey")]
     async fn rotate(
@@ -84,9 +93,45 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     let scopes: Vec<_> = body.scopes.iter().map(EnumString::value).collect();
     hold(granted, &scopes)?;
     let owner = Owner { mode, ..call.owner };
+    let bound = match (body.tenant_id, body.profile_id, body.account_ids) {
+        (Some(tenant), _, _) => Bound::Tenant(tenant),
+        (_, Some(profile), _) => Bound::Profile(ProfileId(profile)),
+        (_, _, Some(accounts)) => Bound::Accounts(accounts.into_iter().map(AccountId).collect()),
+        (None, None, None) => Bound::Organization,
+    };
+    check_bound(call, owner, &bound).await?;
     let new = keys::NewKey { owner, name: body.name, scopes, expires_at };
-    let (key, text) = keys::create(call.db(), new, now).await?;
+    let (key, text) = keys::create_within(call.db(), new, bound, now).await?;
     Ok(Key { key: Some(text), ..key.into() })
+}
+
+/// Checks that the profile or the accounts of a bound exist. A tenant is only a name.
+async fn check_bound(call: &Call<'_>, owner: Owner, bound: &Bound) -> Result<(), Problem> {
+    let exists =
+        async |resource, id| bounds::contains(call.db(), owner, Bound::ORGANIZATION, resource, id).await;
+    match bound {
+        Bound::Organization | Bound::Tenant(_) => Ok(()),
+        Bound::Profile(ProfileId(id)) => {
+            if exists(Resource::Profile, *id).await? {
+                return Ok(());
+            }
+            let issue = Issue::custom(["profile_id"], "The profile does not exist");
+            Err(Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue]))
+        }
+        Bound::Accounts(ids) => {
+            let found = accounts::get_many(call.db(), owner, ids).await?;
+            let is_unknown = |id: &AccountId| !found.iter().any(|account| account.id == *id);
+            let unknown = ids.iter().enumerate().filter(|(_, id)| is_unknown(id)).map(|(index, _)| {
+                Issue::custom([Segment::from("account_ids"), index.into()], "The account does not exist")
+            });
+            let issues: Vec<_> = unknown.collect();
+            if issues.is_empty() {
+                return Ok(());
+            }
+            let problem = Problem::new(Code::AccountNotFound, "one or more accounts were not found");
+            Err(problem.with_issues(issues))
+        }
+    }
 }
 
 /// Lists the keys of the caller's mode that are not revoked.
@@ -148,9 +193,27 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
     /// Mode of the data that the key can access; the calling key's mode by default.
     pub mode: Option<EnumString<Mode>>,
+    /// Limits the key to this end tenant. At most one of `tenant_id`, `profile_id` and `account_ids`.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub tenant_id: Option<String>,
+    /// Limits the key to this profile.
+    pub profile_id: Option<Uuid>,
+    /// Limits the key to these accounts.
+    #[oai(validator(min_items = 1, max_items = 1000, unique_items))]
+    pub account_ids: Option<Vec<Uuid>>,
 }
 
-impl Rules for NewKey {}
+/// The members of a new key that limit it.
+const BOUNDS: [&str; 3] = ["tenant_id", "profile_id", "account_ids"];
+
+impl Rules for NewKey {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let given = BOUNDS.iter().filter(|name| body.get(**name).is_some_and(|value| !value.is_null()));
+        issues.extend(given.skip(1).map(|name| {
+            Issue::custom([*name], "Only one of tenant_id, profile_id and account_ids can be given")
+        }));
+    }
+}
 
 /// Options for rotating a key.
 #[derive(Debug, Object)]
@@ -176,6 +239,15 @@ pub struct Key {
     pub mode: EnumString<Mode>,
     /// Granted scopes.
     pub scopes: Vec<EnumString<Scope>>,
+    /// The end tenant that the key is limited to.
+    #[oai(nullable)]
+    pub tenant_id: Option<String>,
+    /// The profile that the key is limited to.
+    #[oai(nullable)]
+    pub profile_id: Option<Uuid>,
+    /// The accounts that the key is limited to.
+    #[oai(nullable)]
+    pub account_ids: Option<Vec<Uuid>>,
     /// The key's last four characters, for telling keys apart.
     pub last_four: String,
     /// Expiry time; for a rotated key, the end of its grace period. Null if the key does not expire.
@@ -193,12 +265,21 @@ pub struct Key {
 
 impl From<keys::Key> for Key {
     fn from(key: keys::Key) -> Self {
+        let (tenant_id, profile_id, account_ids) = match key.bound {
+            Bound::Organization => (None, None, None),
+            Bound::Tenant(tenant) => (Some(tenant), None, None),
+            Bound::Profile(profile) => (None, Some(profile.0), None),
+            Bound::Accounts(ids) => (None, None, Some(ids.into_iter().map(|id| id.0).collect())),
+        };
         let ends_at = key.expires_at.into_iter().chain(key.revoked_at).min();
         Self {
             id: key.id.0,
             name: key.name,
             mode: EnumString::of(key.owner.mode.as_str()),
             scopes: key.scopes.iter().map(|scope| EnumString::of(scope.as_str())).collect(),
+            tenant_id,
+            profile_id,
+            account_ids,
             last_four: key.last_four,
             expires_at: ends_at.map(Timestamp::from),
             last_used_at: key.last_used_at.map(Timestamp::from),

@@ -13,6 +13,7 @@ use crate::{
         body::{self, Json},
         caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
         problem::{Code, Issue, Problem},
+        reach,
     },
     openapi::{
         tag::Tag,
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 use chrono::SubsecRound;
-use domain::{AccountId, AppAccess, AppConfig, Mode, NetworkId};
+use domain::{AccountId, AppAccess, AppConfig, Bound, Mode, NetworkId};
 use platforms::{
     Adapter, Feature,
     authorization::{self, Authorization},
@@ -202,6 +203,8 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         );
         return Err(Problem::new(Code::NoAppAvailable, detail));
     }
+    let tenant_id = reach::tenant(call, body.tenant_id.clone())?;
+    check_bound(call, &body)?;
     let network = networks::get_by_platform(call.db(), call.owner, platform).await?;
     if let Some(link) = &body.redirect_uri {
         check_landing(network.as_ref(), link)?;
@@ -221,7 +224,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         network: app.network,
         callback: app.callback,
         redirect_uri: body.redirect_uri.map(|link| link.text),
-        tenant_id: body.tenant_id,
+        tenant_id,
         scopes: authorization::scopes(&adapter.auth, &asked, &app.config),
         network_unique_id: match &account {
             Some(account) => Some(account.network_unique_id.clone()),
@@ -252,6 +255,28 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
             _ => address,
         },
     })
+}
+
+/// Checks that the account will be within the bound of the caller's key: a new one has the tenant of the
+/// authorization, and is in no profile and no list yet.
+fn check_bound(call: &Call<'_>, body: &NewAuthorization) -> Result<(), Problem> {
+    let bound = call.bound;
+    if matches!(bound, Bound::Organization | Bound::Tenant(_)) {
+        return Ok(());
+    }
+    if body.reconnect_account_id.is_none() {
+        let detail = format!(
+            "this API key is limited to {bound}, which a new account would not be within; it can reconnect \
+             an account, with reconnect_account_id"
+        );
+        return Err(reach::forbidden(detail));
+    }
+    if body.tenant_id.is_some() {
+        return Err(reach::forbidden(format!(
+            "this API key is limited to {bound} and can't change a tenant_id"
+        )));
+    }
+    Ok(())
 }
 
 /// The OAuth app that an authorization uses.
@@ -300,7 +325,9 @@ async fn reconnected(
 ) -> Result<Option<accounts::Account>, Problem> {
     let Some(id) = body.reconnect_account_id else { return Ok(None) };
     let account = accounts::get(call.db(), call.owner, AccountId(id)).await?;
-    let Some(account) = account.filter(|account| account.platform == platform) else {
+    let is_meant =
+        |account: &accounts::Account| account.platform == platform && account.is_within(call.bound);
+    let Some(account) = account.filter(is_meant) else {
         let issue =
             Issue::custom(["reconnect_account_id"], format!("There is no such account of {platform}"));
         let problem = Problem::new(Code::AccountNotFound, "the account to reconnect was not found");

@@ -104,7 +104,10 @@ pub(crate) fn page(document: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::document::operations;
+    use crate::{
+        http::reach::{self, Reach},
+        openapi::document::operations,
+    };
     use serde_json::Value;
 
     #[test]
@@ -170,6 +173,30 @@ mod tests {
         }
         assert!(bodies > 15, "only {bodies} bodies were found");
         assert!(open.is_empty(), "without a ceiling: {open:#?}");
+    }
+
+    #[test]
+    fn every_operation_says_what_a_key_with_a_bound_may_do() {
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        let methods = ["get", "post", "put", "patch", "delete"];
+        let mut described: Vec<_> = paths
+            .iter()
+            .flat_map(|(path, item)| item.as_object().unwrap().keys().map(move |method| (method, path)))
+            .filter(|(method, _)| methods.contains(&method.as_str()))
+            .map(|(method, path)| (method.to_uppercase(), path.clone()))
+            .collect();
+        let mut listed: Vec<_> =
+            reach::TABLE.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+        described.sort();
+        listed.sort();
+        assert_eq!(listed, described, "http::reach needs one line for each operation");
+        for (method, path, reach) in reach::TABLE {
+            let operation = &document["paths"][path][method.to_lowercase()];
+            let is_keyless = operation.get("security").is_none();
+            assert_eq!(*reach == Reach::Token, is_keyless, "{method} {path}");
+            assert!(!matches!(reach, Reach::Of(_)) || path.contains("{id}"), "{method} {path}");
+        }
     }
 
     #[test]

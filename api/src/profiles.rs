@@ -1,10 +1,12 @@
 //! Profiles: groups of accounts, such as a brand or a client. An account is in at most one.
 
 use crate::{
+    accounts,
     http::{
         body::{self, Json},
         caller::{Call, Caller, ProfilesRead, ProfilesWrite},
         problem::{Code, Issue, Problem, Segment},
+        reach,
     },
     openapi::{
         tag::Tag,
@@ -21,7 +23,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, ProfileId};
+use domain::{AccountId, Bound, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::profiles::{self, Edit, NewProfile as New, Saved};
@@ -89,33 +91,97 @@ impl Profiles {
 /// Creates a profile.
 pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Problem> {
     let asked = body.social_account_ids.unwrap_or_default();
+    if !matches!(call.bound, Bound::Organization | Bound::Tenant(_)) {
+        let detail =
+            format!("this API key is limited to {}, which a new profile would not be within", call.bound);
+        return Err(reach::forbidden(detail));
+    }
+    let tenant_id = reach::tenant(call, body.tenant_id)?;
+    check_accounts(call, &asked).await?;
     let new = New {
         name: body.name,
-        tenant_id: body.tenant_id,
+        tenant_id,
         description: body.description,
         timezone: body.timezone.unwrap_or_else(|| time_zone::DEFAULT.name().to_owned()),
         default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
-    saved(profiles::create(call.db(), call.owner, new, call.now()).await?, &asked)
+    let created = profiles::create(call.db(), call.owner, new, call.now()).await?;
+    shown(call, saved(created, &asked)?).await
 }
 
 /// Lists all profiles.
 pub async fn list(call: &Call<'_>) -> Result<ProfileList, Problem> {
-    let profiles = profiles::list(call.db(), call.owner).await?;
-    Ok(ProfileList { data: profiles.into_iter().map(Profile::from).collect() })
+    let mut profiles = profiles::list(call.db(), call.owner).await?;
+    profiles.retain(|profile| call.bound.has_profile(profile.id, profile.tenant_id.as_deref()));
+    let mut data = Vec::with_capacity(profiles.len());
+    for profile in profiles {
+        data.push(shown(call, profile).await?);
+    }
+    Ok(ProfileList { data })
 }
 
 /// Returns a profile.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Profile, Problem> {
     let profile = profiles::get(call.db(), call.owner, read(id)?).await?;
-    profile.map(Profile::from).ok_or_else(missing)
+    shown(call, profile.ok_or_else(missing)?).await
+}
+
+/// The profile with those of its accounts that are within the bound of the caller's key.
+async fn shown(call: &Call<'_>, mut profile: profiles::Profile) -> Result<Profile, Problem> {
+    if call.bound.is_limited() {
+        let ids: Vec<_> = profile.social_account_ids.iter().copied().map(AccountId).collect();
+        let own = accounts::within(call, &ids).await?;
+        profile.social_account_ids.retain(|id| own.contains(&AccountId(*id)));
+    }
+    Ok(profile.into())
+}
+
+/// Checks that the accounts that join a profile are within the bound of the caller's key.
+async fn check_accounts(call: &Call<'_>, asked: &[Uuid]) -> Result<(), Problem> {
+    if !call.bound.is_limited() {
+        return Ok(());
+    }
+    let ids: Vec<_> = asked.iter().copied().map(AccountId).collect();
+    let own = accounts::within(call, &ids).await?;
+    let strangers: Vec<_> = ids.into_iter().filter(|id| !own.contains(id)).collect();
+    if strangers.is_empty() { Ok(()) } else { Err(unknown(&strangers, asked)) }
+}
+
+/// Checks that a change of a profile's accounts, or its deletion, changes no account outside of the bound of the
+/// caller's key.
+async fn check_members(call: &Call<'_>, id: ProfileId) -> Result<(), Problem> {
+    if !call.bound.is_limited() {
+        return Ok(());
+    }
+    let profile = profiles::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+    let ids: Vec<_> = profile.social_account_ids.into_iter().map(AccountId).collect();
+    if accounts::within(call, &ids).await?.len() < ids.len() {
+        let detail = format!("the profile has accounts that are not within {}", call.bound);
+        return Err(reach::forbidden(detail));
+    }
+    Ok(())
 }
 
 /// Updates a profile.
 pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profile, Problem> {
     let id = read(id)?;
     let asked = body.social_account_ids;
+    if call.bound.is_limited() {
+        let keeps_tenant = match &body.tenant_id {
+            MaybeUndefined::Undefined => true,
+            MaybeUndefined::Null => false,
+            MaybeUndefined::Value(tenant) => call.bound.tenant() == Some(tenant),
+        };
+        if !keeps_tenant {
+            let detail = format!("this API key is limited to {} and can't change the tenant_id", call.bound);
+            return Err(reach::forbidden(detail));
+        }
+    }
+    if let Some(asked) = &asked {
+        check_accounts(call, asked).await?;
+        check_members(call, id).await?;
+    }
     let edit = Edit {
         name: body.name,
         tenant_id: body::change(body.tenant_id),
@@ -125,29 +191,35 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
         accounts: asked.as_ref().map(|asked| asked.iter().copied().map(AccountId).collect()),
     };
     let edited = profiles::edit(call.db(), call.owner, id, edit, call.now()).await?;
-    saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())
+    shown(call, saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())?).await
 }
 
 /// Deletes a profile.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
+    check_members(call, id).await?;
     if !profiles::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
+fn saved(saved: Saved, asked: &[Uuid]) -> Result<profiles::Profile, Problem> {
     let strangers = match saved {
-        Saved::Stored(profile) => return Ok(profile.into()),
+        Saved::Stored(profile) => return Ok(profile),
         Saved::UnknownAccounts(unknown) => unknown,
     };
+    Err(unknown(&strangers, asked))
+}
+
+/// 422: accounts of the request do not exist.
+fn unknown(strangers: &[AccountId], asked: &[Uuid]) -> Problem {
     let is_stranger = |id: &Uuid| strangers.contains(&AccountId(*id));
     let issues = asked.iter().enumerate().filter(|(_, id)| is_stranger(id)).map(|(index, _)| {
         Issue::custom([Segment::from("social_account_ids"), index.into()], "The account does not exist")
     });
     let problem = Problem::new(Code::AccountNotFound, "one or more accounts were not found");
-    Err(problem.with_issues(issues.collect()))
+    problem.with_issues(issues.collect())
 }
 
 /// Checks the settings and fails if a platform would reject them in any post.

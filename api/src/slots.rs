@@ -4,12 +4,16 @@
 //! slots in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
-    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    accounts::{
+        self,
+        resolve::{self, QUEUED_FROM_ACCOUNT},
+    },
     http::{
         body::Json,
         caller::{Call, Caller, SchedulingRead, SchedulingWrite},
         problem::{Code, Issue, Problem},
         query::Query,
+        reach,
     },
     openapi::{tag::Tag, validate::Rules},
     types::{
@@ -27,7 +31,10 @@ use domain::{
 };
 use poem_openapi::{Object, OpenApi, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use store::slots::{self, Queue, Set};
+use store::{
+    bounds::{self, Resource},
+    slots::{self, Queue, Set},
+};
 use uuid::Uuid;
 
 /// Number of upcoming times shown for a slot set.
@@ -81,6 +88,15 @@ impl Slots {
 /// Replaces the slots of an account, or of the organization.
 pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> {
     let account = body.social_account_id.value().copied().map(AccountId);
+    if call.bound.is_limited() {
+        let Some(AccountId(id)) = account else {
+            let detail = format!("this API key is limited to {}; name one of its accounts", call.bound);
+            return Err(reach::forbidden(detail));
+        };
+        if !bounds::contains(call.db(), call.owner, call.bound, Resource::Account, id).await? {
+            return Err(resolve::no_account("social_account_id"));
+        }
+    }
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
     let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
     let set = set.ok_or_else(|| resolve::no_account("social_account_id"))?;
@@ -89,7 +105,12 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
 
 /// Lists all slot sets.
 pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
-    let (sets, now) = (slots::list(call.db(), call.owner).await?, call.now());
+    let (mut sets, now) = (slots::list(call.db(), call.owner).await?, call.now());
+    if call.bound.is_limited() {
+        let ids: Vec<_> = sets.iter().filter_map(|set| set.account).collect();
+        let own = accounts::within(call, &ids).await?;
+        sets.retain(|set| set.account.is_some_and(|account| own.contains(&account)));
+    }
     Ok(SlotSets { data: sets.into_iter().map(|set| SlotSet::of(set, now)).collect() })
 }
 

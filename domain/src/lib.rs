@@ -4,6 +4,7 @@
 //! randomness in. The same rules therefore serve the API, the activities and the deterministic
 //! workflows, and are tested without any of these.
 
+pub mod bound;
 pub mod choice;
 pub mod email;
 pub mod event;
@@ -30,6 +31,7 @@ pub mod slot;
 pub mod string_enum;
 pub mod time_scale;
 
+pub use bound::Bound;
 pub use choice::SelectOption;
 pub use email::Email;
 pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState};

@@ -1,19 +1,24 @@
 //! One-shot commands, and the stand-alone sandbox.
 
 use crate::{
-    clock,
+    NewKey, clock,
     config::{self, Database, Pricing},
     services,
 };
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use domain::{Email, Mode, OrgId, Owner, scope::Scope};
+use domain::{Bound, Email, Mode, OrgId, Owner, scope::Scope};
 use sandbox::{Access, AppStatus, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
 };
-use store::{Pool, keys, organizations, team, vault::PrivateKey};
+use store::{
+    Pool,
+    bounds::{self, Resource},
+    keys, organizations, team,
+    vault::PrivateKey,
+};
 
 /// Applies the database migrations.
 pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
@@ -69,6 +74,42 @@ pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&E
     let db = store::connect(&database.database_url, 2).await?;
     let NewOrganization { org, live_key, test_key } = create_organization(&db, name, owner).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
+    Ok(())
+}
+
+/// Creates an API key and prints it.
+pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
+    let NewKey { org, name, mode, scopes, expires_at, tenant, profile, accounts, database } = options;
+    anyhow::ensure!(expires_at.is_none_or(|at| at > clock::now()), "--expires-at is not in the future");
+    let db = store::connect(&database.database_url, 2).await?;
+    let owner = Owner { org, mode };
+    let exists = async |resource, id| {
+        let exists = bounds::contains(&db, owner, Bound::ORGANIZATION, resource, id).await?;
+        anyhow::ensure!(
+            exists,
+            "the organization has no {mode} {} {id}",
+            format!("{resource:?}").to_lowercase()
+        );
+        Ok(())
+    };
+    anyhow::ensure!(organizations::plan(&db, org).await?.is_some(), "there is no organization {org}");
+    let bound = match (tenant, profile) {
+        (Some(tenant), _) => Bound::Tenant(tenant),
+        (None, Some(profile)) => {
+            exists(Resource::Profile, profile.0).await?;
+            Bound::Profile(profile)
+        }
+        (None, None) if accounts.is_empty() => Bound::Organization,
+        (None, None) => {
+            for account in &accounts {
+                exists(Resource::Account, account.0).await?;
+            }
+            Bound::Accounts(accounts)
+        }
+    };
+    let new = keys::NewKey { owner, name, scopes, expires_at };
+    let (key, text) = keys::create_within(&db, new, bound, clock::now()).await?;
+    println!("{mode} key {} for {}\n{text}", key.id, key.bound);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use config::{
     Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
     Storage, Temporal, WorkerConfig,
 };
-use domain::{Email, OrgId};
+use domain::{AccountId, Email, Mode, OrgId, ProfileId, scope::Scope};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -139,6 +139,8 @@ enum Org {
         #[command(flatten)]
         database: Database,
     },
+    /// Creates an API key of an organization and prints it
+    Key(Box<NewKey>),
     /// Changes the plan of an organization, effective from its next request
     Plan {
         /// Organization id
@@ -150,6 +152,36 @@ enum Org {
         #[command(flatten)]
         database: Database,
     },
+}
+
+/// Options of an API key to create.
+#[derive(Debug, clap::Args)]
+struct NewKey {
+    /// Organization id
+    org: OrgId,
+    /// Name of the key
+    #[arg(long, default_value = "Created by an operator")]
+    name: String,
+    /// Data that the key can access: `live` or `test`
+    #[arg(long, default_value = "live")]
+    mode: Mode,
+    /// Scope to grant; `*`, the default, grants all. May be repeated
+    #[arg(long = "scope", default_value = "*")]
+    scopes: Vec<Scope>,
+    /// Time at which the key expires, such as 2027-01-31T00:00:00Z; never by default
+    #[arg(long)]
+    expires_at: Option<DateTime<Utc>>,
+    /// Limits the key to an end tenant
+    #[arg(long, group = "bound")]
+    tenant: Option<String>,
+    /// Limits the key to a profile
+    #[arg(long, group = "bound")]
+    profile: Option<ProfileId>,
+    /// Limits the key to an account. May be repeated
+    #[arg(long = "account", group = "bound")]
+    accounts: Vec<AccountId>,
+    #[command(flatten)]
+    database: Database,
 }
 
 #[derive(Debug, Subcommand)]
@@ -244,6 +276,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Org(Org::Create { name, owner, database }) => {
             commands::create_org(&database, &name, owner.as_ref()).await
         }
+        Command::Org(Org::Key(options)) => commands::create_key(*options).await,
         Command::Org(Org::Plan { org, plan, pricing, database }) => {
             commands::set_plan(&database, &pricing, org, &plan).await
         }

@@ -4,13 +4,13 @@
 //! id, so that scheduled posts survive. Its grant is in the same row; see [`crate::grants`].
 
 use crate::{
-    Change,
+    Change, bounds,
     decode::Parsed,
     grants,
     page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
-use domain::{AccountId, AccountProfile, Owner, ProfileId};
+use domain::{AccountId, AccountProfile, Bound, Owner, ProfileId};
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -72,6 +72,13 @@ pub struct Account {
     pub updated_at: DateTime<Utc>,
 }
 
+impl Account {
+    /// Returns true if the account is within the bound.
+    pub fn is_within(&self, bound: &Bound) -> bool {
+        bound.has_account(self.id, self.tenant_id.as_deref(), self.profile_id.map(ProfileId))
+    }
+}
+
 /// An account to connect, as a login flow returned it.
 #[derive(Clone, Debug)]
 pub struct Connect {
@@ -124,6 +131,8 @@ pub struct Filter {
     pub username: Option<String>,
     /// The platform's own id of the account.
     pub network_unique_id: Option<String>,
+    /// Bound of the caller's key.
+    pub bound: Bound,
 }
 
 /// The account that an entry of a post's `accounts` names.
@@ -243,6 +252,8 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
             query.push(condition).push_bind(value.clone());
         }
     }
+    query.push(" and ");
+    bounds::push_accounts(&mut query, &filter.bound);
     page.close(&mut query);
     let rows = query.build_query_as::<Account>().fetch_all(db).await?;
     Ok(page.page(rows, |account| Cursor { created_at: account.created_at, id: account.id.0 }))
@@ -333,12 +344,17 @@ pub async fn edit(
     }
 }
 
-/// Finds the account that each entry names: by id, by handle or by the platform's own id.
+/// Finds the account that each entry names, of those within the bound: by id, by handle or by the platform's own id.
 ///
 /// An id wins over an equal handle.
-pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Result<Vec<Resolution>> {
+pub async fn resolve(
+    db: &PgPool,
+    owner: Owner,
+    bound: &Bound,
+    entries: &[String],
+) -> sqlx::Result<Vec<Resolution>> {
     let ids: Vec<Uuid> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
-    let accounts = query_account!(
+    let mut accounts = query_account!(
         "select",
         "from accounts where org_id = $1 and mode = $2 and status <> 'disconnected'
            and (id = any($3) or username = any($4) or network_unique_id = any($4))",
@@ -349,6 +365,7 @@ pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Res
     )
     .fetch_all(db)
     .await?;
+    accounts.retain(|account| account.is_within(bound));
     let mut named: HashMap<&str, Vec<&Account>> = HashMap::new();
     for account in &accounts {
         named.entry(&account.username).or_default().push(account);

@@ -17,18 +17,18 @@
 //! all cursors again even when a backup is restored that has forgotten some.
 
 use crate::{
-    outbox,
+    bounds, outbox,
     page::{Cursor, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, DeliveryId, EventId, Owner, PostId, TargetId, WebhookId,
+    AccountId, Bound, DeliveryId, EventId, Owner, PostId, TargetId, WebhookId,
     event::{self, EventName},
     outbox::{EventDispatch, Message},
 };
 use serde::Deserialize;
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, QueryBuilder};
 use uuid::Uuid;
 
 /// Events that a reader places at once. Those that are left are placed by the next call.
@@ -166,33 +166,38 @@ pub async fn append_for(
     outbox::push(tx, &message).await
 }
 
-/// Returns the events of the owner's stream after a place; of the given names, or all if there are none.
-pub async fn read(db: &PgPool, owner: Owner, names: &[EventName], page: Request) -> sqlx::Result<Batch> {
+/// Returns the events of the owner's stream after a place that are within a bound; of the given names, or all if
+/// there are none.
+pub async fn read(
+    db: &PgPool,
+    owner: Owner,
+    bound: &Bound,
+    names: &[EventName],
+    page: Request,
+) -> sqlx::Result<Batch> {
     let start = Cursor { created_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
     let after = page.after.unwrap_or(start);
     let Some(head) = place(db, owner).await? else { return Ok(Batch { events: Vec::new(), next: after }) };
     let names: Vec<_> = names.iter().map(|name| name.as_str().to_owned()).collect();
     // Up to the head nothing is added any more: what another reader places meanwhile is after it.
-    let mut events = sqlx::query!(
-        r#"select id, body, streamed_at as "streamed_at!" from events
-           where org_id = $1 and mode = $2 and (streamed_at, id) > ($3, $4) and streamed_at <= $5
-             and created_at > now() - interval '30 days' and (cardinality($6::text[]) = 0 or event = any($6))
-           order by streamed_at, id limit $7"#,
-        owner.org.0,
-        owner.mode.as_str(),
-        after.created_at,
-        after.id,
-        head,
-        &names,
-        i64::from(page.limit) + 1
-    )
-    .map(|row| Event {
-        id: row.id.into(),
-        body: row.body,
-        place: Cursor { created_at: row.streamed_at, id: row.id },
-    })
-    .fetch_all(db)
-    .await?;
+    let mut query = QueryBuilder::new("select id, body, streamed_at from events where org_id = ");
+    query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
+    query.push(" and (streamed_at, id) > (").push_bind(after.created_at).push(", ").push_bind(after.id);
+    query.push(") and streamed_at <= ").push_bind(head);
+    query.push(" and created_at > now() - interval '30 days'");
+    if !names.is_empty() {
+        query.push(" and event = any(").push_bind(names).push(")");
+    }
+    query.push(" and ");
+    bounds::push_events(&mut query, bound);
+    query.push(" order by streamed_at, id limit ").push_bind(i64::from(page.limit) + 1);
+    let rows: Vec<(Uuid, String, DateTime<Utc>)> = query.build_query_as().fetch_all(db).await?;
+    let event = |(id, body, streamed_at)| Event {
+        id: EventId(id),
+        body,
+        place: Cursor { created_at: streamed_at, id },
+    };
+    let mut events: Vec<_> = rows.into_iter().map(event).collect();
     let limit = page.limit as usize;
     let has_more = events.len() > limit;
     events.truncate(limit);

@@ -1,14 +1,16 @@
 //! API keys: authentication and scopes of callers.
 //!
 //! A key contains 40 random characters and can't be guessed, so a plain SHA-256 digest is stored: slow
-//! hashes protect passwords that people choose, and would cost time on every request.
+//! hashes protect passwords that people choose, and would cost time on every request. The digest of a key with
+//! a bound is of another kind, so that a process that knows no bounds does not find the key: during a deploy it
+//! would have all data of the organization.
 
-use crate::decode::Parsed;
+use crate::{bounds, decode::Parsed};
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{KeyId, Mode, Owner, scope::Scope};
+use domain::{Bound, KeyId, Mode, Owner, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
-use sqlx::PgPool;
+use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
 /// Number of random characters in a key.
@@ -25,6 +27,8 @@ pub struct Key {
     pub name: String,
     /// Operations that the key allows.
     pub scopes: Vec<Scope>,
+    /// The data that the key is limited to.
+    pub bound: Bound,
     /// Last four characters of the key's text, to tell keys apart.
     pub last_four: String,
     /// When the key expires.
@@ -58,6 +62,7 @@ macro_rules! key {
             owner: domain::Owner { org: $row.org_id.into(), mode: $row.mode.0 },
             name: $row.name,
             scopes: $crate::decode::unwrap($row.scopes),
+            bound: $row.bound.map(|sqlx::types::Json(bound)| bound).unwrap_or_default(),
             last_four: $row.last_four,
             expires_at: $row.expires_at,
             revoked_at: $row.revoked_at,
@@ -74,6 +79,7 @@ struct Row {
     mode: Parsed<Mode>,
     name: String,
     scopes: Vec<Parsed<Scope>>,
+    bound: Option<Json<Bound>>,
     last_four: String,
     expires_at: Option<DateTime<Utc>>,
     revoked_at: Option<DateTime<Utc>>,
@@ -87,14 +93,25 @@ impl From<Row> for Key {
     }
 }
 
-/// Creates a key and returns it with its text, which can't be read again.
+/// Creates a key of the whole organization and returns it with its text, which can't be read again.
 pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Result<(Key, String)> {
+    create_within(db, new, Bound::Organization, now).await
+}
+
+/// Creates a key with a bound and returns it with its text, which can't be read again.
+pub async fn create_within(
+    db: &PgPool,
+    new: NewKey,
+    bound: Bound,
+    now: DateTime<Utc>,
+) -> sqlx::Result<(Key, String)> {
     let text = generate(new.owner.mode);
     let key = Key {
         id: KeyId(Uuid::now_v7()),
         owner: new.owner,
         name: new.name,
         scopes: new.scopes,
+        bound,
         last_four: last_four(&text).to_owned(),
         expires_at: new.expires_at.map(|at| at.trunc_subsecs(6)),
         revoked_at: None,
@@ -103,17 +120,18 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
     };
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.to_string()).collect();
     sqlx::query!(
-        "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         key.id.0,
         key.owner.org.0,
         key.owner.mode.as_str(),
         key.name,
-        digest(&text),
+        if key.bound.is_limited() { limited_digest(&text) } else { digest(&text) },
         key.last_four,
         &scopes,
         key.expires_at,
-        key.created_at
+        key.created_at,
+        bounds::stored(&key.bound) as _
     )
     .execute(db)
     .await?;
@@ -125,10 +143,10 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
     let row = sqlx::query_as!(
         Row,
         r#"update api_keys set last_used_at = $2
-           where digest = $1 and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
-           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
+           where digest = any($1) and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
              expires_at, revoked_at, last_used_at, created_at"#,
-        digest(presented),
+        &digests(presented)[..],
         now
     );
     Ok(row.fetch_optional(db).await?.map(Key::from))
@@ -138,7 +156,7 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
            where org_id = $1 and mode = $2 and (revoked_at is null or revoked_at > $3)
@@ -171,7 +189,7 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
 pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
            where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)"#,
@@ -185,8 +203,8 @@ pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sq
     Ok(row.map(Key::from))
 }
 
-/// Creates a key that replaces another, which is revoked at `until`: the same name, scopes and expiry with
-/// another text. Returns `None` when the other key doesn't exist, has expired or is revoked or rotated
+/// Creates a key that replaces another, which is revoked at `until`: the same name, scopes, bound and expiry
+/// with another text. Returns `None` when the other key doesn't exist, has expired or is revoked or rotated
 /// already; of concurrent calls, one succeeds.
 pub async fn rotate(
     db: &PgPool,
@@ -202,11 +220,12 @@ pub async fn rotate(
              update api_keys set revoked_at = $4
              where id = $1 and org_id = $2 and mode = $3 and revoked_at is null
                and (expires_at is null or expires_at > $5)
-             returning name, scopes, expires_at
+             returning name, scopes, bound, expires_at
            )
-           insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at)
-           select $6, $2, $3, name, $7, $8, scopes, expires_at, $5 from old
-           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
+           insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, bound, expires_at, created_at)
+           select $6, $2, $3, name, case when bound is null then $7::bytea else $9::bytea end, $8, scopes, bound, expires_at, $5
+           from old
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
                      expires_at, revoked_at, last_used_at, created_at"#,
         id.0,
         owner.org.0,
@@ -215,7 +234,8 @@ pub async fn rotate(
         now,
         Uuid::now_v7(),
         digest(&text),
-        last_four(&text)
+        last_four(&text),
+        limited_digest(&text)
     )
     .fetch_optional(db)
     .await?;
@@ -240,7 +260,17 @@ pub fn random_text(length: usize) -> String {
     Alphanumeric.sample_string(&mut rand::rng(), length)
 }
 
-/// Returns the stored digest of a key's text.
+/// Returns the stored digests that a key with this text may have.
+pub(crate) fn digests(text: &str) -> [Vec<u8>; 2] {
+    [digest(text), limited_digest(text)]
+}
+
+/// Returns the stored digest of the text of a key with a bound.
+fn limited_digest(text: &str) -> Vec<u8> {
+    Sha256::new().chain_update("limited ").chain_update(text).finalize().to_vec()
+}
+
+/// Returns the stored digest of the text of a key without a bound.
 pub(crate) fn digest(text: &str) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }

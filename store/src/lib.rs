@@ -5,6 +5,7 @@
 //! a row of another owner.
 
 pub mod accounts;
+pub mod bounds;
 mod change;
 pub mod connect;
 mod decode;

@@ -4,13 +4,14 @@
 //! row and then looks for posts, so that no post is left with a deleted asset.
 
 use crate::{
+    bounds,
     decode::Parsed,
     events::{self, NewEvent},
     outbox,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    MediaId, MediaKind, MediaStatus, Owner,
+    Bound, MediaId, MediaKind, MediaStatus, Owner,
     event::{self, EventName},
     media::DeclaredFile,
     outbox::{MediaAction, MediaJob, Message},
@@ -119,6 +120,8 @@ pub struct NewMedia {
     pub source_url: Option<String>,
     /// When the upload expires.
     pub upload_expires_at: DateTime<Utc>,
+    /// Bound of the key that creates the asset; keys with the same bound can use it.
+    pub bound: Bound,
 }
 
 /// Properties of an asset's bytes, as inspected.
@@ -141,12 +144,14 @@ pub struct Inspected {
 }
 
 /// Filter of a list of assets; all given conditions must hold.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Kind of media.
     pub kind: Option<MediaKind>,
     /// Processing status.
     pub status: Option<MediaStatus>,
+    /// Bound of the caller's key.
+    pub bound: Bound,
 }
 
 /// A page of a list, with the length of the whole list.
@@ -202,8 +207,8 @@ pub(crate) async fn insert(
     let row = sqlx::query_as!(
         Row,
         r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
-             upload_expires_at, created_at, updated_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
+             upload_expires_at, created_at, updated_at, bound)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
              content_type, size, sha256, width, height, duration_ms, alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
@@ -219,7 +224,8 @@ pub(crate) async fn insert(
         Json(&new.declared) as _,
         new.source_url,
         new.upload_expires_at,
-        now
+        now,
+        bounds::stored(&new.bound) as _
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -281,6 +287,8 @@ pub async fn list(
         if let Some(status) = filter.status {
             query.push(" and status = ").push_bind(status.as_str());
         }
+        query.push(" and ");
+        bounds::push_media(query, &filter.bound);
     };
     let mut count = QueryBuilder::new("select count(*)");
     among(&mut count);

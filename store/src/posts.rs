@@ -4,6 +4,7 @@
 //! publishing. Editing, deleting and the first attempt compete for the post's row: the first to lock it wins.
 
 use crate::{
+    bounds,
     decode::Parsed,
     events::{self, NewEvent},
     media::{self, NewMedia},
@@ -14,7 +15,7 @@ use crate::{
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
-    AccountId, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
+    AccountId, Bound, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::{Message, PostJob, TargetRef},
     post::roll_up,
@@ -281,6 +282,8 @@ pub struct Filter {
     pub scheduled_after: Option<DateTime<Utc>>,
     /// Scheduled before this time (exclusive).
     pub scheduled_before: Option<DateTime<Utc>>,
+    /// Bound of the caller's key.
+    pub bound: Bound,
 }
 
 macro_rules! select {
@@ -463,6 +466,8 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
             query.push(condition).push_bind(time);
         }
     }
+    query.push(" and ");
+    bounds::push_posts(&mut query, &filter.bound);
     let cursor = |post: &Summary| Cursor { created_at: post.created_at, id: post.id.0 };
     let Some(text) = &filter.text else {
         page.close(&mut query);

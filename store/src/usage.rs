@@ -10,8 +10,8 @@ use crate::{
     keys::{self, Key, key},
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
-use domain::{Mode, Owner, scope::Scope};
-use sqlx::PgPool;
+use domain::{Bound, Mode, Owner, scope::Scope};
+use sqlx::{PgPool, types::Json};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Number of expired rows that a request deletes: more than the one that it may leave behind.
@@ -150,10 +150,10 @@ pub async fn authenticate_and_count(
     // `synchronous_commit` at the end.
     let row = sqlx::query!(
         r#"with key as (
-             select k.id, k.org_id, k.mode, k.name, k.scopes, k.last_four, k.expires_at, k.revoked_at,
+             select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.last_four, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, o.plan
              from api_keys k join organizations o on o.id = k.org_id
-             where k.digest = $1 and (k.revoked_at is null or k.revoked_at > $2)
+             where k.digest = any($1) and (k.revoked_at is null or k.revoked_at > $2)
                and (k.expires_at is null or k.expires_at > $2)
            ), used as (
              update api_keys set last_used_at = $2 from key
@@ -196,10 +196,10 @@ pub async fn authenticate_and_count(
              returning requests, exhausted, windows
            )
            select id as "id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>", name as "name!",
-                  scopes as "scopes!: Vec<Parsed<Scope>>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
+                  scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
                   plan as "plan!", requests as "requests!", exhausted as "exhausted!", windows as "windows!"
            from key, metered, set_config('synchronous_commit', 'off', true)"#,
-        keys::digest(presented),
+        &keys::digests(presented)[..],
         now,
         &names,
         &ceilings,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tests::{World, login::joined};
 
 /// Returns the OpenAPI document and its operations: method, path and operation object.
-async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {
+pub(crate) async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {
     let url = format!("{}/openapi.json", world.base);
     let document: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
     let mut operations = Vec::new();
@@ -38,7 +38,13 @@ fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// Sends a request and checks that the response is no 5xx, and a problem document if it is an error.
-async fn send(world: &World, key: &str, method: &Method, path: &str, body: Option<&[u8]>) -> (u16, Value) {
+pub(crate) async fn send(
+    world: &World,
+    key: &str,
+    method: &Method,
+    path: &str,
+    body: Option<&[u8]>,
+) -> (u16, Value) {
     let mut request = world.http.request(method.clone(), format!("{}{path}", world.base)).bearer_auth(key);
     if let Some(body) = body {
         request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_vec());
@@ -67,7 +73,7 @@ fn answer_has_failures(batch: &Value) -> bool {
 }
 
 /// Returns the path with every parameter replaced by `with`.
-fn filled(path: &str, with: &str) -> String {
+pub(crate) fn filled(path: &str, with: &str) -> String {
     let fill = |segment: &str| if segment.starts_with('{') { with.to_owned() } else { segment.to_owned() };
     path.split('/').map(fill).collect::<Vec<_>>().join("/")
 }

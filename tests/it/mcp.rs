@@ -25,7 +25,7 @@ fn post(world: &World, key: &str, message: &Value) -> RequestBuilder {
 }
 
 /// Sends a message, and returns the whole JSON-RPC response.
-async fn ask(world: &World, key: &str, method: &str, params: Value) -> Value {
+pub(crate) async fn ask(world: &World, key: &str, method: &str, params: Value) -> Value {
     let response = post(world, key, &message(method, params)).send().await.unwrap();
     let (status, text) = (response.status(), response.text().await.unwrap());
     assert_eq!(status, StatusCode::OK, "{method}: {text}");
@@ -45,7 +45,7 @@ async fn call(world: &World, tool: &str, arguments: Value) -> Value {
 }
 
 /// Calls a tool that must fail, and returns the problem document.
-async fn refused(world: &World, key: &str, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn refused(world: &World, key: &str, tool: &str, arguments: Value) -> Value {
     let answer = ask(world, key, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
     let result = &answer["result"];
     assert_eq!(result["isError"], true, "{tool}: {answer}");

@@ -14,7 +14,7 @@ use ::store::{
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, media::DeclaredFile, scope::Scope};
+use domain::{Bound, MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, media::DeclaredFile, scope::Scope};
 use futures::{StreamExt, stream};
 use poem::{
     Endpoint, Request, Response, Server,
@@ -709,7 +709,15 @@ fn at(seconds: i64) -> DateTime<Utc> {
 fn new(kind: MediaKind) -> NewMedia {
     let filename = format!("a.{kind}");
     let (claim, upload_expires_at) = (DeclaredFile::default(), at(3600));
-    NewMedia { kind, filename, declared: claim, alt_text: None, source_url: None, upload_expires_at }
+    NewMedia {
+        kind,
+        filename,
+        declared: claim,
+        alt_text: None,
+        source_url: None,
+        upload_expires_at,
+        bound: Bound::Organization,
+    }
 }
 
 fn found(sha256: Option<&str>) -> Inspected {

@@ -5,7 +5,7 @@
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, ErrorCode, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
+    AccountId, Bound, ErrorCode, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -217,15 +217,17 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
         (String::new(), None),
     ];
     let entries: Vec<_> = expected.iter().map(|(entry, _)| entry.clone()).collect();
-    let found = accounts::resolve(&db, owner, &entries).await.unwrap();
+    let found = accounts::resolve(&db, owner, Bound::ORGANIZATION, &entries).await.unwrap();
     for ((entry, expected), found) in expected.iter().zip(found) {
         let expected =
             expected.map_or(Resolution::None, |account| Resolution::One(Box::new(account.clone())));
         assert_eq!(found, expected, "{entry}");
     }
-    let found = accounts::resolve(&db, owner, &["same".to_owned(), "ada".to_owned()]).await.unwrap();
+    let found = accounts::resolve(&db, owner, Bound::ORGANIZATION, &["same".to_owned(), "ada".to_owned()])
+        .await
+        .unwrap();
     assert!(matches!(&found[..], [Resolution::Ambiguous, Resolution::One(_)]));
-    assert_eq!(accounts::resolve(&db, owner, &[]).await.unwrap(), []);
+    assert_eq!(accounts::resolve(&db, owner, Bound::ORGANIZATION, &[]).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1000,6 +1002,7 @@ async fn accounts_are_listed_by_every_filter_at_once() {
         network_unique_id: Some("1".to_owned()),
         tenant_id: None,
         profile_id: None,
+        bound: Bound::Organization,
     };
     assert_eq!(list(one.clone(), 25).await, (vec![ada], false));
     assert_eq!(list(accounts::Filter { tenant_id: Some("t".to_owned()), ..one }, 25).await, (vec![], false));
@@ -1639,7 +1642,7 @@ async fn report(tx: &mut PgConnection, owner: Owner, number: u64, at: DateTime<U
 
 /// Returns the numbers of the events after a cursor, and the next cursor.
 async fn read_numbers(db: &Pool, owner: Owner, after: Option<Cursor>, limit: u32) -> (Vec<u64>, Cursor) {
-    let batch = events::read(db, owner, &[], Request { after, limit }).await.unwrap();
+    let batch = events::read(db, owner, Bound::ORGANIZATION, &[], Request { after, limit }).await.unwrap();
     let number = |event: &events::Event| {
         let body: Value = serde_json::from_str(&event.body).unwrap();
         body["data"]["number"].as_u64().unwrap()

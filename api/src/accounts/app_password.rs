@@ -14,12 +14,12 @@ use crate::{
         body::Json,
         caller::{AccountsWrite, Call, Caller},
         problem::{Code, Issue, Problem},
-        workers,
+        reach, workers,
     },
     openapi::{tag::Tag, validate::Rules},
     types::url::Link,
 };
-use domain::{ErrorCode, Failure};
+use domain::{Bound, ErrorCode, Failure};
 use platforms::AppPassword;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::{Map, Value};
@@ -57,6 +57,12 @@ impl Passwords {
 
 /// Connects an account; true if it is new.
 pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bool), Problem> {
+    if !matches!(call.bound, Bound::Organization | Bound::Tenant(_)) {
+        let detail =
+            format!("this API key is limited to {}, which a new account would not be within", call.bound);
+        return Err(reach::forbidden(detail));
+    }
+    let tenant_id = reach::tenant(call, body.tenant_id)?;
     let has_service = body.service.is_some();
     let password = AppPassword {
         identifier: body.identifier.trim().trim_start_matches('@').to_owned(),
@@ -68,7 +74,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
         owner: call.owner,
         platform: PLATFORM.to_owned(),
         sealed: seal(call, PLATFORM, &password),
-        tenant_id: body.tenant_id,
+        tenant_id,
         limit: plan.social_accounts,
     };
     match workers::request(call, login).await? {

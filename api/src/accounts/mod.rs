@@ -16,7 +16,7 @@ use crate::{
         page::List,
         problem::{Code, Issue, Problem},
         query::Query,
-        workers,
+        reach, workers,
     },
     openapi::{
         tag::Tag,
@@ -28,11 +28,12 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, ErrorCode, Failure, ProfileId, SelectOption};
+use domain::{AccountId, Bound, ErrorCode, Failure, ProfileId, SelectOption};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
     accounts::{self, AccountStatus},
+    bounds::{self, Resource},
     disconnect,
     publishing::{self, Revived},
 };
@@ -158,7 +159,8 @@ impl Accounts {
 /// Lists the accounts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Problem> {
     let page = List::Accounts.request(call, filter.limit, filter.cursor.as_deref())?;
-    let found = accounts::list(call.db(), call.owner, &filter.into(), page).await?;
+    let filter = accounts::Filter { bound: call.bound.clone(), ..filter.into() };
+    let found = accounts::list(call.db(), call.owner, &filter, page).await?;
     let next_cursor = List::Accounts.next(call, found.next);
     Ok(AccountPage { data: found.items.into_iter().map(Account::from).collect(), next_cursor })
 }
@@ -171,6 +173,7 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Account, Problem> {
 /// Updates an account.
 pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Account, Problem> {
     let id = read(id)?;
+    check_move(call, &body).await?;
     // The account is checked before the profile, since an error in the path takes precedence.
     accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
     let edit = accounts::Edit {
@@ -183,6 +186,34 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
         let issue = Issue::custom(["profile_id"], "The profile does not exist");
         Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])
     })
+}
+
+/// Checks that an edit keeps the account within the bound of the caller's key.
+async fn check_move(call: &Call<'_>, body: &AccountPatch) -> Result<(), Problem> {
+    let bound = call.bound;
+    if !bound.is_limited() {
+        return Ok(());
+    }
+    let keeps_tenant = match &body.tenant_id {
+        MaybeUndefined::Undefined => true,
+        MaybeUndefined::Null => false,
+        MaybeUndefined::Value(tenant) => bound.tenant() == Some(tenant),
+    };
+    let keeps_profile = match (&body.profile_id, bound) {
+        (MaybeUndefined::Undefined, _) | (MaybeUndefined::Null, Bound::Tenant(_)) => true,
+        (MaybeUndefined::Null, _) => false,
+        (MaybeUndefined::Value(id), _) => {
+            bounds::contains(call.db(), call.owner, bound, Resource::Profile, *id).await?
+        }
+    };
+    for (keeps, field) in [(keeps_tenant, "tenant_id"), (keeps_profile, "profile_id")] {
+        if !keeps {
+            return Err(reach::forbidden(format!(
+                "this API key is limited to {bound}; {field} must stay within it"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Disconnects an account.
@@ -283,6 +314,13 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
     }
 }
 
+/// Returns those of these accounts that are connected and within the bound of the caller's key.
+pub(crate) async fn within(call: &Call<'_>, ids: &[AccountId]) -> Result<Vec<AccountId>, Problem> {
+    let mut found = accounts::get_many(call.db(), call.owner, ids).await?;
+    found.retain(|account| account.is_within(call.bound));
+    Ok(found.into_iter().map(|account| account.id).collect())
+}
+
 pub(crate) async fn find(call: &Call<'_>, id: &str) -> Result<accounts::Account, Problem> {
     accounts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
 }
@@ -368,6 +406,7 @@ impl From<Filter> for accounts::Filter {
             platform: filter.platform.map(|platform| platform.as_str().to_owned()),
             username: filter.username,
             network_unique_id: filter.network_unique_id.or(filter.network_unique_id_alias),
+            ..Self::default()
         }
     }
 }

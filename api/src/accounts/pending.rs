@@ -9,7 +9,7 @@ use crate::{
     http::{
         admission,
         body::Json,
-        caller::Call,
+        caller::{Call, FIRST_PARAMETER},
         problem::{Code, Issue, Problem, Segment},
         workers,
     },
@@ -78,14 +78,11 @@ impl Pending {
 /// before the body is read, since there is no API key.
 struct Login(store::pending_logins::Pending);
 
-/// Name that `poem-openapi` gives the first path parameter.
-const TOKEN: &str = "param0";
-
 impl<'a> FromRequest<'a> for Login {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
         let app: &App = request.data().expect("the router adds the state to every request");
         admission::count_login(app, request).await?;
-        let token = request.raw_path_param(TOKEN).unwrap_or_default();
+        let token = request.raw_path_param(FIRST_PARAMETER).unwrap_or_default();
         Ok(Self(find(app, token).await?.ok_or_else(gone)?))
     }
 }

@@ -14,6 +14,7 @@ use askama::Template;
 use domain::scope::Scope;
 use poem::Response;
 use serde_json::json;
+use uuid::Uuid;
 
 #[derive(Template)]
 #[template(path = "dashboard/keys.html")]
@@ -30,6 +31,7 @@ struct Row {
     name: String,
     last_four: String,
     scopes: String,
+    bound: Option<String>,
     expires: Option<AbsoluteTime>,
     used: Option<AbsoluteTime>,
     created: AbsoluteTime,
@@ -72,6 +74,7 @@ async fn draw(
                 name: key.name,
                 last_four: key.last_four,
                 scopes: key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
+                bound: bound(&key.tenant_id, key.profile_id, key.account_ids.as_deref()),
                 expires: key.expires_at.map(|at| AbsoluteTime(at.0)),
                 used: key.last_used_at.map(|at| AbsoluteTime(at.0)),
                 created: AbsoluteTime(key.created_at.0),
@@ -91,6 +94,9 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
     let wish = json!({
         "name": form.get("name").trim(),
         "scopes": form.all("scope").collect::<Vec<_>>(),
+        "tenant_id": form.given("tenant"),
+        "profile_id": form.given("profile"),
+        "account_ids": accounts(form),
         // The field is a date; the key expires at the end of that day.
         "expires_at": form.given("expires").map(|day| format!("{day}T24:00:00Z")),
     });
@@ -102,6 +108,23 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
         Ok(key) => draw(context, None, Some(key.into())).await,
         Err(problem) => draw(context, Some(PageError::of("new", problem)), None).await,
     }
+}
+
+/// The accounts that a new key is limited to, separated by spaces or commas in the field.
+fn accounts(form: &Fields) -> Option<Vec<&str>> {
+    let accounts = form.given("accounts")?;
+    Some(accounts.split([' ', ',', '\n', '\r']).filter(|id| !id.is_empty()).collect())
+}
+
+/// What a key is limited to.
+fn bound(tenant: &Option<String>, profile: Option<Uuid>, accounts: Option<&[Uuid]>) -> Option<String> {
+    let tenant = tenant.as_ref().map(|tenant| format!("tenant {tenant}"));
+    let profile = || profile.map(|profile| format!("profile {profile}"));
+    let accounts = || {
+        let ids: Vec<_> = accounts?.iter().map(Uuid::to_string).collect();
+        Some(format!("accounts {}", ids.join(", ")))
+    };
+    tenant.or_else(profile).or_else(accounts)
 }
 
 /// Rotates a key and shows the new text. The old key is revoked immediately.

@@ -67,6 +67,9 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
         None => None,
     };
     let refusal = match key {
+        Some(key) if key.bound.is_limited() => {
+            "This key is limited to a part of the organization's data: signing in requires one that is not."
+        }
         Some(key) if scope::allows(&key.scopes, Scope::All) => {
             let text = sessions::begin(&app.db, &key, now).await?;
             let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);

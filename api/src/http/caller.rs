@@ -1,19 +1,21 @@
 //! Authentication and authorization of API calls.
 //!
 //! An operation declares its permission in its signature and reaches data only through it, so that no
-//! operation can omit its scope check and a call without the scope is refused before its body is read.
+//! operation can omit its scope check and a call without the scope is refused before its body is read. Of a key
+//! with a bound it is also checked here that the path leads to a resource within it ([`reach`]).
 
 use crate::{
     app::{App, PREFIX},
     http::{
         admission,
         problem::{Code, Problem},
+        reach::{self, Reach},
         request_id::RequestId,
     },
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    Owner,
+    Bound, Owner,
     scope::{self, Scope},
 };
 use poem::{Request, RequestBody, http::Method};
@@ -43,9 +45,14 @@ pub struct Call<'a> {
     pub app: &'a App,
     /// Organization and mode of the data.
     pub owner: Owner,
+    /// The data that the caller's key is limited to.
+    pub bound: &'a Bound,
     /// Id of the request; `None` outside of a request.
     pub request: Option<RequestId>,
 }
+
+/// Name that `poem-openapi` gives the first path parameter.
+pub(crate) const FIRST_PARAMETER: &str = "param0";
 
 /// A caller with the permission `P`.
 pub struct Caller<P>(Identity, PhantomData<fn() -> P>);
@@ -111,7 +118,7 @@ permissions! {
 impl<P: Permission> Caller<P> {
     /// The authorized call.
     pub fn call(&self) -> Call<'_> {
-        Call { app: &self.0.app, owner: self.0.key.owner, request: self.0.request }
+        self.0.call()
     }
 
     /// Scopes of the caller's key.
@@ -136,14 +143,28 @@ impl Identity {
             let detail = format!("the API key lacks the scope {needed}");
             return Err(Problem::new(Code::InsufficientScope, detail));
         }
-        Ok(Call { app: &self.app, owner: self.key.owner, request: self.request })
+        Ok(self.call())
+    }
+
+    /// Fails if a key with a bound may not call an operation, or `id` is the first parameter of its path and of a
+    /// resource outside of the bound.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` or `not_found`.
+    pub async fn reach(&self, method: &Method, path: &str, id: Option<&str>) -> Result<(), Problem> {
+        reach::check(&self.call(), Reach::of(method, path), id).await
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call { app: &self.app, owner: self.key.owner, bound: &self.key.bound, request: self.request }
     }
 }
 
 impl<'a> Call<'a> {
     /// The call of a request that was authorized by other means than an API key.
     pub fn new(app: &'a App, owner: Owner) -> Self {
-        Self { app, owner, request: RequestId::current() }
+        Self { app, owner, bound: Bound::ORGANIZATION, request: RequestId::current() }
     }
 
     /// The database.
@@ -163,9 +184,13 @@ impl<'a> Call<'a> {
 }
 
 async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identity> {
+    identify(request, &bearer, request.method(), path_of(request)).await
+}
+
+/// The path of a request, relative to the API's prefix.
+fn path_of(request: &Request) -> &str {
     // Below a nested route the path of the request itself begins after the prefix.
-    let path = request.original_uri().path().strip_prefix(PREFIX).unwrap_or_default();
-    identify(request, &bearer, request.method(), path).await
+    request.original_uri().path().strip_prefix(PREFIX).unwrap_or_default()
 }
 
 /// Authenticates a request and counts it as a call of this method and path, relative to the API's prefix.
@@ -204,6 +229,7 @@ impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {
     ) -> poem::Result<Self> {
         let ApiKey(identity) = ApiKey::from_request(request, body, options).await?;
         identity.may(P::SCOPE)?;
+        identity.reach(request.method(), path_of(request), request.raw_path_param(FIRST_PARAMETER)).await?;
         Ok(Self(identity, PhantomData))
     }
 }

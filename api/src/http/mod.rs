@@ -10,6 +10,7 @@ pub mod page;
 pub mod problem;
 pub mod query;
 pub mod rate_limits;
+pub mod reach;
 pub mod request_id;
 pub mod request_log;
 pub(crate) mod workers;

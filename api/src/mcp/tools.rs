@@ -336,6 +336,8 @@ pub(super) struct Tool {
     pub(super) method: Method,
     /// Path of the operation, relative to the API's prefix.
     pub(super) path: String,
+    /// Name of the first parameter of the path, if it has one.
+    pub(super) subject: Option<String>,
     entry: &'static ToolEntry,
     description: String,
     input: Arc<Map<String, Value>>,
@@ -365,6 +367,10 @@ impl Tool {
             scope: entry.scope,
             method: operation.method.clone(),
             path: operation.path.to_owned(),
+            subject: operation
+                .path
+                .split_once('{')
+                .and_then(|(_, rest)| Some(rest.split_once('}')?.0.to_owned())),
             entry,
             description: words.join(". ").split_whitespace().collect::<Vec<_>>().join(" "),
             input: Arc::new(schema::input(document, operation.says)),

@@ -154,6 +154,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         alt_text: body.alt_text,
         source_url: None,
         upload_expires_at: now + UPLOAD_URL_TTL,
+        bound: call.bound.clone(),
     };
     let row = store::media::create(call.db(), call.owner, new, now).await?;
     let file = asset(call, &row);
@@ -204,12 +205,12 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
         return Err(Problem::invalid_body(vec![issue]));
     }
     let now = call.now();
-    let row = store::media::create(call.db(), call.owner, imported(url, body.alt_text, now), now).await?;
+    let row = store::media::create(call.db(), call.owner, imported(url, body.alt_text, call.bound.clone(), now), now).await?;
     shown(call, row).await
 }
 
 /// Returns the asset to create for a file at a URL.
-pub(crate) fn imported(url: Url, alt_text: Option<String>, now: DateTime<Utc>) -> NewMedia {
+pub(crate) fn imported(url: Url, alt_text: Option<String>, bound: Bound, now: DateTime<Utc>) -> NewMedia {
     let filename = name(&url);
     NewMedia {
         kind: media::claimed(None, &filename).unwrap_or(MediaKind::Document),
@@ -218,6 +219,7 @@ pub(crate) fn imported(url: Url, alt_text: Option<String>, now: DateTime<Utc>) -
         alt_text,
         source_url: Some(url.into()),
         upload_expires_at: now + UPLOAD_URL_TTL,
+        bound,
     }
 }
 
@@ -234,6 +236,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
     let which = store::media::Filter {
         kind: filter.kind.map(|kind| kind.value()),
         status: filter.status.map(|status| status.value()),
+        bound: call.bound.clone(),
     };
     let found = store::media::list(call.db(), call.owner, which, limit, offset).await?;
     let data = shown_all(call, found.items).await?;

@@ -20,6 +20,7 @@ const CONTENT_CODES: [Code; 6] = [
 /// Errors beyond those that follow from the shape, by operation id.
 const ADDITIONAL: &[(&str, &[Code])] = &[
     ("createPost", &CONTENT_CODES),
+    ("createPost", &[Code::Conflict]),
     (
         "validatePost",
         &[Code::Unprocessable, Code::MediaNotReady, Code::AccountNotFound, Code::AmbiguousAccount],
@@ -55,8 +56,8 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("finalizePendingLogin", &[Code::RateLimited, Code::Unprocessable, Code::Conflict, Code::QuotaExceeded]),
     ("inviteTeamMember", &[Code::Conflict]),
     ("removeTeamMember", &[Code::Conflict]),
-    ("createApiKey", &[Code::Forbidden]),
-    ("rotateApiKey", &[Code::Forbidden, Code::Conflict]),
+    ("createApiKey", &[Code::Unprocessable, Code::AccountNotFound]),
+    ("rotateApiKey", &[Code::Conflict]),
     ("createWebhook", &[Code::Conflict]),
     ("listRequests", &[Code::InvalidCursor]),
     ("listEvents", &[Code::InvalidCursor]),
@@ -88,7 +89,7 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
     let id = operation["operationId"].as_str().unwrap_or_default();
     let mut codes = vec![Code::InternalError, Code::Unavailable];
     if operation.get("security").is_some() {
-        codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::RateLimited]);
+        codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::Forbidden, Code::RateLimited]);
         codes.extend((id != UNMETERED).then_some(Code::QuotaExceeded));
     }
     let has_body = operation.get("requestBody").is_some();

@@ -20,6 +20,7 @@ use platforms::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
+    bounds,
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
 };
@@ -79,7 +80,12 @@ impl Assets {
     ) -> Result<Self, Problem> {
         let ids: Vec<Uuid> = named.filter_map(|media| media.id.as_ref()?.parse().ok()).collect();
         imports.check(call).await?;
-        Ok(Self { known: find_media(call, &ids).await?, imports, ..Self::default() })
+        let mut known = find_media(call, &ids).await?;
+        if call.bound.is_limited() {
+            let own = bounds::media(call.db(), call.owner, call.bound, &ids).await?;
+            known.retain(|id, _| own.contains(id));
+        }
+        Ok(Self { known, imports, ..Self::default() })
     }
 
     /// Returns the containers that `texts`, found at `path`, stand for.

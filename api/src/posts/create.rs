@@ -172,7 +172,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     if let Some(key) = &key
         && let Some(first) = posts::replay(call.db(), call.owner, key).await?
     {
-        return Ok(Created::Replay(first));
+        return replayed(call, first).await;
     }
     let is_draft = body.is_draft;
     let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
@@ -186,7 +186,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         scheduled_at: draft.scheduled_at,
         default_config: draft.default_config,
         external_ref: key,
-        imports: draft.imports.rows(call.now()),
+        imports: draft.imports.rows(call),
         deviations: overrides::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
@@ -197,12 +197,27 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await,
         None => posts::create(call.db(), call.owner, new, call.now()).await,
     };
-    created.map_err(|error| match (error, &draft.queue) {
+    let created = created.map_err(|error| match (error, &draft.queue) {
         (CreateError::NoOpenSlot, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
         (CreateError::NoOpenSlot, None) => unreachable!("only a post for a queue needs a slot"),
         (CreateError::MediaMissing, _) => checks::media_not_ready(),
         (CreateError::Database(error), _) => error.into(),
-    })
+    })?;
+    match created {
+        Created::New(post) => Ok(Created::New(post)),
+        Created::Replay(first) => replayed(call, first).await,
+    }
+}
+
+/// Returns the first post with the idempotency key, if it is within the bound of the caller's key.
+async fn replayed(call: &Call<'_>, first: posts::Post) -> Result<Created, Problem> {
+    if call.bound.is_limited()
+        && !bounds::contains(call.db(), call.owner, call.bound, Resource::Post, first.id.0).await?
+    {
+        let detail = format!("the idempotency key was used for a post that is not within {}", call.bound);
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    Ok(Created::Replay(first))
 }
 
 /// A request body whose references to accounts, media and slots are resolved.

@@ -248,7 +248,7 @@ async fn resolve_edit(
         containers,
         accounts,
         deviations,
-        imports: imports.rows(call.now()),
+        imports: imports.rows(call),
         request_id: call.request_id(),
     };
     Ok((edit, queue))

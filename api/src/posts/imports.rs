@@ -10,7 +10,6 @@ use crate::{
     },
     media,
 };
-use chrono::{DateTime, Utc};
 use domain::MediaId;
 use futures::future::join_all;
 use std::collections::BTreeMap;
@@ -69,8 +68,9 @@ impl Imports {
     }
 
     /// Returns the assets to create.
-    pub(crate) fn rows(&self, now: DateTime<Utc>) -> Vec<(MediaId, NewMedia)> {
+    pub(crate) fn rows(&self, call: &Call<'_>) -> Vec<(MediaId, NewMedia)> {
+        let now = call.now();
         let parsed = self.by_url.iter().filter_map(|(url, id)| Some((*id, Url::parse(url).ok()?)));
-        parsed.map(|(id, url)| (id, media::imported(url, None, now))).collect()
+        parsed.map(|(id, url)| (id, media::imported(url, None, call.bound.clone(), now))).collect()
     }
 }

@@ -181,7 +181,8 @@ impl Posts {
 /// Lists the posts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<PostPage, Problem> {
     let page = List::Posts.request(call, filter.limit, filter.cursor.as_deref())?;
-    let found = posts::list(call.db(), call.owner, &filter.into(), page).await?;
+    let filter = posts::Filter { bound: call.bound.clone(), ..filter.into() };
+    let found = posts::list(call.db(), call.owner, &filter, page).await?;
     let next_cursor = List::Posts.next(call, found.next);
     Ok(PostPage { data: found.items.into_iter().map(Summary::from).collect(), next_cursor })
 }
@@ -286,6 +287,7 @@ impl From<Filter> for posts::Filter {
             created_before: time(filter.created_before),
             scheduled_after: time(filter.scheduled_after),
             scheduled_before: time(filter.scheduled_before),
+            ..Self::default()
         }
     }
 }
