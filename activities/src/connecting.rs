@@ -97,14 +97,14 @@ impl Connecting {
         };
         let context = LoginContext {
             owner,
-            platform: intent.platform,
+            platform: intent.platform.clone(),
             network: intent.network,
-            tenant_id: intent.tenant_id,
+            tenant_id: intent.tenant_id.clone(),
             shared: None,
         };
-        if identities.len() > 1 {
+        if identities.len() > 1 || intent.confirm {
             let digest = callback.token_digest.parse().context("a digest reads back as written")?;
-            self.store_pending(digest, &context, intent.redirect_uri, grant, identities).await?;
+            self.store_pending(digest, &context, intent, grant, identities).await?;
             return Ok(CallbackResult::Choice);
         }
         let only = identities.pop().context("a login covers an identity")?;
@@ -371,7 +371,7 @@ impl Connecting {
         &self,
         digest: Digest,
         context: &LoginContext,
-        redirect_uri: Option<String>,
+        intent: AuthorizationRequest,
         login: Grant,
         identities: Vec<Identity>,
     ) -> anyhow::Result<()> {
@@ -388,9 +388,11 @@ impl Connecting {
             platform: context.platform.clone(),
             network: context.network,
             tenant_id: context.tenant_id.clone(),
-            redirect_uri,
+            redirect_uri: intent.redirect_uri,
             offers: identities.into_iter().map(|identity| bounded_profile(identity.profile)).collect(),
             selection: None,
+            confirm: intent.confirm,
+            account: intent.account,
             expires_at: now + SELECTION_TTL,
         };
         Ok(pending_logins::store(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
@@ -424,6 +426,10 @@ impl Connecting {
         };
         if let Some(quota) = quota_exceeded(&mut tx, &context, &selection.ids, selection.limit).await? {
             return Ok(SelectionResult::Full(quota));
+        }
+        // As for a login that needs no selection.
+        if let (Some(account), Some(tenant)) = (pending.account, &context.tenant_id) {
+            connect::move_to_tenant(&mut tx, owner, account, tenant).await?;
         }
         let mut offers: HashMap<_, _> =
             pending.offers.into_iter().map(|offer| (offer.network_unique_id.clone(), offer)).collect();

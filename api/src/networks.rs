@@ -5,7 +5,7 @@
 
 use crate::{
     connect::{
-        callback::CALLBACK,
+        callback::{BEGIN, CALLBACK},
         oauth_state::{self, State},
         redirect_uri,
     },
@@ -120,7 +120,8 @@ impl Networks {
 
     /// Create an authorization URL
     ///
-    /// Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+    /// Returns the URL to send the user to: the platform's, or with `hosted` our page before it. It is valid once
+    /// and for 15 minutes. The organization's own
     /// enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
     /// `accounts:write`.
     #[oai(path = "/social-networks/:platform/auth-url", method = "post", operation_id = "createAuthUrl")]
@@ -232,29 +233,62 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         },
         account: account.map(|account| account.id),
         is_forced: body.force_reauth.unwrap_or_default(),
+        confirm: body.confirm.unwrap_or_default(),
     };
     let expires_at = (call.now() + oauth_state::TTL).trunc_subsecs(0);
     let id = oauth_states::store(call.db(), call.owner, &intent, call.now(), expires_at).await?;
-    let key = &call.app.config.states;
+    let state = State { id, owner: call.owner, expires_at, is_hosted: body.hosted.unwrap_or_default() };
+    let text = call.app.config.states.seal(&state);
+    let auth_url = match state.is_hosted {
+        true => format!("{}{BEGIN}/{text}", call.app.config.base_url.trim_end_matches('/')),
+        false => address(call, adapter, &app.client_id, &app.config, &intent, &state, &text),
+    };
+    Ok(AuthUrl { auth_url })
+}
+
+/// The platform's authorization URL of a login that begins on our page; `None` if its app is not available any more.
+pub(crate) async fn address_of(
+    call: &Call<'_>,
+    intent: &AuthorizationRequest,
+    state: &State,
+    text: &str,
+) -> Result<Option<String>, Problem> {
+    let Some(adapter) = platforms::get(&intent.platform) else { return Ok(None) };
+    let network = networks::get_by_platform(call.db(), call.owner, &intent.platform).await?;
+    Ok(match app(call, &intent.platform, network) {
+        Ok(app) if app.network == intent.network => {
+            Some(address(call, adapter, &app.client_id, &app.config, intent, state, text))
+        }
+        _ => None,
+    })
+}
+
+fn address(
+    call: &Call<'_>,
+    adapter: &Adapter,
+    client_id: &str,
+    config: &AppConfig,
+    intent: &AuthorizationRequest,
+    state: &State,
+    text: &str,
+) -> String {
     let address = authorization::address(
         adapter,
         &Authorization {
-            client_id: &app.client_id,
+            client_id,
             redirect_uri: &intent.callback,
             scopes: &intent.scopes,
-            parameters: &app.config.authorize_parameters,
-            state: &key.seal(&State { id, owner: call.owner, expires_at }),
-            verifier: &key.verifier(id),
+            parameters: &config.authorize_parameters,
+            state: text,
+            verifier: &call.app.config.states.verifier(state.id),
             is_forced: intent.is_forced,
         },
     )
     .expect("a platform without app passwords has OAuth");
-    Ok(AuthUrl {
-        auth_url: match (call.owner.mode, &call.app.config.sandbox) {
-            (Mode::Test, Some(sandbox)) => platforms::in_sandbox(&sandbox.of(call.owner.org), &address),
-            _ => address,
-        },
-    })
+    match (call.owner.mode, &call.app.config.sandbox) {
+        (Mode::Test, Some(sandbox)) => platforms::in_sandbox(&sandbox.of(call.owner.org), &address),
+        _ => address,
+    }
 }
 
 /// Checks that the account will be within the bound of the caller's key: a new one has the tenant of the
@@ -587,10 +621,26 @@ pub struct NewAuthorization {
     pub expected_network_unique_id: Option<String>,
     /// True to force a new login on platforms that support it, even if the user is logged in.
     pub force_reauth: Option<bool>,
+    /// True to connect nothing until a call with an API key finalizes the login: it always ends with
+    /// `status=pending` at `redirect_uri`, which is required then. Before you finalize it, compare the `tenant_id` of
+    /// the redirect with the user's session. Without it, somebody who sends their authorization URL to another person
+    /// connects that person's account for themselves. False by default.
+    pub confirm: Option<bool>,
+    /// True to begin on a page of this service: it names the organization and the tenant, and binds the login to the
+    /// browser, so that it can't be finished in another one. False by default.
+    pub hosted: Option<bool>,
 }
 
 impl Rules for NewAuthorization {
     const IS_OPTIONAL: bool = true;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        if body.get("confirm") == Some(&Value::Bool(true))
+            && body.get("redirect_uri").is_none_or(Value::is_null)
+        {
+            issues.push(Issue::custom(["redirect_uri"], "Is required with confirm"));
+        }
+    }
 }
 
 /// An authorization URL.

@@ -2,7 +2,10 @@
 
 use crate::{
     app::{App, PREFIX},
-    connect::callback::{self, CALLBACK, CHOOSE},
+    connect::{
+        begin::begin,
+        callback::{self, BEGIN, CALLBACK, CHOOSE},
+    },
     dashboard,
     http::{
         body_timeout::BodyTimeout,
@@ -42,6 +45,8 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(&fitted, Method::GET)
         .with(&specification_path, Method::GET)
         .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
+        .with(&format!("{PREFIX}{BEGIN}/{{state}}"), Method::GET)
+        .with(&format!("{PREFIX}{BEGIN}/{{state}}"), Method::POST)
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::GET)
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
         .with(mcp::PATH, Method::POST)
@@ -53,6 +58,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
             PREFIX,
             Route::new()
                 .at(CALLBACK, get(callback::callback))
+                .at(format!("{BEGIN}/:state"), get(begin).post(begin))
                 .at(format!("{CHOOSE}/:token"), get(callback::choice).post(callback::choose))
                 .nest("/", operations::service()),
         )

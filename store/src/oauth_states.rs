@@ -33,6 +33,8 @@ pub struct AuthorizationRequest {
     pub network_unique_id: Option<String>,
     /// True if the platform must ask for a login even if the user has a session there.
     pub is_forced: bool,
+    /// True if the login is only connected by a call with an API key.
+    pub confirm: bool,
 }
 
 /// The result of claiming an authorization request.
@@ -59,8 +61,8 @@ pub async fn store(
            where id in (select id from oauth_states where expires_at < $13 limit 100 for update skip locked)
          )
          insert into oauth_states (id, org_id, mode, platform, network_id, callback, redirect_uri, tenant_id, scopes,
-           account_id, network_unique_id, is_forced, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15)",
+           account_id, network_unique_id, is_forced, created_at, expires_at, confirm)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15, $16)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -75,7 +77,8 @@ pub async fn store(
         intent.is_forced,
         now - RETENTION,
         now,
-        expires_at
+        expires_at,
+        intent.confirm
     )
     .execute(db)
     .await?;
@@ -104,7 +107,7 @@ pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Optio
 pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<AuthorizationRequest>> {
     let row = sqlx::query!(
         "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
-           network_unique_id, is_forced
+           network_unique_id, is_forced, confirm
          from oauth_states where id = $1 and org_id = $2 and mode = $3",
         id.0,
         owner.org.0,
@@ -122,5 +125,6 @@ pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<
         account: row.account_id.map(AccountId),
         network_unique_id: row.network_unique_id,
         is_forced: row.is_forced,
+        confirm: row.confirm,
     }))
 }

@@ -28,6 +28,11 @@ pub async fn plan(db: &PgPool, id: OrgId) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select plan from organizations where id = $1", id.0).fetch_optional(db).await
 }
 
+/// Returns the name of an organization; `None` when it doesn't exist.
+pub async fn name(db: &PgPool, id: OrgId) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select name from organizations where id = $1", id.0).fetch_optional(db).await
+}
+
 /// Returns all organizations, oldest first.
 pub async fn list(db: &PgPool) -> sqlx::Result<Vec<Organization>> {
     sqlx::query_as!(Organization, "select id, name, created_at from organizations order by created_at, id")

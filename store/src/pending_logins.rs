@@ -75,6 +75,10 @@ pub struct Pending {
     pub offers: Vec<AccountProfile>,
     /// The selection, once it is made.
     pub selection: Option<Selection>,
+    /// True if the selection takes a call with an API key.
+    pub confirm: bool,
+    /// The account that the login was to connect again.
+    pub account: Option<AccountId>,
     /// When the login expires.
     pub expires_at: DateTime<Utc>,
 }
@@ -118,8 +122,8 @@ pub async fn store(
              select token_digest from pending_logins where expires_at <= $9 limit 100 for update skip locked)
          )
          insert into pending_logins (token_digest, org_id, mode, platform, network_id, tenant_id, redirect_uri,
-           offers, created_at, expires_at, grants_sealed)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+           offers, created_at, expires_at, grants_sealed, confirm, account_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         &digest.0,
         new.owner.org.0,
         new.owner.mode.as_str(),
@@ -130,7 +134,9 @@ pub async fn store(
         Json(&new.offers) as _,
         now,
         new.expires_at,
-        grants_sealed
+        grants_sealed,
+        new.confirm,
+        new.account.map(|account| account.0)
     )
     .execute(db)
     .await?;
@@ -148,6 +154,8 @@ struct Row {
     grants_sealed: Option<Vec<u8>>,
     chosen: Option<Vec<String>>,
     account_ids: Option<Vec<Uuid>>,
+    confirm: bool,
+    account_id: Option<Uuid>,
     expires_at: DateTime<Utc>,
 }
 
@@ -165,6 +173,8 @@ impl From<Row> for Locked {
             redirect_uri: row.redirect_uri,
             offers: row.offers.0,
             selection,
+            confirm: row.confirm,
+            account: row.account_id.map(AccountId),
             expires_at: row.expires_at,
         };
         Self { pending, grants_sealed: row.grants_sealed }
@@ -176,7 +186,7 @@ pub async fn find(db: &PgPool, digest: Digest, now: DateTime<Utc>) -> sqlx::Resu
     let row = sqlx::query_as!(
         Row,
         r#"select org_id, mode as "mode: _", platform, network_id, tenant_id, redirect_uri,
-             offers as "offers: _", null::bytea as grants_sealed, chosen, account_ids, expires_at
+             offers as "offers: _", null::bytea as grants_sealed, chosen, account_ids, confirm, account_id, expires_at
            from pending_logins where token_digest = $1 and expires_at > $2"#,
         &digest.0,
         now
@@ -196,7 +206,7 @@ pub async fn lock(
     let row = sqlx::query_as!(
         Row,
         r#"select org_id, mode as "mode: _", platform, network_id, tenant_id, redirect_uri,
-             offers as "offers: _", grants_sealed, chosen, account_ids, expires_at
+             offers as "offers: _", grants_sealed, chosen, account_ids, confirm, account_id, expires_at
            from pending_logins where token_digest = $1 and org_id = $2 and mode = $3 and expires_at > $4
            for update"#,
         &digest.0,

@@ -126,7 +126,7 @@ async fn a_limited_key_reaches_nothing_outside_of_its_bound() {
             let example = &operation["requestBody"]["content"]["application/json"]["example"];
             let body = operation.get("requestBody").map(|_| serde_json::to_vec(example).unwrap());
             let what = || format!("{kind}: {method} {path}");
-            if operation.get("security").is_none() || path.ends_with("/auth-url") {
+            if path.starts_with("/social-accounts/pending/") || path.ends_with("/auth-url") {
                 continue;
             }
             if let Some((_, id)) = whole.iter().find(|(known, _)| *known == resource) {

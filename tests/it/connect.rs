@@ -267,6 +267,7 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
             account: None,
             network_unique_id: None,
             is_forced: false,
+            confirm: false,
         };
         let begun = ended - TimeDelta::minutes(15);
         let id = oauth_states::store(&world.db, world.owner, &intent, begun, expires_at).await.unwrap();
@@ -287,7 +288,7 @@ async fn an_expired_forged_or_malformed_callback_connects_nothing() {
 
 /// Returns a callback URL with a state that is sealed with the service's key.
 fn of(key: &Key, callback: &str, owner: Owner, id: StateId, expires_at: DateTime<chrono::Utc>) -> Url {
-    let state = key.seal(&State { id, owner, expires_at });
+    let state = key.seal(&State { id, owner, expires_at, is_hosted: false });
     format!("{callback}?code=a&state={state}").parse().unwrap()
 }
 
@@ -564,6 +565,8 @@ async fn a_pending_login_expires() {
             redirect_uri: None,
             offers: vec![offer],
             selection: None,
+            confirm: false,
+            account: None,
             expires_at: tests::now() + TimeDelta::seconds(left),
         };
         let begun = login.expires_at - TimeDelta::minutes(30);

@@ -14,6 +14,7 @@ mod api;
 mod at_most_once;
 mod attacks;
 mod batch;
+mod binding;
 mod bounds;
 mod bucket;
 mod connect;

@@ -425,6 +425,7 @@ async fn authorization_urls_use_the_organizations_app_or_the_shared_one() {
             account: Some(ada.parse().unwrap()),
             network_unique_id: Some(account["network_unique_id"].as_str().unwrap().to_owned()),
             is_forced: true,
+            confirm: false,
         }
     );
     let (_, query) = authorize(&world, None).await;
@@ -555,6 +556,7 @@ async fn an_authorization_is_claimed_once() {
         account: None,
         network_unique_id: None,
         is_forced: false,
+        confirm: false,
     };
     let now = Utc::now();
     let keep = async |at: DateTime<Utc>| {

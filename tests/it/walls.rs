@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 27] = [
+const API_LAYERS: [&str; 28] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -171,6 +171,7 @@ const API_LAYERS: [&str; 27] = [
     "profiles",
     "connect",
     "networks",
+    "connect::begin",
     "operations",
     "mcp",
     "dashboard",

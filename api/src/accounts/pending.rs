@@ -9,7 +9,7 @@ use crate::{
     http::{
         admission,
         body::Json,
-        caller::{Call, FIRST_PARAMETER},
+        caller::{Call, FIRST_PARAMETER, identify, path_of},
         problem::{Code, Issue, Problem, Segment},
         workers,
     },
@@ -20,11 +20,19 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, Owner};
+use domain::{AccountId, Bound, Owner, scope::Scope};
 use poem::{FromRequest, Request, RequestBody, web::Data};
-use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use poem_openapi::{
+    ApiResponse, Object, OpenApi,
+    auth::{Bearer, BearerAuthorization},
+    param::Path,
+};
 use std::collections::HashSet;
-use store::{accounts, pending_logins::Digest};
+use store::{
+    accounts,
+    bounds::{self, Resource},
+    pending_logins::Digest,
+};
 use uuid::Uuid;
 use workflows::activities::{LoginSelection, SelectionResult};
 
@@ -50,7 +58,8 @@ impl Pending {
     /// Finalize a pending login
     ///
     /// Connects all selected accounts, or none. Repeating the same selection returns the same result; a
-    /// different selection fails with 409. Needs no API key.
+    /// different selection fails with 409. Needs no API key, unless the login was begun with `confirm`: then a key
+    /// with the scope `accounts:write`.
     #[oai(
         path = "/social-accounts/pending/:token/finalize",
         method = "post",
@@ -60,7 +69,7 @@ impl Pending {
         &self,
         app: Data<&App>,
         token: Path<String>,
-        login: Login,
+        login: Authorized,
         body: Json<Choice>,
     ) -> Result<Finalization, Problem> {
         let ids: Vec<_> = body.0.page_ids.into_iter().map(|id| id.0).collect();
@@ -87,6 +96,42 @@ impl<'a> FromRequest<'a> for Login {
     }
 }
 
+/// The pending login of the token in the path, whose accounts the caller may select. One that was begun with
+/// `confirm` takes an API key of its organization, and of its tenant if the key has one; to others it is not there.
+struct Authorized(store::pending_logins::Pending);
+
+impl<'a> FromRequest<'a> for Authorized {
+    async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Self> {
+        let Login(pending) = Login::from_request(request, body).await?;
+        if pending.confirm {
+            let bearer = Bearer::from_request(request).map_err(|_| {
+                Problem::unauthorized(
+                    "this login was begun with confirm: an API key finalizes it, as a Bearer token",
+                )
+            })?;
+            let caller = identify(request, &bearer, request.method(), path_of(request)).await?;
+            let call = caller.may(Scope::AccountsWrite)?;
+            let is_own = call.owner == pending.owner && is_within(&call, &pending).await?;
+            if !is_own {
+                return Err(gone().into());
+            }
+        }
+        Ok(Self(pending))
+    }
+}
+
+/// True if the accounts of a login will be within the bound of the caller's key.
+async fn is_within(call: &Call<'_>, pending: &store::pending_logins::Pending) -> Result<bool, Problem> {
+    Ok(match (call.bound, pending.account) {
+        (Bound::Organization, _) => true,
+        (Bound::Tenant(own), _) => pending.tenant_id.as_ref() == Some(own),
+        (bound, Some(AccountId(id))) => {
+            bounds::contains(call.db(), call.owner, bound, Resource::Account, id).await?
+        }
+        (_, None) => false,
+    })
+}
+
 /// Returns a pending login.
 async fn get(app: &App, pending: store::pending_logins::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
@@ -101,6 +146,7 @@ async fn get(app: &App, pending: store::pending_logins::Pending) -> Result<Pendi
     Ok(PendingLogin {
         platform: EnumString::of(&pending.platform),
         tenant_id: pending.tenant_id,
+        confirm: pending.confirm,
         expires_at: pending.expires_at.into(),
         data: pending.offers.into_iter().map(offer).collect(),
     })
@@ -222,6 +268,8 @@ pub struct PendingLogin {
     /// End tenant to assign the accounts to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,
+    /// True if finalizing the login takes an API key.
+    pub confirm: bool,
     /// Expiry time of the login.
     pub expires_at: Timestamp,
     /// Accounts that can be connected.

@@ -11,11 +11,12 @@ use crate::{
     },
     app::App,
     connect::{
+        binding,
         oauth_state::Refusal,
         pages::{self, ChoicePage},
     },
     http::{
-        admission,
+        admission, browser,
         caller::Call,
         problem::{Code, Problem},
         workers,
@@ -41,6 +42,8 @@ use workflows::activities::{CallbackResult, OAuthCallback};
 
 /// Path of the OAuth callback, below the API's prefix.
 pub const CALLBACK: &str = "/connect/callback";
+/// Path of the page on which a hosted login begins, below the API's prefix.
+pub const BEGIN: &str = "/connect/begin";
 /// Path of the selection page, below the API's prefix.
 pub const CHOOSE: &str = "/connect/choose";
 
@@ -56,7 +59,7 @@ const MAX_DESCRIPTION_LENGTH: usize = 300;
 pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let result = match admission::count_login(&app, request).await {
-        Ok(()) => handle_callback(&app, query).await,
+        Ok(()) => handle_callback(&app, request, query).await,
         Err(problem) => Err(problem),
     };
     result.unwrap_or_else(error_page)
@@ -120,13 +123,17 @@ enum CallbackOutcome {
     Failed(LoginError, String),
 }
 
-async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
+async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Response, Problem> {
     let params = CallbackParams::read(query);
     let (state, is_expired) = match app.config.states.open(&params.state, (app.now)()) {
         Ok(state) => (state, false),
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
+    // Before the state is claimed, so that the login can still be finished where it began.
+    if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
+        return Ok(pages::other_browser());
+    }
     let call = Call::new(app, state.owner);
     let (intent, is_first) = match oauth_states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
@@ -237,6 +244,9 @@ fn redirect(to: &str) -> Response {
 
 async fn show_choice(app: &App, token: &str) -> Result<Response, Problem> {
     let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    if pending.confirm {
+        return Ok(pages::elsewhere());
+    }
     match &pending.selection {
         Some(made) => {
             let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
@@ -265,6 +275,9 @@ async fn choice_page(
 
 async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
     let Some(login) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    if login.confirm {
+        return Ok(pages::elsewhere());
+    }
     let Ok(form) = body.into_bytes_limit(MAX_FORM_BYTES).await else { return Ok(pages::invalid()) };
     let ids: Vec<_> = form_urlencoded::parse(&form)
         .filter(|(name, _)| name == "page")
@@ -311,7 +324,7 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
 }
 
 /// Shows a problem as an HTML page.
-fn error_page(problem: Problem) -> Response {
+pub(crate) fn error_page(problem: Problem) -> Response {
     pages::unavailable(problem.code.status())
 }
 

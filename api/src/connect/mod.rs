@@ -1,5 +1,7 @@
 //! Connecting an account in a browser: OAuth states, the callback, and hosted pages.
 
+pub(crate) mod begin;
+pub(crate) mod binding;
 pub mod callback;
 pub mod oauth_state;
 pub(crate) mod pages;

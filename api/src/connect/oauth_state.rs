@@ -35,6 +35,8 @@ pub struct State {
     pub owner: Owner,
     /// Expiry time, to the second.
     pub expires_at: DateTime<Utc>,
+    /// True if the login begins on our page, which binds it to the browser.
+    pub is_hosted: bool,
 }
 
 /// Error of opening a state.
@@ -61,9 +63,12 @@ impl Key {
 
     /// Seals a state.
     pub fn seal(&self, state: &State) -> String {
-        let mode = match state.owner.mode {
-            Mode::Live => 0,
-            Mode::Test => 1,
+        // A process of the previous version, which checks no cookie, does not find a hosted login.
+        let mode = match (state.owner.mode, state.is_hosted) {
+            (Mode::Live, false) => 0,
+            (Mode::Test, false) => 1,
+            (Mode::Live, true) => 2,
+            (Mode::Test, true) => 3,
         };
         let end = state.expires_at.timestamp().to_be_bytes();
         let plain = [state.id.0.as_bytes(), state.owner.org.0.as_bytes(), &[mode][..], &end].concat();
@@ -102,8 +107,9 @@ impl Key {
             id: StateId(Uuid::from_slice(id).ok()?),
             owner: Owner {
                 org: OrgId(Uuid::from_slice(org).ok()?),
-                mode: if *mode == 0 { Mode::Live } else { Mode::Test },
+                mode: if mode % 2 == 0 { Mode::Live } else { Mode::Test },
             },
+            is_hosted: mode / 2 == 1,
             expires_at: DateTime::from_timestamp(i64::from_be_bytes(end.try_into().ok()?), 0)?,
         })
     }
@@ -137,7 +143,7 @@ mod tests {
 
     fn state(mode: Mode) -> State {
         let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode };
-        State { id: StateId(Uuid::from_u128(2)), owner, expires_at: at(900) }
+        State { id: StateId(Uuid::from_u128(2)), owner, expires_at: at(900), is_hosted: false }
     }
 
     #[test]
@@ -149,6 +155,8 @@ mod tests {
             assert_eq!(key.open(&text, at(899)), Ok(state(mode)));
             assert_eq!(key.open(&text, at(900)), Err(Refusal::Expired(state(mode))));
             assert_ne!(key.seal(&state(mode)), text);
+            let hosted = State { is_hosted: true, ..state(mode) };
+            assert_eq!(key.open(&key.seal(&hosted), at(0)), Ok(hosted));
         }
     }
 

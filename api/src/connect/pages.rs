@@ -55,6 +55,38 @@ struct Failed<'a> {
     code: Option<&'a str>,
 }
 
+#[derive(Template)]
+#[template(path = "begin.html")]
+struct Begin<'a> {
+    style: &'static str,
+    platform: &'a str,
+    organization: &'a str,
+    tenant_id: Option<&'a str>,
+}
+
+/// Contents of the page on which a login begins.
+pub(crate) struct BeginPage<'a> {
+    /// The platform.
+    pub(crate) platform: &'a str,
+    /// Name of the organization that asks for the access.
+    pub(crate) organization: &'a str,
+    /// End tenant that the account will belong to.
+    pub(crate) tenant_id: Option<&'a str>,
+    /// URL of the platform that the form finally redirects to.
+    pub(crate) platform_url: Option<Url>,
+}
+
+/// The page on which a login begins.
+pub(crate) fn begin(page: &BeginPage<'_>) -> Response {
+    let html = Begin {
+        style: STYLE,
+        platform: platforms::display_name(page.platform),
+        organization: page.organization,
+        tenant_id: page.tenant_id,
+    };
+    respond(StatusCode::OK, &html, page.platform_url.as_ref())
+}
+
 /// Contents of the selection page.
 pub(crate) struct ChoicePage<'a> {
     /// The platform.
@@ -156,6 +188,22 @@ pub(crate) fn invalid() -> Response {
     let text = "The link is incomplete or was not issued by this service. Go back and start again.";
     let page = Failed { style: STYLE, title: "This link is not valid", text, code: None };
     respond(StatusCode::BAD_REQUEST, &page, None)
+}
+
+/// The page for a callback in another browser than the one in which the login began.
+pub(crate) fn other_browser() -> Response {
+    let text = "A login must be finished in the browser in which it began, and its cookies must be allowed. \
+        Nothing was connected. If somebody else sent you here, they wanted to connect your account for themselves; \
+        otherwise go back and start again.";
+    let page = Failed { style: STYLE, title: "This login began elsewhere", text, code: None };
+    respond(StatusCode::BAD_REQUEST, &page, None)
+}
+
+/// The page for a selection that takes a call with an API key.
+pub(crate) fn elsewhere() -> Response {
+    let text = "Go back to the service that you came from: the accounts are selected and confirmed there.";
+    let page = Failed { style: STYLE, title: "There is nothing to select here", text, code: None };
+    respond(StatusCode::FORBIDDEN, &page, None)
 }
 
 /// The page for an internal error or an unavailable service.

@@ -1,17 +1,11 @@
 //! Form fields and query parameters: names with values, which can repeat.
 
 use crate::http::{
-    body,
+    body, browser,
     problem::{Code, Problem},
 };
-use poem::{
-    Body, Request,
-    http::{HeaderName, header},
-};
-use url::{Url, form_urlencoded};
-
-/// The header in which browsers report which site a request came from.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+use poem::{Body, Request};
+use url::form_urlencoded;
 
 /// Maximum number of fields of a form; a field takes far more memory than its text.
 const MAX_FIELDS: usize = 500;
@@ -69,7 +63,7 @@ pub(crate) fn write<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
 ///
 /// If it comes from another origin or is no form.
 pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Problem> {
-    if !is_ours(request) {
+    if !browser::is_ours(request) {
         return Err(Problem::new(Code::Forbidden, "this form was not sent from the dashboard"));
     }
     let is_form = request.content_type().is_some_and(|found| {
@@ -86,57 +80,9 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
     Ok(Fields::parse(&bytes))
 }
 
-/// True if a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site`. All
-/// current browsers send `Origin` with a form; a request without it is refused.
-fn is_ours(request: &Request) -> bool {
-    let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
-        return false;
-    }
-    let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
-    // Only a proxy in front knows the scheme, so host and port are compared.
-    let Ok(origin) = Url::parse(origin) else { return false };
-    let same = |scheme: &str| {
-        Url::parse(&format!("{scheme}://{host}")).is_ok_and(|ours| ours.origin() == origin.origin())
-    };
-    same("http") || same("https")
-}
-
-/// True if the request was navigated to from another origin.
-pub(crate) fn is_cross_site(request: &Request) -> bool {
-    let site = request.headers().get(SEC_FETCH_SITE).and_then(|value| value.to_str().ok());
-    matches!(site, Some("cross-site" | "same-site"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_pages_of_this_origin_send_forms() {
-        for (origin, site, is_fine) in [
-            (Some("http://localhost:8080"), Some("same-origin"), true),
-            (Some("http://localhost:8080"), None, true),
-            (Some("https://localhost:8080"), Some("same-origin"), true),
-            (Some("http://localhost:8090"), None, false),
-            (Some("http://localhost:8080"), Some("same-site"), false),
-            (Some("http://localhost:8080"), Some("cross-site"), false),
-            (Some("http://localhost:8080"), Some("none"), false),
-            (Some("null"), Some("same-origin"), false),
-            (Some("http://localhost.evil.example:8080"), None, false),
-            (None, Some("same-origin"), false),
-            (None, None, false),
-        ] {
-            let mut request = Request::builder().header("host", "localhost:8080");
-            if let Some(origin) = origin {
-                request = request.header("origin", origin);
-            }
-            if let Some(site) = site {
-                request = request.header("sec-fetch-site", site);
-            }
-            assert_eq!(is_ours(&request.finish()), is_fine, "{origin:?} {site:?}");
-        }
-    }
 
     #[tokio::test]
     async fn a_form_has_so_many_fields_and_no_more() {

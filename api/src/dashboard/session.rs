@@ -6,12 +6,12 @@
 use super::{
     PATH,
     context::see,
-    fields::{self, Fields},
+    fields::Fields,
     layout::{self, Layout, PageError, render},
 };
 use crate::{
     app::App,
-    http::{admission, problem::Problem},
+    http::{admission, browser, problem::Problem},
 };
 use askama::Template;
 use domain::scope::{self, Scope};
@@ -23,7 +23,6 @@ use store::{
     keys,
     sessions::{self, Session},
 };
-use url::{Host, Url};
 
 /// Name of the cookie over https; browsers bind the prefix `__Host-` to this host.
 const SECURE_COOKIE: &str = "__Host-fanfare";
@@ -51,7 +50,7 @@ pub(crate) async fn state_of(app: &App, request: &Request) -> Result<SessionStat
     };
     Ok(match session.filter(|session| scope::allows(&session.key.scopes, Scope::All)) {
         Some(session) => SessionState::Active(session.into()),
-        None if fields::is_cross_site(request) => SessionState::CrossSite,
+        None if browser::is_cross_site(request) => SessionState::CrossSite,
         None => SessionState::Missing,
     })
 }
@@ -128,30 +127,17 @@ fn is_dashboard_path(next: &str) -> bool {
         && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// True if the cookie may be sent over http, on loopback only.
-fn is_plain(app: &App, request: &Request) -> bool {
-    let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    !is_https
-        && match host.as_ref().and_then(Url::host) {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
-}
-
 fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
-    let name = if is_plain(app, request) { LOOPBACK_COOKIE } else { SECURE_COOKIE };
-    let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, text)| text)
+    let name = if browser::is_plain(app, request) { LOOPBACK_COOKIE } else { SECURE_COOKIE };
+    browser::cookie(request, name)
 }
 
 fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
-    let (name, path, secure) =
-        if is_plain(app, request) { (LOOPBACK_COOKIE, PATH, "") } else { (SECURE_COOKIE, "/", "; Secure") };
+    let (name, path, secure) = if browser::is_plain(app, request) {
+        (LOOPBACK_COOKIE, PATH, "")
+    } else {
+        (SECURE_COOKIE, "/", "; Secure")
+    };
     let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     layout::put(response, header::SET_COOKIE, &cookie);
 }

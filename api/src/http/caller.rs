@@ -188,7 +188,7 @@ async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identit
 }
 
 /// The path of a request, relative to the API's prefix.
-fn path_of(request: &Request) -> &str {
+pub(crate) fn path_of(request: &Request) -> &str {
     // Below a nested route the path of the request itself begins after the prefix.
     request.original_uri().path().strip_prefix(PREFIX).unwrap_or_default()
 }

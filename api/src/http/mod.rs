@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub mod body;
 pub(crate) mod body_timeout;
+pub(crate) mod browser;
 pub mod caller;
 pub mod error_middleware;
 pub mod outbound_url;

@@ -220,7 +220,8 @@ impl Problem {
         Self::unauthorized("invalid or expired API key")
     }
 
-    fn unauthorized(detail: &str) -> Self {
+    /// 401: the credentials are missing or invalid.
+    pub(crate) fn unauthorized(detail: &str) -> Self {
         Self::new(Code::Unauthorized, detail)
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }

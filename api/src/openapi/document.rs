@@ -28,6 +28,7 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
     bound_inputs(&mut document);
     part_nulls(&mut document);
     responses::narrow(&mut document);
+    offer_key(&mut document);
     tell_levels(&mut document);
     tell_request_ids(&mut document);
     examples::show(&mut document);
@@ -37,6 +38,15 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
     document["openapi"] = json!("3.1.0");
     document["servers"] = json!([{ "url": base_url }]);
     serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
+}
+
+/// The operation that takes a key for some of its calls.
+const OPTIONAL_KEY: (&str, &str) = ("/social-accounts/pending/{token}/finalize", "post");
+
+/// Documents that an operation takes a key or none.
+fn offer_key(document: &mut Value) {
+    let (path, method) = OPTIONAL_KEY;
+    document["paths"][path][method]["security"] = json!([{}, { "ApiKey": [] }]);
 }
 
 fn amend(value: &mut Value) {

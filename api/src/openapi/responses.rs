@@ -53,7 +53,17 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("updateProfile", &[Code::AccountNotFound, Code::ContentRejected]),
     ("connectBlueskyAccount", &[Code::InvalidCredentials, Code::Unprocessable]),
     ("getPendingLogin", &[Code::RateLimited]),
-    ("finalizePendingLogin", &[Code::RateLimited, Code::Unprocessable, Code::Conflict, Code::QuotaExceeded]),
+    (
+        "finalizePendingLogin",
+        &[
+            Code::RateLimited,
+            Code::Unprocessable,
+            Code::Conflict,
+            Code::QuotaExceeded,
+            Code::Unauthorized,
+            Code::InsufficientScope,
+        ],
+    ),
     ("inviteTeamMember", &[Code::Conflict]),
     ("removeTeamMember", &[Code::Conflict]),
     ("createApiKey", &[Code::Unprocessable, Code::AccountNotFound]),
