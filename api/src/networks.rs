@@ -29,7 +29,7 @@ use crate::{
     },
 };
 use chrono::SubsecRound;
-use domain::{AccountId, AppAccess, AppConfig, Bound, Mode, NetworkId};
+use domain::{AccountId, AppAccess, AppConfig, Bound, Mode, NetworkId, client::Client};
 use platforms::{
     Adapter, Feature,
     authorization::{self, Authorization},
@@ -206,6 +206,10 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     }
     let tenant_id = reach::tenant(call, body.tenant_id.clone())?;
     check_bound(call, &body)?;
+    let body = match call.client {
+        Some(client) => for_client(client, platform, body)?,
+        None => body,
+    };
     let network = networks::get_by_platform(call.db(), call.owner, platform).await?;
     if let Some(link) = &body.redirect_uri {
         check_landing(network.as_ref(), link)?;
@@ -311,6 +315,20 @@ fn check_bound(call: &Call<'_>, body: &NewAuthorization) -> Result<(), Problem> 
         )));
     }
     Ok(())
+}
+
+/// The authorization as a client token allows it: at its platforms, to its page, and bound to who began it.
+fn for_client(client: &Client, platform: &str, body: NewAuthorization) -> Result<NewAuthorization, Problem> {
+    reach::check_platform(Some(client), platform)?;
+    if body.redirect_uri.as_ref().is_some_and(|link| Some(&link.text) != client.redirect_uri.as_ref()) {
+        return Err(reach::forbidden("this client token was not created for this redirect_uri"));
+    }
+    let redirect_uri = client.redirect_uri.as_deref().and_then(Link::read);
+    let (confirm, hosted) = match &redirect_uri {
+        Some(_) => (Some(true), body.hosted),
+        None => (Some(false), Some(true)),
+    };
+    Ok(NewAuthorization { redirect_uri, confirm, hosted, ..body })
 }
 
 /// The OAuth app that an authorization uses.

@@ -6,6 +6,7 @@
 use crate::{
     accounts::{Accounts, app_password::Passwords, imports::Imports, limits::Limits, pending::Pending},
     app::PREFIX,
+    client_tokens::ClientTokens,
     events::Events,
     keys::Keys,
     media::MediaAssets,
@@ -33,7 +34,7 @@ pub(crate) type Operations = (
     Imports,
     Networks,
     Passwords,
-    Pending,
+    (Pending, ClientTokens),
     // Nested, because a tuple of operations has at most 16 members.
     (Webhooks, Events),
     Profiles,
@@ -64,7 +65,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Imports,
         Networks,
         Passwords,
-        Pending,
+        (Pending, ClientTokens),
         (Webhooks, Events),
         Profiles,
         Team,

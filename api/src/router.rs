@@ -9,6 +9,7 @@ use crate::{
     dashboard,
     http::{
         body_timeout::BodyTimeout,
+        cors::ClientCors,
         error_middleware::{self, Envelope, Routes},
         problem::Problem,
         request_log::RequestLog,
@@ -71,6 +72,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(CatchPanic::new().with_handler(error_middleware::panicked))
         .with(body_timeout)
         .with(Envelope::new(routes).with_log(log))
+        .with(ClientCors)
         .boxed()
 }
 

@@ -6,6 +6,7 @@
 
 pub mod bound;
 pub mod choice;
+pub mod client;
 pub mod email;
 pub mod event;
 pub mod failure;

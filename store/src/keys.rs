@@ -7,7 +7,7 @@
 
 use crate::{bounds, decode::Parsed};
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{Bound, KeyId, Mode, Owner, scope::Scope};
+use domain::{Bound, KeyId, Mode, Owner, client::Client, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, types::Json};
@@ -29,6 +29,8 @@ pub struct Key {
     pub scopes: Vec<Scope>,
     /// The data that the key is limited to.
     pub bound: Bound,
+    /// What a client token is limited to beside its tenant; `None` for an API key.
+    pub client: Option<Client>,
     /// Last four characters of the key's text, to tell keys apart.
     pub last_four: String,
     /// When the key expires.
@@ -63,6 +65,7 @@ macro_rules! key {
             name: $row.name,
             scopes: $crate::decode::unwrap($row.scopes),
             bound: $row.bound.map(|sqlx::types::Json(bound)| bound).unwrap_or_default(),
+            client: $row.client.map(|sqlx::types::Json(client)| client),
             last_four: $row.last_four,
             expires_at: $row.expires_at,
             revoked_at: $row.revoked_at,
@@ -80,6 +83,7 @@ struct Row {
     name: String,
     scopes: Vec<Parsed<Scope>>,
     bound: Option<Json<Bound>>,
+    client: Option<Json<Client>>,
     last_four: String,
     expires_at: Option<DateTime<Utc>>,
     revoked_at: Option<DateTime<Utc>>,
@@ -112,6 +116,7 @@ pub async fn create_within(
         name: new.name,
         scopes: new.scopes,
         bound,
+        client: None,
         last_four: last_four(&text).to_owned(),
         expires_at: new.expires_at.map(|at| at.trunc_subsecs(6)),
         revoked_at: None,
@@ -138,13 +143,103 @@ pub async fn create_within(
     Ok((key, text))
 }
 
+/// Scopes of a client token.
+const CLIENT_SCOPES: [Scope; 2] = [Scope::AccountsRead, Scope::AccountsWrite];
+/// Prefixes of client tokens, by mode.
+const CLIENT_PREFIXES: [(Mode, &str); 2] = [(Mode::Live, "ct_live_"), (Mode::Test, "ct_test_")];
+
+/// Creates a client token of a tenant and returns its id and text, which can't be read again. Deletes tokens that
+/// expired a day ago.
+pub async fn create_client(
+    db: &PgPool,
+    owner: Owner,
+    tenant: &str,
+    client: &Client,
+    expires_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<(KeyId, String)> {
+    let (_, prefix) =
+        CLIENT_PREFIXES.iter().find(|(mode, _)| *mode == owner.mode).expect("each mode has one");
+    let bound = Bound::Tenant(tenant.to_owned());
+    let (id, text) = (KeyId(Uuid::now_v7()), format!("{prefix}{}", random_text(LENGTH)));
+    sqlx::query!(
+        "with ended as (
+           delete from api_keys where id in (
+             select id from api_keys
+             where org_id = $2 and mode = $3 and client is not null and expires_at < $8::timestamptz - interval '1 day'
+             limit 100 for update skip locked)
+         )
+         insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound, client)
+         values ($1, $2, $3, 'Client token', $4, $5, $6, $7, $8, $9, $10)",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        limited_digest(&text),
+        last_four(&text),
+        &CLIENT_SCOPES.map(|scope| scope.to_string()),
+        expires_at,
+        now,
+        bounds::stored(&bound) as _,
+        Json(client) as _
+    )
+    .execute(db)
+    .await?;
+    Ok((id, text))
+}
+
+/// Revokes a client token within a bound. Returns false when it doesn't exist or is revoked.
+pub async fn revoke_client(
+    db: &PgPool,
+    owner: Owner,
+    bound: &Bound,
+    id: KeyId,
+    at: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update api_keys set revoked_at = $4
+         where id = $1 and org_id = $2 and mode = $3 and client is not null and revoked_at is null
+           and ($5::jsonb is null or bound = $5)",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        at,
+        bounds::stored(bound) as _
+    )
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Why a client token is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedClient {
+    /// It expired.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+/// Returns why a client token is not accepted; `None` for any other text, or one that is unknown by now.
+pub async fn ended_client(db: &PgPool, text: &str) -> sqlx::Result<Option<EndedClient>> {
+    if !CLIENT_PREFIXES.iter().any(|(_, prefix)| text.starts_with(prefix)) {
+        return Ok(None);
+    }
+    let revoked = sqlx::query_scalar!(
+        r#"select revoked_at is not null as "revoked!" from api_keys where digest = $1 and client is not null"#,
+        limited_digest(text)
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(revoked.map(|revoked| if revoked { EndedClient::Revoked } else { EndedClient::Expired }))
+}
+
 /// Returns the key of a text, without counting a request; `None` when it is unknown, revoked or expired.
 pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
         r#"update api_keys set last_used_at = $2
-           where digest = any($1) and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
-           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
+           where digest = any($1) and client is null and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
              expires_at, revoked_at, last_used_at, created_at"#,
         &digests(presented)[..],
         now
@@ -156,10 +251,10 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
-           where org_id = $1 and mode = $2 and (revoked_at is null or revoked_at > $3)
+           where org_id = $1 and mode = $2 and client is null and (revoked_at is null or revoked_at > $3)
            order by created_at desc, id desc"#,
         owner.org.0,
         owner.mode.as_str(),
@@ -174,7 +269,7 @@ pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result
 pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update api_keys set revoked_at = $4
-         where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)",
+         where id = $1 and org_id = $2 and mode = $3 and client is null and (revoked_at is null or revoked_at > $4)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -189,10 +284,11 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
 pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
-           where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)"#,
+           where id = $1 and org_id = $2 and mode = $3 and client is null
+             and (revoked_at is null or revoked_at > $4)"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -218,14 +314,14 @@ pub async fn rotate(
         Row,
         r#"with old as (
              update api_keys set revoked_at = $4
-             where id = $1 and org_id = $2 and mode = $3 and revoked_at is null
+             where id = $1 and org_id = $2 and mode = $3 and client is null and revoked_at is null
                and (expires_at is null or expires_at > $5)
              returning name, scopes, bound, expires_at
            )
            insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, bound, expires_at, created_at)
            select $6, $2, $3, name, case when bound is null then $7::bytea else $9::bytea end, $8, scopes, bound, expires_at, $5
            from old
-           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four,
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
                      expires_at, revoked_at, last_used_at, created_at"#,
         id.0,
         owner.org.0,

@@ -9,7 +9,7 @@ use crate::{
     keys::{self, Key, key},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, Mode, scope::Scope};
+use domain::{Bound, Mode, client::Client, scope::Scope};
 use sqlx::{PgPool, types::Json};
 
 /// Lifetime of a session; activity doesn't extend it.
@@ -49,7 +49,7 @@ pub struct Session {
 pub async fn find(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
         r#"select k.id, k.org_id, k.mode as "mode: Parsed<Mode>", k.name, k.scopes as "scopes: Vec<Parsed<Scope>>",
-             k.bound as "bound: Json<Bound>", k.last_four, k.expires_at, k.revoked_at, k.last_used_at, k.created_at, o.name as organization
+             k.bound as "bound: Json<Bound>", k.client as "client: Json<Client>", k.last_four, k.expires_at, k.revoked_at, k.last_used_at, k.created_at, o.name as organization
            from sessions s
            join api_keys k on k.id = s.key_id and k.org_id = s.org_id and k.mode = s.mode
            join organizations o on o.id = k.org_id

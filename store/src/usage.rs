@@ -10,7 +10,7 @@ use crate::{
     keys::{self, Key, key},
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
-use domain::{Bound, Mode, Owner, scope::Scope};
+use domain::{Bound, Mode, Owner, client::Client, scope::Scope};
 use sqlx::{PgPool, types::Json};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -150,7 +150,7 @@ pub async fn authenticate_and_count(
     // `synchronous_commit` at the end.
     let row = sqlx::query!(
         r#"with key as (
-             select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.last_four, k.expires_at, k.revoked_at,
+             select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.client, k.last_four, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, o.plan
              from api_keys k join organizations o on o.id = k.org_id
              where k.digest = any($1) and (k.revoked_at is null or k.revoked_at > $2)
@@ -196,7 +196,7 @@ pub async fn authenticate_and_count(
              returning requests, exhausted, windows
            )
            select id as "id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>", name as "name!",
-                  scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
+                  scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
                   plan as "plan!", requests as "requests!", exhausted as "exhausted!", windows as "windows!"
            from key, metered, set_config('synchronous_commit', 'off', true)"#,
         &keys::digests(presented)[..],

@@ -17,6 +17,7 @@ mod batch;
 mod binding;
 mod bounds;
 mod bucket;
+mod clients;
 mod connect;
 mod creation;
 mod dashboard;

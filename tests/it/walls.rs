@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 28] = [
+const API_LAYERS: [&str; 29] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -172,6 +172,7 @@ const API_LAYERS: [&str; 28] = [
     "connect",
     "networks",
     "connect::begin",
+    "client_tokens",
     "operations",
     "mcp",
     "dashboard",

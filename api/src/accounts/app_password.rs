@@ -62,6 +62,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
             format!("this API key is limited to {}, which a new account would not be within", call.bound);
         return Err(reach::forbidden(detail));
     }
+    reach::check_platform(call.client, PLATFORM)?;
     let tenant_id = reach::tenant(call, body.tenant_id)?;
     let has_service = body.service.is_some();
     let password = AppPassword {

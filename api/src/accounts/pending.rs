@@ -11,7 +11,7 @@ use crate::{
         body::Json,
         caller::{Call, FIRST_PARAMETER, identify, path_of},
         problem::{Code, Issue, Problem, Segment},
-        workers,
+        reach, workers,
     },
     openapi::{tag::Tag, validate::Rules},
     types::{
@@ -111,6 +111,7 @@ impl<'a> FromRequest<'a> for Authorized {
             })?;
             let caller = identify(request, &bearer, request.method(), path_of(request)).await?;
             let call = caller.may(Scope::AccountsWrite)?;
+            reach::check_platform(call.client, &pending.platform)?;
             let is_own = call.owner == pending.owner && is_within(&call, &pending).await?;
             if !is_own {
                 return Err(gone().into());

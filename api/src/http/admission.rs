@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use poem::{Addr, Request, http::Method};
 use std::net::{IpAddr, SocketAddr};
 use store::{
-    keys::Key,
+    keys::{self, EndedClient, Key},
     usage::{self, Bucket, Level},
 };
 
@@ -39,7 +39,14 @@ pub(crate) async fn authenticate(
     let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
     let quotas = (!is_usage).then(|| app.config.plans.quotas());
     let admission = usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await?;
-    let admission = admission.ok_or_else(Problem::invalid_key)?;
+    let Some(admission) = admission else {
+        let detail = match keys::ended_client(&app.db, token).await? {
+            Some(EndedClient::Expired) => "the client token has expired; create another one",
+            Some(EndedClient::Revoked) => "the client token was revoked",
+            None => return Err(Problem::invalid_key()),
+        };
+        return Err(Problem::unauthorized(detail));
+    };
     request_log::note(request, &admission.key);
     check(request, &admission.levels, now)?;
     if admission.is_over_quota {

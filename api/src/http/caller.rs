@@ -16,6 +16,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     Bound, Owner,
+    client::Client,
     scope::{self, Scope},
 };
 use poem::{Request, RequestBody, http::Method};
@@ -47,6 +48,8 @@ pub struct Call<'a> {
     pub owner: Owner,
     /// The data that the caller's key is limited to.
     pub bound: &'a Bound,
+    /// What the caller's client token is limited to; `None` for an API key.
+    pub client: Option<&'a Client>,
     /// Id of the request; `None` outside of a request.
     pub request: Option<RequestId>,
 }
@@ -153,18 +156,23 @@ impl Identity {
     ///
     /// `forbidden` or `not_found`.
     pub async fn reach(&self, method: &Method, path: &str, id: Option<&str>) -> Result<(), Problem> {
+        if self.key.client.is_some() && !reach::is_for_clients(method, path) {
+            let detail = "a client token connects accounts and lists them; this takes an API key";
+            return Err(reach::forbidden(detail));
+        }
         reach::check(&self.call(), Reach::of(method, path), id).await
     }
 
     fn call(&self) -> Call<'_> {
-        Call { app: &self.app, owner: self.key.owner, bound: &self.key.bound, request: self.request }
+        let Key { owner, bound, client, .. } = &self.key;
+        Call { app: &self.app, owner: *owner, bound, client: client.as_ref(), request: self.request }
     }
 }
 
 impl<'a> Call<'a> {
     /// The call of a request that was authorized by other means than an API key.
     pub fn new(app: &'a App, owner: Owner) -> Self {
-        Self { app, owner, bound: Bound::ORGANIZATION, request: RequestId::current() }
+        Self { app, owner, bound: Bound::ORGANIZATION, client: None, request: RequestId::current() }
     }
 
     /// The database.

@@ -5,6 +5,7 @@ pub mod body;
 pub(crate) mod body_timeout;
 pub(crate) mod browser;
 pub mod caller;
+pub(crate) mod cors;
 pub mod error_middleware;
 pub mod outbound_url;
 pub mod page;

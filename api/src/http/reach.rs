@@ -10,6 +10,7 @@ use crate::http::{
     caller::Call,
     problem::{Code, Problem},
 };
+use domain::client::Client;
 use poem::http::Method;
 use store::bounds::{self, Resource};
 
@@ -37,6 +38,9 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("POST", "/api-keys", Organization),
     ("DELETE", "/api-keys/{id}", Organization),
     ("POST", "/api-keys/{id}/rotate", Organization),
+    ("POST", "/client-tokens", Within),
+    ("DELETE", "/client-tokens/{id}", Within),
+    ("GET", "/connect/platforms", Within),
     ("GET", "/events", Within),
     ("GET", "/media", Within),
     ("POST", "/media/import", Within),
@@ -98,23 +102,43 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("POST", "/webhooks/{id}/test", Organization),
 ];
 
+/// The operations that a client token can call, on a page of any origin.
+const FOR_CLIENTS: [(&str, &str); 6] = [
+    ("GET", "/connect/platforms"),
+    ("GET", "/social-accounts"),
+    ("POST", "/social-accounts/bluesky/connect"),
+    ("GET", "/social-accounts/pending/{token}"),
+    ("POST", "/social-accounts/pending/{token}/finalize"),
+    ("POST", "/social-networks/{platform}/auth-url"),
+];
+
+/// Returns true if a client token can call the operation at a path, relative to the API's prefix.
+pub(crate) fn is_for_clients(method: &Method, path: &str) -> bool {
+    line(method, path).is_some_and(|(method, path, _)| FOR_CLIENTS.contains(&(*method, *path)))
+}
+
+/// Returns the line of an operation.
+fn line(method: &Method, path: &str) -> Option<&'static (&'static str, &'static str, Reach)> {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let path: Vec<_> = path.split('/').collect();
+    let is_parameter = |segment: &&str| segment.starts_with('{');
+    let lines = TABLE.iter().filter(|(known, _, _)| *known == method.as_str());
+    let fitting = lines.filter_map(|line| {
+        let pattern: Vec<_> = line.1.split('/').collect();
+        let mut segments = pattern.iter().zip(&path);
+        let fits = pattern.len() == path.len()
+            && segments.all(|(known, found)| is_parameter(known) || known == found);
+        fits.then(|| (pattern.iter().map(is_parameter).collect::<Vec<_>>(), line))
+    });
+    // As in the router, a literal takes precedence over a parameter.
+    fitting.min_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, line)| line)
+}
+
 impl Reach {
     /// Returns the reach of the operation at a path, relative to the API's prefix: of one that is called, or the
     /// path of a document. HEAD is GET.
     pub fn of(method: &Method, path: &str) -> Self {
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        let path: Vec<_> = path.split('/').collect();
-        let is_parameter = |segment: &&str| segment.starts_with('{');
-        let lines = TABLE.iter().filter(|(known, _, _)| *known == method.as_str());
-        let fitting = lines.filter_map(|(_, pattern, reach)| {
-            let pattern: Vec<_> = pattern.split('/').collect();
-            let mut segments = pattern.iter().zip(&path);
-            let fits = pattern.len() == path.len()
-                && segments.all(|(known, found)| is_parameter(known) || known == found);
-            fits.then(|| (pattern.iter().map(is_parameter).collect::<Vec<_>>(), *reach))
-        });
-        // As in the router, a literal takes precedence over a parameter.
-        fitting.min_by(|(one, _), (other, _)| one.cmp(other)).map_or(Organization, |(_, reach)| reach)
+        line(method, path).map_or(Organization, |(_, _, reach)| *reach)
     }
 }
 
@@ -159,6 +183,18 @@ fn name(resource: Resource) -> &'static str {
         Media => "media asset",
         Profile => "profile",
     }
+}
+
+/// Checks that the caller's client token, if it is one, connects accounts of a platform.
+///
+/// # Errors
+///
+/// `forbidden` if it does not.
+pub(crate) fn check_platform(client: Option<&Client>, platform: &str) -> Result<(), Problem> {
+    if client.is_none_or(|client| client.may_connect(platform)) {
+        return Ok(());
+    }
+    Err(forbidden(format!("this client token was not created for {platform}")))
 }
 
 /// Returns the tenant of what is created: the bound's, or else the one that is asked for.
