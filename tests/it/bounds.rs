@@ -104,6 +104,7 @@ async fn a_limited_key_reaches_nothing_outside_of_its_bound() {
     let scene = Scene::start().await;
     let world = &scene.world;
     let media = world.medium("a.png", None, png(64, 64)).await["id"].as_str().unwrap().to_owned();
+    let token = create(world, "/client-tokens", json!({ "tenant_id": "theirs" })).await;
     let whole: Vec<(&str, String)> = vec![
         (
             "social-networks",
@@ -139,6 +140,7 @@ async fn a_limited_key_reaches_nothing_outside_of_its_bound() {
                 let strangers = match resource {
                     "posts" => vec![&scene.theirs["posts"], &scene.mixed],
                     "media" => vec![&media],
+                    "client-tokens" => vec![&token],
                     _ => vec![&scene.theirs[resource]],
                 };
                 for id in strangers {
@@ -171,6 +173,7 @@ async fn a_limited_key_reaches_nothing_outside_of_its_bound() {
                 let (body, expected) = match path.as_str() {
                     "/posts" | "/posts/validate" => (post, (422, "account_not_found")),
                     "/posts/batch" => (json!({ "posts": [post] }), (207, "account_not_found")),
+                    "/client-tokens" => (json!({ "tenant_id": "theirs" }), (403, "forbidden")),
                     "/media/upload" | "/media/import" => continue,
                     "/profiles" => match kind {
                         "tenant" => (json!({ "name": "a", "tenant_id": "theirs" }), (403, "forbidden")),
