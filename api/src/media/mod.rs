@@ -19,7 +19,7 @@ use crate::{
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MediaId, MediaKind, MediaStatus, media::DeclaredFile};
+use domain::{Bound, MediaId, MediaKind, MediaStatus, media::DeclaredFile};
 use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};

@@ -24,6 +24,7 @@ use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::Account,
+    bounds::{self, Resource},
     posts::{self, Container, CreateError, Created},
     slots::Queue,
 };
