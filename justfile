@@ -67,6 +67,15 @@ contract:
     cargo build --workspace --bins
     .ci/contract
 
+# Regenerates the generated part of the client packages from api/openapi.json
+clients:
+    clients/generator/generate
+
+# Checks the client packages and the guides against a running service; ``just packages python` runs one part
+packages part="all":
+    cargo build --workspace --bins --examples
+    .ci/packages target/debug/fanfare {{part}}
+
 # Runs `contract` and retakes the README's screenshots of the dashboard
 pictures:
     cargo build --workspace --bins

@@ -1,0 +1,1 @@
+"""Generated from api/openapi.json by clients/generator/generate. Do not edit."""

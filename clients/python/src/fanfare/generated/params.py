@@ -1,0 +1,1485 @@
+# Generated from api/openapi.json by clients/generator/generate. Do not edit.
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from typing_extensions import NotRequired, TypedDict
+
+
+class BlueskyLogin(TypedDict):
+    """
+    A Bluesky login.
+    """
+
+    app_password: str
+    """
+    App password. Stored encrypted, never shown.
+    """
+    identifier: str
+    """
+    Handle, e-mail address or DID.
+    """
+    service: NotRequired[str | None]
+    """
+    The account's server (PDS), if it is not Bluesky's own: `https` and a public host name, without a
+    path.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    End tenant to assign a new account to. An account that belongs to another tenant is not moved.
+    """
+
+
+class BlueskySettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    allow_replies_from: NotRequired[list[Literal["mentioned", "followers", "following"]] | None]
+    """
+    Who may reply, in addition to the author: accounts that the post mentions (`mentioned`), that follow the author (`followers`), or that the author follows (`following`). Nobody if the list is empty, everybody without it.
+    """
+    disable_quotes: NotRequired[bool | None]
+    """
+    Prevents quotes of the post.
+    """
+    labels: NotRequired[list[Literal["sexual", "nudity", "porn", "graphic-media"]] | None]
+    """
+    Content warnings.
+    """
+    languages: NotRequired[list[str] | None]
+    """
+    Languages of the text (BCP 47).
+    """
+    link: NotRequired[BlueskySettingsLink | None]
+    """
+    A link card below the text of the first post. The post's only image, if there is one, is the card's picture.
+    """
+    quote: NotRequired[str | None]
+    """
+    The post to quote: its at:// URI or its bsky.app URL.
+    """
+    tags: NotRequired[list[str] | None]
+    """
+    Additional tags, without #.
+    """
+
+
+class BlueskySettingsLink(TypedDict):
+    """
+    A link card below the text of the first post. The post's only image, if there is one, is the card's picture.
+    """
+
+    description: NotRequired[str | None]
+    title: NotRequired[str | None]
+    url: str
+
+
+DeliveredEvent: TypeAlias = Literal[
+    "post.published",
+    "post.error",
+    "post.target.published",
+    "post.target.failed",
+    "account.token_expired",
+    "account.reauth_required",
+    "account.connected",
+    "account.disconnected",
+    "import.completed",
+    "import.failed",
+    "media.ready",
+    "media.failed",
+]
+
+
+DeliveryStatus: TypeAlias = Literal["pending", "delivering", "delivered", "failed"]
+
+
+class EditPost(TypedDict):
+    """
+    Changes to a post; missing fields keep their value. Publishing must not have begun.
+    """
+
+    accounts: NotRequired[list[str]]
+    """
+    Accounts to publish to: ids, usernames or platform-side ids; replaces all accounts.
+    """
+    bluesky: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    config: NotRequired[PlatformConfig]
+    """
+    Settings by platform; replaces the settings of all platforms.
+    """
+    containers: NotRequired[list[NewContainer]]
+    """
+    The main post, its first comment and further replies, in order; replaces all containers and their
+    media.
+    """
+    content: NotRequired[str]
+    """
+    Text of a post with a single container. A post with one container keeps its media; several containers
+    are replaced.
+    """
+    external_ref: NotRequired[str | None]
+    """
+    Idempotency key; can't be changed.
+    """
+    facebook: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    google_business: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    instagram: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    is_draft: NotRequired[bool]
+    """
+    False releases a draft, true makes the post a draft. Platform limits are checked on release.
+    """
+    linkedin: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    metadata: NotRequired[dict[str, Any] | None]
+    """
+    Changes of your own data: a text sets its key, null removes it, and other keys stay. Null instead of an
+    object removes all.
+    """
+    pinterest: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    queue_timezone: NotRequired[str]
+    """
+    The IANA time zone that the slots are read in; `UTC` by default.
+    """
+    queued_from_account: NotRequired[str]
+    """
+    Publish at the next open posting slot of this account, which must be one of `accounts`. The post's own
+    slot counts as open; it is released when the post moves to another time.
+    """
+    reddit: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    scheduled_at: NotRequired[str | None]
+    """
+    Time to publish, in ISO 8601, UTC without an offset; null for immediately.
+    """
+    threads: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    tiktok: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    x: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    youtube: NotRequired[dict[str, Any]]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+
+
+EventName: TypeAlias = Literal[
+    "post.published",
+    "post.error",
+    "post.target.published",
+    "post.target.failed",
+    "account.token_expired",
+    "account.reauth_required",
+    "account.connected",
+    "account.disconnected",
+    "import.completed",
+    "import.failed",
+    "media.ready",
+    "media.failed",
+    "*",
+]
+
+
+class FacebookSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    collaborators: NotRequired[list[str] | None]
+    """
+    Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day.
+    """
+    countries: NotRequired[list[str] | None]
+    """
+    Codes of the only countries in which the post is shown. A story can't be limited.
+    """
+    cover: NotRequired[str | None]
+    """
+    Id of the container's image to use as the cover of its video or reel; the container has this image and one video.
+    """
+    is_ai_generated: NotRequired[bool | None]
+    """
+    Labels the video as made with AI.
+    """
+    link: NotRequired[str | None]
+    """
+    The link to show as a preview. Not together with media.
+    """
+    media_type: NotRequired[Literal["FEED", "REELS", "STORIES"] | None]
+    """
+    Where the post is shown. Defaults to the feed.
+    """
+    place: NotRequired[str | None]
+    """
+    Id of the Page of the place to tag.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of a video or a reel.
+    """
+
+
+class GoogleBusinessSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    alertType: NotRequired[Literal["COVID_19"] | None]
+    """
+    Topic of an alert.
+    """
+    callToAction: NotRequired[GoogleBusinessSettingsCallToAction | None]
+    """
+    The button below the post; an offer has its own.
+    """
+    event: NotRequired[GoogleBusinessSettingsEvent | None]
+    """
+    The event with its times in the location's time zone. Required for an offer as well.
+    """
+    languageCode: NotRequired[str | None]
+    """
+    Language of the text (BCP 47).
+    """
+    offer: NotRequired[GoogleBusinessSettingsOffer | None]
+    photo: NotRequired[GoogleBusinessSettingsPhoto | None]
+    """
+    Adds the image to the location's photos instead of creating a post. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime.
+    """
+    scheduledTime: NotRequired[str | None]
+    """
+    Time at which Google shows the post.
+    """
+    topicType: NotRequired[Literal["STANDARD", "EVENT", "OFFER", "ALERT"] | None]
+    """
+    Topic of the post. Defaults to what the other settings imply.
+    """
+
+
+class GoogleBusinessSettingsCallToAction(TypedDict):
+    """
+    The button below the post; an offer has its own.
+    """
+
+    actionType: Literal["BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL"]
+    url: NotRequired[str | None]
+    """
+    URL that the button links to; CALL has none.
+    """
+
+
+class GoogleBusinessSettingsEvent(TypedDict):
+    """
+    The event with its times in the location's time zone. Required for an offer as well.
+    """
+
+    end: NotRequired[str | None]
+    """
+    A date, or a date and a time.
+    """
+    recurrenceInfo: NotRequired[dict[str, Any] | None]
+    """
+    Recurrence of the event, as in Google's API.
+    """
+    schedule: NotRequired[dict[str, Any] | None]
+    """
+    Google's `TimeInterval`, in place of start and end.
+    """
+    start: NotRequired[str | None]
+    """
+    A date, or a date and a time.
+    """
+    title: str
+
+
+class GoogleBusinessSettingsOffer(TypedDict):
+    couponCode: NotRequired[str | None]
+    redeemOnlineUrl: NotRequired[str | None]
+    termsConditions: NotRequired[str | None]
+
+
+class GoogleBusinessSettingsPhoto(TypedDict):
+    """
+    Adds the image to the location's photos instead of creating a post. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime.
+    """
+
+    category: Literal[
+        "EXTERIOR",
+        "INTERIOR",
+        "PRODUCT",
+        "AT_WORK",
+        "FOOD_AND_DRINK",
+        "MENU",
+        "COMMON_AREA",
+        "ROOMS",
+        "TEAMS",
+        "ADDITIONAL",
+    ]
+    """
+    Category of the photo.
+    """
+
+
+class InstagramSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    audio_name: NotRequired[str | None]
+    """
+    Name of a reel's original audio.
+    """
+    collaborators: NotRequired[list[str] | None]
+    """
+    Usernames of accounts to invite as co-authors.
+    """
+    cover: NotRequired[str | None]
+    """
+    Id of the container's image to use as a reel's cover; the container has this image and one video. Not together with cover_url.
+    """
+    cover_url: NotRequired[str | None]
+    """
+    URL of a reel's cover image, a JPEG.
+    """
+    is_ai_generated: NotRequired[bool | None]
+    """
+    Labels the post as made with AI.
+    """
+    location_id: NotRequired[str | None]
+    """
+    Id of the Facebook Page of the place to tag.
+    """
+    media_type: NotRequired[Literal["FEED", "REELS", "STORIES"] | None]
+    """
+    Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
+    """
+    share_to_feed: NotRequired[bool | None]
+    """
+    Also shows a reel in the feed. Defaults to true.
+    """
+    thumb_offset: NotRequired[int | None]
+    """
+    Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
+    """
+    trial_params: NotRequired[InstagramSettingsTrialParams | None]
+    """
+    Shows a reel first to people who do not follow the account.
+    """
+    user_tags: NotRequired[list[InstagramSettingsUserTag] | None]
+    """
+    Accounts to tag, with their position in the image. In a carousel, in one of its images.
+    """
+
+
+class InstagramSettingsTrialParams(TypedDict):
+    """
+    Shows a reel first to people who do not follow the account.
+    """
+
+    graduation_strategy: Literal["MANUAL", "SS_PERFORMANCE"]
+
+
+class InstagramSettingsUserTag(TypedDict):
+    media_index: NotRequired[int | None]
+    """
+    Index of the image in a carousel, from 0. Defaults to the first.
+    """
+    username: str
+    x: NotRequired[float | None]
+    y: NotRequired[float | None]
+
+
+class LinkedinSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    isReshareDisabledByAuthor: NotRequired[bool | None]
+    """
+    Prevents others from sharing the post.
+    """
+    link: NotRequired[LinkedinSettingsLink | None]
+    """
+    A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's. Not together with poll, reshare.
+    """
+    organization_id: NotRequired[str | None]
+    """
+    The page to post for, instead of the member.
+    """
+    poll: NotRequired[LinkedinSettingsPoll | None]
+    """
+    A poll. Lasts three days by default. Not together with media, link, reshare.
+    """
+    reshare: NotRequired[str | None]
+    """
+    The post to share with this text. Not together with media, poll, link.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the video or document. Defaults to the file name for a document.
+    """
+    visibility: NotRequired[Literal["PUBLIC", "CONNECTIONS", "LOGGED_IN"] | None]
+    """
+    Who can see the post. A page's posts are always public.
+    """
+
+
+class LinkedinSettingsLink(TypedDict):
+    """
+    A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's. Not together with poll, reshare.
+    """
+
+    description: NotRequired[str | None]
+    title: str
+    url: str
+
+
+class LinkedinSettingsPoll(TypedDict):
+    """
+    A poll. Lasts three days by default. Not together with media, link, reshare.
+    """
+
+    duration: NotRequired[Literal["ONE_DAY", "THREE_DAYS", "SEVEN_DAYS", "FOURTEEN_DAYS"] | None]
+    options: list[str]
+    question: str
+
+
+MediaKind: TypeAlias = Literal["image", "video", "gif", "document", "audio"]
+
+
+MediaStatus: TypeAlias = Literal["pending_upload", "uploaded", "ready", "failed"]
+
+
+Mode: TypeAlias = Literal["live", "test"]
+
+
+class NewAuthorization(TypedDict):
+    """
+    Options for connecting an account.
+    """
+
+    expected_network_unique_id: NotRequired[str | None]
+    """
+    The platform's id of the account that must be connected.
+    """
+    force_reauth: NotRequired[bool | None]
+    """
+    True to force a new login on platforms that support it, even if the user is logged in.
+    """
+    reconnect_account_id: NotRequired[str | None]
+    """
+    Id of the account to reconnect. A login to any other account fails.
+    """
+    redirect_uri: NotRequired[str | None]
+    """
+    URI to redirect the user to afterwards; this service's own pages by default. Must be `https`; in test
+    mode `http` to localhost is allowed too.
+    """
+    scopes: NotRequired[list[str] | None]
+    """
+    OAuth scopes to request, instead of the app's.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    End tenant to assign the account to. An account of another tenant is moved only if
+    `reconnect_account_id` names it; otherwise the login fails with `wrong_account`.
+    """
+
+
+class NewContainer(TypedDict):
+    """
+    A text with media: the main post or a reply.
+    """
+
+    content: str
+    """
+    Text; may be empty if there are media.
+    """
+    media: NotRequired[list[NewContainerMedia] | None]
+    """
+    Media published with the text, in order.
+    """
+
+
+class NewContainerMedia(TypedDict):
+    """
+    A media asset of a container.
+    """
+
+    alt_text: NotRequired[str | None]
+    """
+    Alt text.
+    """
+    id: str
+    """
+    Id of a media asset.
+    """
+
+
+class NewImport(TypedDict):
+    """
+    An import to start.
+    """
+
+    from_date: NotRequired[str | None]
+    """
+    Skip posts published before this time, or before this date in UTC.
+    """
+    limit: NotRequired[int | None]
+    """
+    Maximum number of posts to read, newest first, including skipped ones. 100 by default.
+    """
+    to_date: NotRequired[str | None]
+    """
+    Skip posts published at or after this time, or on this date in UTC or later.
+    """
+
+
+class NewKey(TypedDict):
+    """
+    An API key to create.
+    """
+
+    expires_at: NotRequired[str | None]
+    """
+    Expiry time. Without it the key does not expire.
+    """
+    mode: NotRequired[Mode | None]
+    """
+    Mode of the data that the key can access; the calling key's mode by default.
+    """
+    name: str
+    """
+    Display name.
+    """
+    scopes: list[Scope]
+    """
+    Scopes to grant; `*` grants all.
+    """
+
+
+class NewMediaImport(TypedDict):
+    """
+    A file to fetch.
+    """
+
+    alt_text: NotRequired[str | None]
+    """
+    Alt text.
+    """
+    url: str
+    """
+    `https` URL on the public internet.
+    """
+
+
+class NewPost(TypedDict):
+    """
+    A post to create, with either `content` or `containers`. Platform settings are under `config` or in a
+    top-level member named after the platform; `config` takes precedence.
+    """
+
+    accounts: list[str]
+    """
+    Accounts to publish to: ids, usernames or platform-side ids.
+    """
+    bluesky: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    config: NotRequired[PlatformConfig | None]
+    """
+    Settings by platform.
+    """
+    containers: NotRequired[list[NewContainer] | None]
+    """
+    The main post, its first comment and further replies, in order. A platform that supports fewer replies
+    publishes as many as it can; the target's `error_message` mentions omitted ones.
+    """
+    content: NotRequired[str | None]
+    """
+    Text of a post with a single container.
+    """
+    external_ref: NotRequired[str | None]
+    """
+    Idempotency key; takes precedence over the header `Idempotency-Key`.
+    """
+    facebook: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    google_business: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    instagram: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    is_draft: NotRequired[bool | None]
+    """
+    Keep the post as a draft until it is released. Platform limits are checked on release.
+    """
+    linkedin: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    metadata: NotRequired[dict[str, Any] | None]
+    """
+    Your own data on the post: up to 50 texts of at most 500 characters, by keys of 1 to 40 of the characters
+    `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. It is returned with the post and published nowhere.
+    """
+    pinterest: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    queue_timezone: NotRequired[str | None]
+    """
+    The IANA time zone that the slots are read in; `UTC` by default.
+    """
+    queued_from_account: NotRequired[str | None]
+    """
+    Publish at the next open posting slot of this account, which must be one of `accounts`.
+    """
+    reddit: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    scheduled_at: NotRequired[str | None]
+    """
+    Time to publish, in ISO 8601, UTC without an offset; immediately by default.
+    """
+    threads: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    tiktok: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    x: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    youtube: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+
+
+class NewPosts(TypedDict):
+    """
+    Posts to create.
+    """
+
+    posts: list[NewPost]
+    """
+    The posts, each as for creating a single post.
+    """
+
+
+class NewProfile(TypedDict):
+    """
+    A profile to create.
+    """
+
+    default_config: NotRequired[PlatformConfig | None]
+    """
+    Default settings by platform for posts to the profile's accounts. A post's own settings override them,
+    key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
+    share apply. They are copied when a post is created: later changes of the profile do not affect it.
+    """
+    description: NotRequired[str | None]
+    """
+    Description.
+    """
+    name: str
+    """
+    Display name.
+    """
+    social_account_ids: NotRequired[list[str] | None]
+    """
+    Ids of the profile's accounts.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    End tenant that it belongs to.
+    """
+    timezone: NotRequired[str | None]
+    """
+    IANA time zone; `UTC` by default.
+    """
+
+
+class NewSlotSet(TypedDict):
+    """
+    Posting slots to set.
+    """
+
+    slots: list[Slot]
+    """
+    The slots; replaces all existing ones.
+    """
+    social_account_id: str | None
+    """
+    Account id; null for the organization. Required, so that a misspelled member does not replace the
+    organization's slots.
+    """
+
+
+class NewSocialNetwork(TypedDict):
+    """
+    An OAuth app to register.
+    """
+
+    client_id: NotRequired[str | None]
+    """
+    Client id.
+    """
+    client_secret: NotRequired[str | None]
+    """
+    Client secret. Never shown; if not sent, the stored one is kept.
+    """
+    display_name: NotRequired[str | None]
+    """
+    Display label.
+    """
+    extra_config: NotRequired[dict[str, Any] | None]
+    """
+    Additional configuration; members that are not listed here are kept and ignored. `redirect_uris`, an array
+    of strings, lists the URIs that users may be redirected to after connecting; without it any https
+    or loopback URI is allowed. An app's own scheme (`com.example.app:/connected`) must be listed. `preset` names the scopes to request: for LinkedIn `self_service` (the default),
+    `community_management`, `community_management_feed` or `advertising`, after the app's products; for
+    Facebook, Instagram, Reddit, Threads, TikTok and YouTube `publishing` for the scopes that publishing
+    needs and no others.
+    `authorize_parameters`, an object of strings, is added to authorization URLs, for example `config_id` of
+    Facebook Login for Business, which takes the scopes' place. `access` is `trial` for a Pinterest app with
+    trial access, which publishes to Pinterest's API sandbox, and otherwise `full`, the default.
+    """
+    is_enabled: NotRequired[bool | None]
+    """
+    True, the default, to let accounts be connected through the app.
+    """
+    platform: Platform
+    """
+    Platform id.
+    """
+    redirect_uri: NotRequired[str | None]
+    """
+    Redirect URI registered with the platform; this service's callback by default. Must be `https`; in
+    test mode `http` to localhost is allowed too.
+    """
+    scopes: NotRequired[list[str] | None]
+    """
+    OAuth scopes to request. By default those of `extra_config.preset`, or those that most apps of the
+    platform have. Publishing needs some of them; a feature whose scopes are missing is off
+    (`unavailable` of the account).
+    """
+
+
+class NewTeamMember(TypedDict):
+    """
+    A person to invite.
+    """
+
+    email: str
+    """
+    E-mail address, compared without case.
+    """
+    role: TeamRole
+    """
+    Role.
+    """
+
+
+class NewUpload(TypedDict):
+    """
+    An upload to create.
+    """
+
+    alt_text: NotRequired[str | None]
+    """
+    Alt text.
+    """
+    content_type: NotRequired[str | None]
+    """
+    Declared content type. A file whose bytes contradict it is rejected.
+    """
+    filename: str
+    """
+    File name.
+    """
+    sha256: NotRequired[str | None]
+    """
+    Declared SHA-256, in hex.
+    """
+    size: NotRequired[int | None]
+    """
+    Declared size in bytes.
+    """
+
+
+class NewWebhook(TypedDict):
+    """
+    A webhook endpoint to register.
+    """
+
+    description: NotRequired[str | None]
+    """
+    Display label.
+    """
+    events: list[EventName]
+    """
+    Subscribed events; `*` for all.
+    """
+    signing_secret: NotRequired[str | None]
+    """
+    Secret that signs deliveries; generated by default.
+    """
+    url: str
+    """
+    URL that events are sent to.
+    """
+
+
+class PendingChoice(TypedDict):
+    """
+    A selection of accounts.
+    """
+
+    page_ids: list[str]
+    """
+    Ids of the offers to connect.
+    """
+
+
+class PinterestSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    board_id: NotRequired[str | None]
+    """
+    Id of the board to save the pin to. Defaults to the account's only board.
+    """
+    board_section_id: NotRequired[str | None]
+    """
+    Id of the board's section to save the pin to.
+    """
+    cover_image_key_frame_time: NotRequired[int | None]
+    """
+    Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
+    """
+    cover_image_url: NotRequired[str | None]
+    """
+    URL of a video's cover image, if no image is beside the video. Not together with cover_image_key_frame_time.
+    """
+    dominant_color: NotRequired[str | None]
+    """
+    Color to show until the image has loaded.
+    """
+    link: NotRequired[str | None]
+    """
+    URL that the pin links to.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the pin.
+    """
+
+
+Platform: TypeAlias = Literal[
+    "x",
+    "linkedin",
+    "instagram",
+    "tiktok",
+    "youtube",
+    "facebook",
+    "threads",
+    "bluesky",
+    "pinterest",
+    "google_business",
+    "reddit",
+]
+
+
+class PlatformConfig(TypedDict, closed=True):
+    """
+    Settings by platform
+    """
+
+    bluesky: NotRequired[BlueskySettings | None]
+    facebook: NotRequired[FacebookSettings | None]
+    google_business: NotRequired[GoogleBusinessSettings | None]
+    instagram: NotRequired[InstagramSettings | None]
+    linkedin: NotRequired[LinkedinSettings | None]
+    pinterest: NotRequired[PinterestSettings | None]
+    reddit: NotRequired[RedditSettings | None]
+    threads: NotRequired[ThreadsSettings | None]
+    tiktok: NotRequired[TiktokSettings | None]
+    x: NotRequired[XSettings | None]
+    youtube: NotRequired[YoutubeSettings | None]
+
+
+PostStatus: TypeAlias = Literal[
+    "draft", "scheduled", "queued", "publishing", "published", "partial", "failed", "canceled"
+]
+
+
+class ProfilePatch(TypedDict):
+    """
+    Changes to a profile.
+    """
+
+    default_config: NotRequired[PlatformConfig]
+    """
+    Default settings by platform; replaces all of them.
+    """
+    description: NotRequired[str | None]
+    """
+    Description.
+    """
+    name: NotRequired[str]
+    """
+    Display name.
+    """
+    social_account_ids: NotRequired[list[str]]
+    """
+    Ids of the profile's accounts; replaces the list.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    End tenant that it belongs to.
+    """
+    timezone: NotRequired[str]
+    """
+    IANA time zone.
+    """
+
+
+class RedditSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    captions: NotRequired[list[str] | None]
+    """
+    Captions of a gallery's images, in order.
+    """
+    flair: NotRequired[str | None]
+    """
+    Id or text of the post's flair; options/flairs lists those of a subreddit.
+    """
+    flair_text: NotRequired[str | None]
+    """
+    Text of a flair that the author may edit.
+    """
+    kind: NotRequired[Literal["self", "link", "image", "gallery", "poll", "video", "videogif"] | None]
+    """
+    Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
+    """
+    nsfw: NotRequired[bool | None]
+    """
+    Marks the post as for adults only.
+    """
+    poll: NotRequired[RedditSettingsPoll | None]
+    """
+    A poll, for a post without media. Not together with media, url.
+    """
+    resubmit: NotRequired[bool | None]
+    """
+    Allows a link that the subreddit has already.
+    """
+    sendreplies: NotRequired[bool | None]
+    """
+    Notifies the author of comments.
+    """
+    spoiler: NotRequired[bool | None]
+    """
+    Marks the post as a spoiler.
+    """
+    subreddit: NotRequired[str | None]
+    """
+    Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
+    """
+    url: NotRequired[str | None]
+    """
+    URL of a link post. Defaults to the first link of the text.
+    """
+
+
+class RedditSettingsPoll(TypedDict):
+    """
+    A poll, for a post without media. Not together with media, url.
+    """
+
+    duration_days: NotRequired[int | None]
+    """
+    Time to vote, in days; 3 without it.
+    """
+    options: list[str]
+
+
+class RetryPost(TypedDict):
+    """
+    Which dead targets to retry.
+    """
+
+    targets: NotRequired[list[str] | None]
+    """
+    Ids of targets; those of them that are `dead` are retried. All of the post's dead targets by default.
+    """
+
+
+class Rotation(TypedDict):
+    """
+    Options for rotating a key.
+    """
+
+    grace_seconds: NotRequired[int | None]
+    """
+    Seconds for which the old key stays valid.
+    """
+
+
+Scope: TypeAlias = Literal[
+    "posts:read",
+    "posts:write",
+    "accounts:read",
+    "accounts:write",
+    "networks:read",
+    "networks:write",
+    "media:read",
+    "media:write",
+    "webhooks:read",
+    "webhooks:write",
+    "scheduling:read",
+    "scheduling:write",
+    "analytics:read",
+    "team:read",
+    "team:write",
+    "profiles:read",
+    "profiles:write",
+    "usage:read",
+    "keys:write",
+    "*",
+]
+
+
+class Slot(TypedDict):
+    """
+    A weekly recurring time.
+    """
+
+    time: str
+    """
+    Local time of day, from `00:00` to `23:59`. A time skipped by a clock change moves forward by the gap;
+    of a time that occurs twice, the first counts.
+    """
+    weekday: Weekday
+    """
+    Day of the week.
+    """
+
+
+class SocialAccountPatch(TypedDict):
+    """
+    Changes to an account.
+    """
+
+    display_name: NotRequired[str]
+    """
+    Display name; reconnecting the account keeps it.
+    """
+    profile_id: NotRequired[str | None]
+    """
+    Id of the account's profile.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    End tenant that it belongs to.
+    """
+
+
+class SocialNetworkPatch(TypedDict):
+    """
+    Changes to an OAuth app.
+    """
+
+    client_id: NotRequired[str | None]
+    """
+    Client id.
+    """
+    client_secret: NotRequired[str | None]
+    """
+    Client secret. Never shown.
+    """
+    display_name: NotRequired[str | None]
+    """
+    Display label.
+    """
+    extra_config: NotRequired[dict[str, Any]]
+    """
+    Additional configuration; replaces the stored object.
+    """
+    is_enabled: NotRequired[bool]
+    """
+    True if accounts can be connected through the app.
+    """
+    redirect_uri: NotRequired[str | None]
+    """
+    Redirect URI registered with the platform; null for this service's callback.
+    """
+    scopes: NotRequired[list[str]]
+    """
+    OAuth scopes to request; empty for the default ones.
+    """
+
+
+TeamRole: TypeAlias = Literal["owner", "admin", "publisher", "viewer"]
+
+
+class ThreadsSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    allowlisted_country_codes: NotRequired[list[str] | None]
+    """
+    Codes of the only countries in which the post is shown.
+    """
+    crossreshare_to_ig: NotRequired[bool | None]
+    """
+    Also shares the post to the Instagram story. Needs the permission `threads_share_to_instagram`.
+    """
+    enable_reply_approvals: NotRequired[bool | None]
+    """
+    Shows replies only after approval.
+    """
+    gif_attachment: NotRequired[ThreadsSettingsGifAttachment | None]
+    """
+    A GIF of a provider's collection. Not together with media.
+    """
+    is_ghost_post: NotRequired[bool | None]
+    """
+    Makes the post disappear after 24 hours. Not together with media.
+    """
+    is_spoiler_media: NotRequired[bool | None]
+    """
+    Marks the media as a spoiler.
+    """
+    link_attachment: NotRequired[str | None]
+    """
+    The link to show as a preview. Not together with media, poll_attachment, gif_attachment.
+    """
+    location_id: NotRequired[str | None]
+    """
+    Id of the place to tag. Needs the permission `threads_location_tagging`.
+    """
+    poll_attachment: NotRequired[ThreadsSettingsPollAttachment | None]
+    """
+    A poll of two to four options. Not together with media, gif_attachment.
+    """
+    quote_post_id: NotRequired[str | None]
+    """
+    The post to quote.
+    """
+    reply_control: NotRequired[
+        Literal["everyone", "accounts_you_follow", "mentioned_only", "parent_post_author_only", "followers_only"] | None
+    ]
+    """
+    Who can reply.
+    """
+    text_attachment: NotRequired[ThreadsSettingsTextAttachment | None]
+    """
+    A longer text below the post. Not together with media, poll_attachment.
+    """
+    text_entities: NotRequired[list[dict[str, Any]] | None]
+    """
+    Parts of the text that are spoilers.
+    """
+    topic_tag: NotRequired[str | None]
+    """
+    The post's topic, without #. Defaults to the text's first hashtag.
+    """
+
+
+class ThreadsSettingsGifAttachment(TypedDict):
+    """
+    A GIF of a provider's collection. Not together with media.
+    """
+
+    gif_id: str
+    provider: NotRequired[Literal["GIPHY"] | None]
+
+
+class ThreadsSettingsPollAttachment(TypedDict):
+    """
+    A poll of two to four options. Not together with media, gif_attachment.
+    """
+
+    option_a: str
+    option_b: str
+    option_c: NotRequired[str | None]
+    option_d: NotRequired[str | None]
+
+
+class ThreadsSettingsTextAttachment(TypedDict):
+    """
+    A longer text below the post. Not together with media, poll_attachment.
+    """
+
+    link_attachment_url: NotRequired[str | None]
+    plaintext: str
+    text_with_styling_info: NotRequired[list[dict[str, Any]] | None]
+
+
+class TiktokSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    auto_add_music: NotRequired[bool | None]
+    """
+    Lets TikTok add music to photos.
+    """
+    brand_content_toggle: NotRequired[bool | None]
+    """
+    Labels the post as a paid partnership.
+    """
+    brand_organic_toggle: NotRequired[bool | None]
+    """
+    Labels the post as promoting the creator's own business.
+    """
+    disable_comment: NotRequired[bool | None]
+    """
+    Disables comments.
+    """
+    disable_duet: NotRequired[bool | None]
+    """
+    Disables duets with the video.
+    """
+    disable_stitch: NotRequired[bool | None]
+    """
+    Disables stitches of the video.
+    """
+    is_aigc: NotRequired[bool | None]
+    """
+    Labels the post as made with AI.
+    """
+    photo_cover_index: NotRequired[int | None]
+    """
+    Index of the photo to use as the cover, from 0.
+    """
+    post_mode: NotRequired[Literal["DIRECT_POST", "MEDIA_UPLOAD"] | None]
+    """
+    DIRECT_POST publishes the post. MEDIA_UPLOAD sends it to the inbox of TikTok's app, where the creator finishes and publishes it; this needs the scope video.upload. The inbox takes photos with their text, title, photo_cover_index and is_aigc, and a video with nothing else.
+    """
+    privacy_level: NotRequired[
+        Literal["PUBLIC_TO_EVERYONE", "FOLLOWER_OF_CREATOR", "MUTUAL_FOLLOW_FRIENDS", "SELF_ONLY"] | None
+    ]
+    """
+    Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not audited.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of a photo post; the text is its description.
+    """
+    video_cover_timestamp_ms: NotRequired[int | None]
+    """
+    Moment of the video to use as its cover, in milliseconds.
+    """
+
+
+class WebhookPatch(TypedDict):
+    """
+    Changes to a webhook endpoint. Fields that are not sent keep their value.
+    """
+
+    description: NotRequired[str | None]
+    """
+    Display label; null removes it.
+    """
+    events: NotRequired[list[EventName]]
+    """
+    Subscribed events; `*` for all.
+    """
+    is_active: NotRequired[bool]
+    """
+    True if events are delivered.
+    """
+    url: NotRequired[str]
+    """
+    URL that events are sent to.
+    """
+
+
+Weekday: TypeAlias = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
+
+class XSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    community_id: NotRequired[str | None]
+    """
+    The community to post to.
+    """
+    made_with_ai: NotRequired[bool | None]
+    """
+    Labels the media as made with AI.
+    """
+    paid_partnership: NotRequired[bool | None]
+    """
+    Labels the post as a paid partnership.
+    """
+    poll: NotRequired[XSettingsPoll | None]
+    """
+    Not together with media.
+    """
+    quote_tweet_id: NotRequired[str | None]
+    """
+    The post to quote. Not together with media, poll.
+    """
+    reply_settings: NotRequired[Literal["everyone", "following", "mentionedUsers", "subscribers", "verified"] | None]
+    """
+    Who can reply.
+    """
+    share_with_followers: NotRequired[bool | None]
+    """
+    Also shows a community post to the author's followers.
+    """
+
+
+class XSettingsPoll(TypedDict):
+    """
+    Not together with media.
+    """
+
+    duration_minutes: int
+    options: list[str]
+
+
+class YoutubeSettings(TypedDict):
+    """
+    Settings of this platform; other members are stored and ignored
+    """
+
+    captions: NotRequired[list[YoutubeSettingsCaption] | None]
+    """
+    Caption tracks, which are uploaded once the video is live. Each costs 400 units of the project's quota.
+    """
+    category: NotRequired[str | None]
+    """
+    Id of the category; options/categories lists them.
+    """
+    containsSyntheticMedia: NotRequired[bool | None]
+    """
+    Declares realistic content that was made or changed with AI.
+    """
+    defaultAudioLanguage: NotRequired[str | None]
+    """
+    Language spoken in the video (BCP 47).
+    """
+    defaultLanguage: NotRequired[str | None]
+    """
+    Language of title and text (BCP 47).
+    """
+    embeddable: NotRequired[bool | None]
+    """
+    Allows other sites to embed the video.
+    """
+    isShort: NotRequired[bool | None]
+    """
+    Requires the video to be fit for a Short: square or upright, and at most three minutes long.
+    """
+    license: NotRequired[Literal["youtube", "creativeCommon"] | None]
+    """
+    License of the video.
+    """
+    madeForKids: NotRequired[bool | None]
+    """
+    Declares the video as made for children.
+    """
+    notifySubscribers: NotRequired[bool | None]
+    """
+    Notifies subscribers.
+    """
+    paidPromotion: NotRequired[bool | None]
+    """
+    Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers.
+    """
+    playlist: NotRequired[str | None]
+    """
+    Id of the playlist to add the video to; options/playlists lists them.
+    """
+    privacyStatus: NotRequired[Literal["public", "unlisted", "private"] | None]
+    """
+    Who can watch the video.
+    """
+    publicStatsViewable: NotRequired[bool | None]
+    """
+    Makes the video's statistics public.
+    """
+    publishAt: NotRequired[str | None]
+    """
+    Time at which YouTube makes the video public; it is private until then.
+    """
+    tags: NotRequired[list[str] | None]
+    """
+    Keywords, with at most 500 characters together.
+    """
+    thumbnail: NotRequired[str | None]
+    """
+    Id of the container's medium to use as the thumbnail. Defaults to its image.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the video. Defaults to the text's first line, or to the file name.
+    """
+
+
+class YoutubeSettingsCaption(TypedDict):
+    content: str
+    """
+    The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    """
+    language: str
+    """
+    Language of the captions (BCP 47).
+    """
+    name: NotRequired[str | None]
+    """
+    Name of the track, which viewers see beside its language. Tracks in the same language need different names.
+    """

@@ -1,0 +1,10 @@
+export type { ClientOptions, CreateOptions, RequestOptions } from "./api.js";
+export { Fanfare, Fanfare as default } from "./client.js";
+export { FanfareConnectionError, FanfareError, MediaFailedError, WaitTimeoutError, WebhookVerificationError } from "./errors.js";
+export { type EventStream, type StreamOptions } from "./events.js";
+export type { WebhookEvent } from "./generated/resources.js";
+export type * from "./generated/schema.js";
+export type { Upload, UploadOptions } from "./media.js";
+export { Page, PagePromise } from "./pages.js";
+export type { WaitOptions } from "./posts.js";
+export { verifyWebhook, type VerifyOptions, type WebhookHeaders } from "./webhooks.js";
