@@ -190,6 +190,11 @@ async fn addresses_are_checked_and_each_is_fetched_once() {
         json!({ "containers": [{ "content": "c", "media": [{ "url": format!("{origin}/a.png?3") }] }] });
     let (status, edited) = world.call(Method::PATCH, &path, Some(&replaced)).await;
     assert_eq!(status, StatusCode::OK, "{edited}");
-    assert_ne!(edited["containers"][0]["media"][0]["id"], other["containers"][0]["media"][0]["id"]);
+    let (old, new) = (&other["containers"][0]["media"][0]["id"], &edited["containers"][0]["media"][0]["id"]);
+    assert_ne!(old, new);
+    for asset in [old, new] {
+        let path = format!("/media/{}?wait=30", asset.as_str().unwrap());
+        world.until_at(&path, "the file", |asset| asset["status"] == "ready").await;
+    }
     serving.abort();
 }
