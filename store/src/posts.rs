@@ -15,7 +15,8 @@ use crate::{
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
-    AccountId, Bound, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
+    AccountId, Bound, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId,
+    TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::{Message, PostJob, TargetRef},
     post::roll_up,

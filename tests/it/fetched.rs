@@ -28,7 +28,7 @@ impl Endpoint for Origin {
         Ok(match request.uri().path() {
             "/a.png" => Response::builder().body(self.picture.clone()),
             "/page" => Response::builder().body("<!DOCTYPE html><html></html>"),
-            _ => Response::builder().status(poem::http::StatusCode::NOT_FOUND).finish(),
+            _ => Response::builder().status(StatusCode::NOT_FOUND).finish(),
         })
     }
 }

@@ -205,7 +205,13 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
         return Err(Problem::invalid_body(vec![issue]));
     }
     let now = call.now();
-    let row = store::media::create(call.db(), call.owner, imported(url, body.alt_text, call.bound.clone(), now), now).await?;
+    let row = store::media::create(
+        call.db(),
+        call.owner,
+        imported(url, body.alt_text, call.bound.clone(), now),
+        now,
+    )
+    .await?;
     shown(call, row).await
 }
 

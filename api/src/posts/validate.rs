@@ -84,7 +84,8 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         let text = &variant.content.containers[0].content;
         let due = variant.scheduled_at.unwrap_or(due).max(call.now());
         let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
-        duplicates.extend(found.into_iter().map(|(account, found)| (account, (found, draft.text_path(variant)))));
+        duplicates
+            .extend(found.into_iter().map(|(account, found)| (account, (found, draft.text_path(variant)))));
         exhausted.extend(limits::exhausted(call, &variant.accounts, due).await?);
     }
     let (mut issues, mut valid) = (Vec::new(), true);
