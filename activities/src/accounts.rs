@@ -8,21 +8,29 @@
 
 use crate::{Deps, failure::retryable, share::Shares};
 use domain::{
-    ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
+    Edit, ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use platforms::Feature;
 use publishing::{AccountSession, NoCheckpoints, Stop};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 use store::{
     disconnect, grants,
-    publishing::{Withdrawn, record_unpublished, withdraw},
+    publishing::{
+        BeginEdit, Changes, EditResult, Withdrawn, begin_edit, record_edit, record_unpublished, withdraw,
+    },
 };
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
-    activities::{AccountRef, HealthReport, OptionsRequest, UnpublishRequest, UnpublishResult, definition},
+    activities::{
+        AccountRef, EditOutcome, EditRequest, HealthReport, OptionsRequest, UnpublishRequest,
+        UnpublishResult, definition,
+    },
     options::REVOKE_TRIES,
 };
 
@@ -158,6 +166,74 @@ impl Accounts {
         Ok(outcome.answer)
     }
 
+    #[activity(definition = definition::EditTarget)]
+    pub(crate) async fn edit_target(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        request: EditRequest,
+    ) -> Result<EditOutcome, ActivityError> {
+        let EditRequest { account_ref, post, target, edits, is_change, seen } = request;
+        let (engine, owner) = (&self.deps.engine, account_ref.owner);
+        let _share = self.shares.admit(owner.org)?;
+        let changes = changes(&edits);
+        let platform_ids = match begin_edit(&engine.db, owner, post, target, &changes, seen).await? {
+            BeginEdit::Live { platform_ids } => platform_ids,
+            BeginEdit::NotLive(status) => return Ok(EditOutcome::NotLive { status }),
+            BeginEdit::Unpublished => return Ok(EditOutcome::Unpublished),
+            BeginEdit::Busy => return Ok(EditOutcome::Busy),
+            BeginEdit::Changed => return Ok(EditOutcome::Changed),
+            BeginEdit::Missing => return Ok(EditOutcome::NotLive { status: TargetStatus::Canceled }),
+        };
+        let record = async |made: &[Edit], is_in_doubt: bool| {
+            let made = if is_change { self::changes(made) } else { Changes::default() };
+            let now = (engine.now)();
+            let result = EditResult { made, is_in_doubt };
+            record_edit(&engine.db, owner, post, target, &changes, &result, now).await
+        };
+        if let Some(missing) = edits.iter().find(|edit| !platform_ids.contains_key(&edit.position)) {
+            record(&[], false).await?;
+            return Ok(EditOutcome::NoReply { position: missing.position });
+        }
+        let made = Arc::new(AtomicUsize::new(0));
+        let outcome = self
+            .deps
+            .call(&account_ref, |cx| {
+                let (platform_ids, edits, made) = (platform_ids.clone(), edits.clone(), made.clone());
+                Box::pin(async move {
+                    let editing = cx.platform.editing.map_err(|why| Failure::rejected(501, why))?;
+                    if let Some(why) = cx.platform.explain(Feature::Editing, &cx.grant.scopes) {
+                        return Err(Failure::rejected(403, why));
+                    }
+                    made.store(0, Ordering::Relaxed);
+                    for edit in &edits {
+                        editing.edit(cx, &platform_ids[&edit.position], edit).await?;
+                        made.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        let count = made.load(Ordering::Relaxed);
+        if let Err(failure) = outcome.answer {
+            info!(
+                target.id = %target, org.id = %owner.org, platform = account_ref.platform,
+                error.code = %failure.code, "Target {target} was not edited: {failure}"
+            );
+            // What did not answer may still take effect.
+            let is_in_doubt = matches!(failure.code, ErrorCode::Upstream(_) | ErrorCode::NetworkError);
+            record(&edits[..count], is_in_doubt).await?;
+            return Ok(EditOutcome::Failed { failure });
+        }
+        if !record(&edits, false).await? {
+            return Ok(EditOutcome::Busy);
+        }
+        info!(
+            target.id = %target, org.id = %owner.org, platform = account_ref.platform,
+            "Edited target {target} on {}", account_ref.platform
+        );
+        Ok(EditOutcome::Edited)
+    }
+
     #[activity(definition = definition::Unpublish)]
     pub(crate) async fn unpublish(
         self: Arc<Self>,
@@ -207,6 +283,16 @@ impl Accounts {
         );
         Ok(UnpublishResult::Unpublished)
     }
+}
+
+/// Returns the values that edits set.
+fn changes(edits: &[Edit]) -> Changes {
+    let mut changes = Changes::default();
+    for edit in edits {
+        changes.texts.extend(edit.text.clone().map(|text| (edit.position, text)));
+        changes.settings.extend(edit.names.iter().map(|name| (name.clone(), edit.settings[name].clone())));
+    }
+    changes
 }
 
 /// A post that the platform doesn't have any more is deleted.

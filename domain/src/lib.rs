@@ -7,6 +7,7 @@
 pub mod bound;
 pub mod choice;
 pub mod client;
+pub mod edit;
 pub mod email;
 pub mod event;
 pub mod failure;
@@ -34,6 +35,7 @@ pub mod time_scale;
 
 pub use bound::Bound;
 pub use choice::SelectOption;
+pub use edit::Edit;
 pub use email::Email;
 pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState};
 pub use grant::{AccountProfile, App, AppAccess, AppConfig, Grant, Identity};

@@ -15,7 +15,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{AccountProfile, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption};
+pub use domain::{AccountProfile, Edit, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption};
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -44,6 +44,8 @@ pub struct Adapter {
     pub history: Option<&'static dyn History>,
     /// Removal of a published post.
     pub deletion: Option<&'static dyn Deletion>,
+    /// Changes of a published post; else the reason why the platform has none, as a sentence.
+    pub editing: Result<&'static dyn Editing, &'static str>,
     /// Values that a setting can have for an account.
     pub options: Option<&'static dyn Options>,
     /// Documented limits of publishing, which are counted from what was published.
@@ -180,6 +182,26 @@ pub trait History: Send + Sync {
 pub trait Deletion: Send + Sync {
     /// Removes the post. Succeeds if it no longer exists.
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
+}
+
+/// Changes a published post in place.
+///
+/// An edit sets values and adds nothing, so that it can be repeated when its result is unknown.
+#[async_trait]
+pub trait Editing: Send + Sync {
+    /// Returns the names of the settings that can be changed beside the text.
+    fn settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Explains why this post can't be changed so, as a sentence; `None` if it can. Texts and settings are within
+    /// the platform's limits.
+    fn objection(&self, _edit: &Edit) -> Option<String> {
+        None
+    }
+
+    /// Changes the post or reply with this id.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()>;
 }
 
 /// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations; or the

@@ -97,6 +97,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Bluesky),
     history: Some(&Bluesky),
     deletion: Some(&Bluesky),
+    editing: Err("Bluesky's apps show a post as it was first published"),
     options: None,
     // 5,000 points an hour and 35,000 a day; creating a record costs 3.
     caps: &[

@@ -61,6 +61,9 @@ const READ_LAG: Duration = Duration::from_secs(120);
 const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,status_type,\
                       attachments{media_type,type,media,target,subattachments}";
 
+const UNEDITABLE: &str =
+    "Facebook lets apps change the text of a post in the feed, not of a video or a story";
+
 const PHOTO: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=1,
@@ -132,6 +135,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Facebook),
     history: Some(&Facebook),
     deletion: Some(&Facebook),
+    editing: Ok(&Facebook),
     options: None,
     caps: &[],
     usage: None,
@@ -986,6 +990,28 @@ impl History for Facebook {
 impl Deletion for Facebook {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         cx.delete(format!("{API}/{id}")).query(&proof(cx)).delete_ok().await
+    }
+}
+
+/// <https://developers.facebook.com/docs/pages/publishing>
+#[async_trait]
+impl Editing for Facebook {
+    fn objection(&self, edit: &Edit) -> Option<String> {
+        let kind = schema::read::<Settings>(&edit.settings).ok().and_then(|settings| settings.media_type);
+        let is_feed =
+            !edit.kinds.contains(&MediaKind::Video) && kind.is_none_or(|kind| kind == MediaType::Feed);
+        (edit.position == 0 && !is_feed).then(|| UNEDITABLE.to_owned())
+    }
+
+    // A message that is set again is the same message.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        let Some(text) = &edit.text else { return Ok(()) };
+        // The id of a post or a comment names its parent as well; that of a video or story does not.
+        if !id.contains('_') {
+            return Err(Failure::rejected(422, UNEDITABLE));
+        }
+        let fields: Fields = vec![("message", text.clone())];
+        send(cx, id, &fields).send_ok().await
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: None,
     history: Some(&GoogleBusiness),
     deletion: Some(&GoogleBusiness),
+    editing: Ok(&GoogleBusiness),
     options: Some(&GoogleBusiness),
     caps: &[],
     usage: None,
@@ -257,7 +258,7 @@ impl Publisher for GoogleBusiness {
                 return Err(Failure::rejected(422, format!("Google {NO_PHOTO}")));
             }
             Some(_) => {}
-            None => drop(resource(post, &settings)?),
+            None => drop(resource(&post.text, &settings)?),
         }
         if !step.is_eligible {
             check_eligible(cx).await?;
@@ -272,7 +273,7 @@ impl Publisher for GoogleBusiness {
         if let Some(photo) = &settings.photo {
             return Ok(Committed::Live(add_photo(cx, post, photo).await?));
         }
-        let mut body = resource(post, &settings)?;
+        let mut body = resource(&post.text, &settings)?;
         if let Some(image) = post.media.first() {
             let address = cx.media.address(image).await;
             let address = address.map_err(|failure| failure.certain())?;
@@ -355,6 +356,35 @@ impl History for GoogleBusiness {
 impl Deletion for GoogleBusiness {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         cx.delete(format!("{POSTS}/{id}")).delete_ok().await
+    }
+}
+
+/// <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts/patch>
+#[async_trait]
+impl Editing for GoogleBusiness {
+    fn settings(&self) -> &'static [&'static str] {
+        &["callToAction", "event", "offer"]
+    }
+
+    fn objection(&self, edit: &Edit) -> Option<String> {
+        let settings = schema::read::<Settings>(&edit.settings).ok()?;
+        match settings.photo {
+            Some(_) => Some("Google lets no app change the description of a photo".to_owned()),
+            None => resource(edit.after(), &settings).err().map(|failure| failure.message),
+        }
+    }
+
+    // The mask names the fields that are set, to the same values when the call is repeated.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        let whole = resource(edit.after(), &schema::read(&edit.settings)?)?;
+        let settings = self.settings().iter().copied().filter(|name| edit.sets(name));
+        let fields: Vec<_> = edit.text.iter().map(|_| "summary").chain(settings).collect();
+        let changes: Map<String, Value> =
+            fields.iter().map(|field| ((*field).to_owned(), whole[*field].clone())).collect();
+        let call = cx.patch(format!("{POSTS}/{id}")).query(&[("updateMask", fields.join(","))]);
+        let changed: LocalPost = call.json(&Value::Object(changes)).send().await?;
+        // An edited post is moderated again.
+        changed.is_settled().map(drop)
     }
 }
 
@@ -581,12 +611,12 @@ fn topic(settings: &Settings) -> TopicType {
 }
 
 /// Returns the post's resource without its photo.
-fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
+fn resource(text: &str, settings: &Settings) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
     let topic = topic(settings);
     let mut body = json!({ "topicType": topic });
-    if !post.text.trim().is_empty() {
-        body["summary"] = json!(post.text);
+    if !text.trim().is_empty() {
+        body["summary"] = json!(text);
     }
     if let Some(language) = &settings.language_code {
         body["languageCode"] = json!(language);

@@ -103,6 +103,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Instagram),
     history: Some(&Instagram),
     deletion: None,
+    editing: Err("Instagram lets no app change a caption"),
     options: None,
     caps: &[Cap {
         name: "posts",

@@ -181,6 +181,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&LinkedIn),
     history: Some(&LinkedIn),
     deletion: Some(&LinkedIn),
+    editing: Ok(&LinkedIn),
     options: Some(&LinkedIn),
     caps: &[],
     usage: None,
@@ -420,15 +421,10 @@ impl Deletion for LinkedIn {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let address = match comment_parts(id) {
             Some((post, comment)) => {
-                let path = format!("socialActions/{}/comments/{comment}", encode(post));
-                // Required if the member commented for the page.
-                let actor = match rest(cx, cx.get(format!("{REST}/{path}"))).send::<Made>().await {
-                    Ok(comment) => comment.actor,
+                let path = match comment_path(cx, post, comment).await {
                     Err(failure) if failure.code == ErrorCode::Rejected(404) => return Ok(()),
-                    Err(failure) if is_closed(&failure) => own(cx),
-                    Err(failure) => return Err(failure),
+                    path => path?,
                 };
-                let path = format!("{path}?actor={}", encode(&actor));
                 let delete = |api: &str| {
                     let call = social(cx, api, cx.delete(format!("{api}/{path}")));
                     call.header("X-RestLi-Method", "DELETE").delete_ok()
@@ -442,6 +438,43 @@ impl Deletion for LinkedIn {
         };
         rest(cx, cx.delete(address)).header("X-RestLi-Method", "DELETE").delete_ok().await
     }
+}
+
+/// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>
+#[async_trait]
+impl Editing for LinkedIn {
+    // A text that is set again is the same text.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        let Some(text) = &edit.text else { return Ok(()) };
+        let Some((post, comment)) = comment_parts(id) else {
+            let body = json!({ "patch": { "$set": { "commentary": little(text) } } });
+            let call = rest(cx, cx.post(format!("{REST}/posts/{}", encode(id))));
+            return call.header("X-RestLi-Method", "PARTIAL_UPDATE").json(&body).send_ok().await;
+        };
+        let path = comment_path(cx, post, comment).await?;
+        let body = json!({ "patch": { "message": { "$set": message(text) } } });
+        let edit = |api: &str| {
+            let call = social(cx, api, cx.post(format!("{api}/{path}")));
+            call.header("X-RestLi-Method", "PARTIAL_UPDATE").json(&body).send_ok()
+        };
+        // As when it was created.
+        match edit(REST).await {
+            Err(failure) if failure.code == ErrorCode::Rejected(403) => edit(V2).await,
+            edited => edited,
+        }
+    }
+}
+
+/// Returns the path of a comment, with its author.
+async fn comment_path(cx: &Session<'_>, post: &str, comment: &str) -> Result<String> {
+    let path = format!("socialActions/{}/comments/{comment}", encode(post));
+    // Required if the member commented for the page.
+    let actor = match rest(cx, cx.get(format!("{REST}/{path}"))).send::<Made>().await {
+        Ok(comment) => comment.actor,
+        Err(failure) if is_closed(&failure) => own(cx),
+        Err(failure) => return Err(failure),
+    };
+    Ok(format!("{path}?actor={}", encode(&actor)))
 }
 
 #[async_trait]

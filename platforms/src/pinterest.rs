@@ -101,6 +101,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Pinterest),
     history: Some(&Pinterest),
     deletion: Some(&Pinterest),
+    editing: Ok(&Pinterest),
     options: Some(&Pinterest),
     // 100 writes a minute per user with standard access.
     caps: &[Cap {
@@ -333,6 +334,27 @@ impl History for Pinterest {
 impl Deletion for Pinterest {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         cx.delete(format!("{}/pins/{id}", api(cx))).delete_ok().await
+    }
+}
+
+/// <https://developers.pinterest.com/docs/api/v5/pins-update/>
+#[async_trait]
+impl Editing for Pinterest {
+    fn settings(&self) -> &'static [&'static str] {
+        &["title", "link", "board_id", "board_section_id"]
+    }
+
+    // Each member is set to a value, so that a repeated call changes nothing.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        let mut changes = Map::new();
+        if let Some(text) = &edit.text {
+            let text = Some(text).filter(|text| !text.is_empty());
+            changes.insert("description".into(), json!(text));
+        }
+        for name in self.settings().iter().filter(|name| edit.sets(name)) {
+            changes.insert((*name).into(), edit.settings[*name].clone());
+        }
+        cx.patch(format!("{}/pins/{id}", api(cx))).json(&Value::Object(changes)).send_ok().await
     }
 }
 

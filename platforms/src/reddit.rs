@@ -88,6 +88,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         features: &[
             (Feature::Publishing, &[&["identity", "submit", "read", "history"]]),
             (Feature::Deletion, &[&["edit"]]),
+            (Feature::Editing, &[&["edit"]]),
         ],
         presets: &[Preset { name: "publishing", scopes: &["identity", "submit", "read", "history"] }],
         // Without it there is no refresh token.
@@ -103,6 +104,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Reddit),
     history: Some(&Reddit),
     deletion: Some(&Reddit),
+    editing: Ok(&Reddit),
     options: Some(&Reddit),
     caps: &[],
     usage: Some(&Reddit),
@@ -327,7 +329,7 @@ impl Publisher for Reddit {
         }
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let kind = post_kind(post, &settings)?;
-        let (title, text) = title_and_text(post, &settings);
+        let (title, text) = title_and_text(&post.text, &post.media, &settings);
         let place = settings.subreddit(cx);
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
@@ -398,6 +400,39 @@ impl History for Reddit {
 impl Deletion for Reddit {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).send_ok().await
+    }
+}
+
+/// <https://www.reddit.com/dev/api#POST_api_editusertext>
+#[async_trait]
+impl Editing for Reddit {
+    fn objection(&self, edit: &Edit) -> Option<String> {
+        let settings = schema::read::<Settings>(&edit.settings).ok().filter(|_| edit.position == 0)?;
+        let kind = PostKind::of(&[], &edit.before, &settings);
+        if edit.has_media || kind != Ok(PostKind::Text) {
+            return Some(
+                "Reddit lets apps change the text of a text post or a comment, and of no other post"
+                    .to_owned(),
+            );
+        }
+        let [before, after] =
+            [&edit.before, edit.after()].map(|text: &str| title_and_text(text, &[], &settings).0);
+        (before != after).then(|| {
+            format!("Reddit lets nobody change a title, which is the text's first line here: it has to stay {before:?}")
+        })
+    }
+
+    // A text that is set again is the same text.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        let Some(text) = &edit.text else { return Ok(()) };
+        let body = match edit.position {
+            0 => title_and_text(text, &[], &schema::read(&edit.settings)?).1,
+            _ => Cow::Borrowed(text.as_str()),
+        };
+        named(cx, cx.post(format!("{API}/api/editusertext")))
+            .form(&[("api_type", "json"), ("thing_id", id), ("text", &body)])
+            .send_ok()
+            .await
     }
 }
 
@@ -522,16 +557,16 @@ fn post_kind(post: &Publication, settings: &Settings) -> Result<PostKind> {
 }
 
 /// Returns the title, and the text below it.
-fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Cow<'a, str>) {
+fn title_and_text<'a>(whole: &'a str, media: &[Media], settings: &Settings) -> (String, Cow<'a, str>) {
     if let Some(title) = given(&settings.title) {
-        return (title.trim().to_owned(), Cow::Borrowed(&post.text));
+        return (title.trim().to_owned(), Cow::Borrowed(whole));
     }
-    let text = post.text.trim();
+    let text = whole.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let first = first.trim();
     match first.chars().count() {
         0 => {
-            let name = post.media.first().map_or("", |media| media.filename.as_str());
+            let name = media.first().map_or("", |media| media.filename.as_str());
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).trim();
             let stem: String = stem.chars().take(MAX_TITLE).collect();
             (if stem.is_empty() { "Untitled".to_owned() } else { stem }, Cow::Borrowed(""))
@@ -539,7 +574,7 @@ fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Co
         1..=MAX_TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
         _ => {
             let begin: String = first.chars().take(MAX_TITLE - 1).collect();
-            (format!("{}…", begin.trim_end()), Cow::Borrowed(&post.text))
+            (format!("{}…", begin.trim_end()), Cow::Borrowed(whole))
         }
     }
 }
@@ -734,7 +769,7 @@ fn single(
     kind: &PostKind,
     step: &Step,
 ) -> Result<Call> {
-    let (title, text) = title_and_text(post, settings);
+    let (title, text) = title_and_text(&post.text, &post.media, settings);
     let mut form = vec![
         ("api_type", "json".to_owned()),
         ("kind", kind.kind().to_string()),
@@ -792,7 +827,7 @@ fn poll(cx: &Session<'_>, post: &Publication, settings: &Settings, poll: &Poll, 
 
 /// Returns the body of a submission in JSON, with its content.
 fn document(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step, content: Value) -> Value {
-    let (title, text) = title_and_text(post, settings);
+    let (title, text) = title_and_text(&post.text, &post.media, settings);
     let mut body = content;
     body["api_type"] = json!("json");
     body["sr"] = json!(settings.subreddit(cx));
@@ -1189,14 +1224,14 @@ mod tests {
         ] {
             let post = post(text, settings);
             assert_eq!(
-                title_and_text(&post, &post.settings().unwrap()),
+                title_and_text(&post.text, &post.media, &post.settings().unwrap()),
                 (title.to_owned(), Cow::Borrowed(below)),
                 "{text}"
             );
         }
         let mut film = post(" ", json!({}));
         film.media = vec![media(MediaKind::Video)];
-        assert_eq!(title_and_text(&film, &film.settings().unwrap()).0, "a film.of mine");
+        assert_eq!(title_and_text(&film.text, &film.media, &film.settings().unwrap()).0, "a film.of mine");
     }
 
     #[test]

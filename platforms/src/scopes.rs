@@ -21,6 +21,8 @@ string_enum! {
         Import = "import",
         /// Deleting published posts.
         Deletion = "deletion",
+        /// Changing published posts.
+        Editing = "editing",
     }
 }
 
@@ -133,6 +135,7 @@ impl Adapter {
             Feature::Analytics => self.analytics.is_some(),
             Feature::Import => self.history.is_some(),
             Feature::Deletion => self.deletion.is_some(),
+            Feature::Editing => self.editing.is_ok(),
         }
     }
 }

@@ -259,6 +259,11 @@ impl Session<'_> {
         self.call(Method::POST, address.as_ref())
     }
 
+    /// Returns a PATCH request.
+    pub fn patch(&self, address: impl AsRef<str>) -> Call {
+        self.call(Method::PATCH, address.as_ref())
+    }
+
     /// Returns a PUT request.
     pub fn put(&self, address: impl AsRef<str>) -> Call {
         self.call(Method::PUT, address.as_ref())

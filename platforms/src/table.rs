@@ -10,7 +10,7 @@ const BEGIN: (&str, &str) = ("<!-- The table of ", " is generated: `just platfor
 /// Ends a generated table.
 const END: &str = "<!-- The end of the table. -->\n";
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "Platform",
     "Text",
     "Needs",
@@ -25,6 +25,7 @@ const COLUMNS: [&str; 15] = [
     "Metrics",
     "History",
     "Deletion",
+    "Editing",
     "Lists",
 ];
 
@@ -97,8 +98,15 @@ fn cells(platform: &Adapter) -> [String; COLUMNS.len()] {
         yes(platform.analytics.is_some()),
         yes(platform.history.is_some()),
         yes(platform.deletion.is_some()),
+        editing(platform),
         platform.options.map_or_else(String::new, |options| options.kinds().join(", ")),
     ]
+}
+
+fn editing(platform: &Adapter) -> String {
+    platform
+        .editing
+        .map_or_else(|_| String::new(), |editing| [&["text"][..], editing.settings()].concat().join(", "))
 }
 
 fn text(can: &Limits) -> String {

@@ -101,6 +101,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&Threads),
     history: Some(&Threads),
     deletion: Some(&Threads),
+    editing: Err("Threads lets no app change a post"),
     options: None,
     caps: &[
         Cap {

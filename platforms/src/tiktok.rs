@@ -118,6 +118,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&TikTok),
     history: Some(&TikTok),
     deletion: None,
+    editing: Err("TikTok lets no app change a post"),
     options: Some(&TikTok),
     // About 15 posts a day per creator; TikTok tells no usage.
     caps: &[Cap {

@@ -107,6 +107,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&X),
     history: Some(&X),
     deletion: Some(&X),
+    editing: Err(
+        "X replaces an edited post by a new one with another id, for an hour and for subscribers only",
+    ),
     options: None,
     // 100 posts in 15 minutes per user.
     caps: &[Cap {

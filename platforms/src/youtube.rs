@@ -46,6 +46,10 @@ const DEFAULT_CATEGORY: &str = "22";
 /// First day of reports: YouTube's founding.
 const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
+/// Members of a video's snippet that an update sets.
+const MUTABLE: [&str; 6] =
+    ["title", "description", "tags", "categoryId", "defaultLanguage", "defaultAudioLanguage"];
+
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "youtube",
     name: "YouTube",
@@ -115,6 +119,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: Some(&YouTube),
     history: Some(&YouTube),
     deletion: Some(&YouTube),
+    editing: Ok(&YouTube),
     options: Some(&YouTube),
     // 100 uploads a day per project, until midnight Pacific time.
     caps: &[Cap {
@@ -546,6 +551,53 @@ impl Deletion for YouTube {
     }
 }
 
+/// <https://developers.google.com/youtube/v3/docs/videos/update> and
+/// <https://developers.google.com/youtube/v3/docs/comments/update>
+#[async_trait]
+impl Editing for YouTube {
+    fn settings(&self) -> &'static [&'static str] {
+        &["title", "tags", "category", "defaultLanguage"]
+    }
+
+    // The whole snippet is set, to the same values when the call is repeated.
+    async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
+        if edit.position > 0 {
+            let body = json!({ "id": id, "snippet": { "textOriginal": edit.after() } });
+            let call = cx.put(format!("{API}/comments")).query(&[("part", "snippet")]);
+            return call.json(&body).send_ok().await;
+        }
+        let settings: Settings = schema::read(&edit.settings)?;
+        // YouTube erases what an update leaves out.
+        let found: List<Value> =
+            cx.get(format!("{API}/videos")).query(&[("part", "snippet"), ("id", id)]).send().await?;
+        let video = found.items.into_iter().next();
+        let video = video.ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))?;
+        let mut snippet: Map<String, Value> = MUTABLE
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), video["snippet"].get(*name)?.clone())))
+            .collect();
+        if let Some(text) = &edit.text {
+            snippet.insert("description".into(), json!(text));
+        }
+        if (edit.text.is_some() || edit.sets("title"))
+            && let Some(title) = title_of(edit.after(), &settings)
+        {
+            snippet.insert("title".into(), json!(clipped(&title)));
+        }
+        if edit.sets("tags") {
+            snippet.insert("tags".into(), json!(settings.tags.as_deref().unwrap_or_default()));
+        }
+        if let Some(category) = settings.category().filter(|_| edit.sets("category")) {
+            snippet.insert("categoryId".into(), json!(category));
+        }
+        if edit.sets("defaultLanguage") {
+            snippet.insert("defaultLanguage".into(), json!(given(settings.default_language.as_deref())));
+        }
+        let call = cx.put(format!("{API}/videos")).query(&[("part", "snippet")]);
+        call.json(&json!({ "id": id, "snippet": snippet })).send_ok().await
+    }
+}
+
 #[async_trait]
 impl Options for YouTube {
     fn kinds(&self) -> &'static [&'static str] {
@@ -643,16 +695,22 @@ fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String
 
 /// Returns the title: the setting, else the text's first line, else the file name.
 fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
-    let line = || post.text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
-    let title = given(settings.title.as_deref())
-        .map(str::to_owned)
-        .or_else(line)
-        .unwrap_or_else(|| stem().replace(['<', '>'], ""));
+    let title = title_of(&post.text, settings).unwrap_or_else(|| stem().replace(['<', '>'], ""));
+    if title.is_empty() { "Video".to_owned() } else { clipped(&title) }
+}
+
+/// Returns the title that the setting or the text gives.
+fn title_of(text: &str, settings: &Settings) -> Option<String> {
+    let line = || text.lines().map(str::trim).find(|line| !line.is_empty());
+    given(settings.title.as_deref()).or_else(line).map(str::to_owned)
+}
+
+/// Returns a title of at most [`MAX_TITLE`] characters.
+fn clipped(title: &str) -> String {
     match title.chars().count() > MAX_TITLE {
         true => title.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned(),
-        false if title.is_empty() => "Video".to_owned(),
-        false => title,
+        false => title.to_owned(),
     }
 }
 

@@ -23,8 +23,8 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use fixtures::{Actor, Named, World, clock};
 use platforms::{
-    Adapter, Checkpoint, Committed, Content, Idempotency, Limits, Located, MediaKind, Prepared, Publication,
-    Publishing, Refresh, Replies,
+    Adapter, Checkpoint, Committed, Content, Edit, Idempotency, Limits, Located, MediaKind, Prepared,
+    Publication, Publishing, Refresh, Replies,
     check::{Draft, Severity, check},
 };
 use sandbox::AppStatus;
@@ -69,6 +69,8 @@ fn main() -> ExitCode {
         history_lists_every_post_newest_first,
         limits_are_documented_and_their_usage_grows_with_a_post,
         a_deleted_post_is_gone_and_can_be_deleted_again,
+        an_edited_post_shows_its_new_text_however_often_it_is_edited,
+        a_platform_that_edits_nothing_says_why,
         a_grant_can_be_revoked_twice,
         settings_are_described_and_unknown_ones_ignored,
     ];
@@ -955,6 +957,62 @@ async fn a_deleted_post_is_gone_and_can_be_deleted_again(platform: &'static Adap
     deletion.delete(&actor.session(&keep), &id).await.on(name);
     assert_eq!(actor.status(&address).await, 404, "{name}");
     deletion.delete(&actor.session(&keep), &id).await.on(name);
+}
+
+/// Returns an edit that sets the text of a post without settings.
+fn edit_of(post: &Publication, text: &str) -> Edit {
+    Edit {
+        position: post.position,
+        has_media: !post.media.is_empty(),
+        kinds: post.media.iter().map(|medium| medium.kind).collect(),
+        before: post.text.clone(),
+        text: Some(text.to_owned()),
+        settings: post.settings.clone(),
+        names: Vec::new(),
+    }
+}
+
+async fn an_edited_post_shows_its_new_text_however_often_it_is_edited(platform: &'static Adapter) {
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let name = actor.name();
+    let Ok(editing) = actor.platform.editing else { return };
+    let keep = fixtures::Kept::default();
+    let mut posts = vec![actor.post("Opening hours\nopen until five")];
+    let main = actor.publish(&posts[0]).await.on(name);
+    let mut ids = vec![main.clone()];
+    if actor.limits().replies != Replies::None {
+        posts.push(actor.reply("until five, really", &ids[..1]));
+        ids.push(actor.publish(&posts[1]).await.on(name));
+    }
+    for (post, id) in posts.iter().zip(&ids) {
+        let text = format!("Opening hours\nopen until #six ({})", post.position);
+        let edit = edit_of(post, &actor.fit(&text));
+        assert_eq!(editing.objection(&edit), None, "{name}");
+        let accepted = actor.accepted().await;
+        for _ in 0..2 {
+            editing.edit(&actor.session(&keep), id, &edit).await.on(name);
+            let shown = actor.shown(id).await;
+            let of_this = format!("six ({})", post.position);
+            assert!(shown.contains(&of_this), "{name}: {of_this:?} in {shown}");
+        }
+        assert_eq!(actor.accepted().await, accepted, "{name}: an edit publishes nothing");
+        let missing = editing.edit(&actor.session(&keep), &actor.unknown(id), &edit).await;
+        let failure = missing.expect_err("there is no such post");
+        assert!(failure.code.is_permanent(), "{name}: {failure}");
+    }
+    assert!(!actor.shown(&main).await.contains("until five"), "{name}: the old text is gone");
+    // Every setting that can be changed is one of the platform's.
+    let schema = (actor.platform.settings)();
+    for setting in editing.settings() {
+        assert!(schema["properties"][*setting].is_object(), "{name}: {setting}");
+    }
+}
+
+async fn a_platform_that_edits_nothing_says_why(platform: &'static Adapter) {
+    let Err(reason) = platform.editing else { return };
+    assert!(reason.starts_with(platform.name), "{}: {reason:?} is a sentence about it", platform.id);
+    assert!(!reason.ends_with('.'), "{}: {reason:?}", platform.id);
 }
 
 async fn a_grant_can_be_revoked_twice(platform: &'static Adapter) {

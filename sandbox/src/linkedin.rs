@@ -177,6 +177,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         "POST"   ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comment(urn);
         "GET"    ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::show_comment(id);
         "DELETE" ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::delete_comment(id);
+        "POST"   [_, "socialActions", _, "comments", id]                   => (ANY)              posts::change_comment(id);
         "POST"   ["v2", "socialActions", urn, "comments"]                  => (ANY)              posts::comment(urn);
         "DELETE" ["v2", "socialActions", _, "comments", id]                => (ANY)              posts::delete_comment(id);
         "GET"    ["rest", "organizationalEntityShareStatistics"]           => (ADMIN)            posts::page_statistics();

@@ -203,6 +203,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         "POST"   ["youtube", "v3", "commentThreads"]              => (COMMENT, 50) comments::begin();
         "GET"    ["youtube", "v3", "comments"]                    => (COMMENT, 1)  comments::list();
         "POST"   ["youtube", "v3", "comments"]                    => (COMMENT, 50) comments::reply();
+        "PUT"    ["youtube", "v3", "comments"]                    => (COMMENT, 50) comments::update();
         "DELETE" ["youtube", "v3", "comments"]                    => (COMMENT, 50) comments::delete();
     }
 }

@@ -22,7 +22,7 @@ use domain::{
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Json};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -147,6 +147,19 @@ pub struct Target {
     pub published_at: Option<DateTime<Utc>>,
     /// When the published post was deleted from the platform.
     pub unpublished_at: Option<DateTime<Utc>>,
+    /// When the published post was last changed on the platform.
+    pub edited_at: Option<DateTime<Utc>>,
+    /// What was changed since it was published.
+    pub edits: Option<Edits>,
+}
+
+/// What was changed in a live target's posts since they were published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Edits {
+    /// New texts, by the position of the container.
+    pub containers: BTreeMap<u16, String>,
+    /// New settings of the platform.
+    pub config: Map<String, Value>,
 }
 
 impl Target {
@@ -310,7 +323,7 @@ macro_rules! select {
                          'error_code', t.error_code, 'error_message', t.error_message,
                          'error_source', t.error_source, 'attempts', t.attempts,
                          'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at,
-                         'unpublished_at', t.unpublished_at
+                         'unpublished_at', t.unpublished_at, 'edited_at', t.edited_at, 'edits', t.edits
                        ) order by t.id), '[]')
                        from targets t where t.post_id = p.id) as "targets!: Json<Vec<Target>>"
                from posts p "# + $tail,
@@ -598,6 +611,8 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         next_attempt_at: new.deviations.of(account_id).scheduled_at,
         published_at: None,
         unpublished_at: None,
+        edited_at: None,
+        edits: None,
     });
     let targets = targets.collect();
     Post {

@@ -8,6 +8,7 @@
 //!
 //! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
 
+mod edit;
 mod left_out;
 mod owned;
 mod revive;
@@ -34,6 +35,7 @@ use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
 use std::time::Duration;
 
+pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
 pub use revive::{Revived, lost_with_grant, revive};

@@ -96,6 +96,12 @@ async fn capabilities_are_the_limits_that_posts_are_validated_against() {
         ] {
             assert_eq!(reported[member], is_there && !is_closed(feature), "{} {member}", platform.id);
         }
+        let editing = &reported["editing"];
+        let can_edit = platform.editing.is_ok() && !is_closed("editing");
+        assert_eq!(editing["is_supported"], can_edit, "{}", platform.id);
+        assert_eq!(editing["reason"].is_string(), !can_edit, "{}", platform.id);
+        let settings = platform.editing.map_or(&[][..], |editing| editing.settings());
+        assert_eq!(editing["settings"], json!(settings), "{}", platform.id);
         let kinds: Vec<_> =
             reported["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
         assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());

@@ -23,6 +23,7 @@ mod creation;
 mod dashboard;
 mod dev;
 mod doctor;
+mod edit_target;
 mod editing;
 mod events;
 mod fairness;

@@ -108,6 +108,7 @@ async fn tools_are_listed_with_schemas_and_annotations() {
             ("update_post", [no, yes, yes, no]),
             ("delete_post", [no, yes, yes, no]),
             ("retry_post", [no, no, no, yes]),
+            ("edit_published_post", [no, yes, yes, yes]),
             ("unpublish_post", [no, yes, yes, yes]),
             ("get_post_analytics", [yes, no, yes, yes]),
             ("find_slot", [yes, no, yes, no]),

@@ -67,7 +67,7 @@ const NAMES: &str = "
     publish_target-stopped_while_processing publish_target-withdrawn
     renew_grant-canceled renew_grant-disconnected renew_grant-lost renew_grant-replaced
     renew_grant-replaced_while_unavailable renew_grant-updated
-    worker_request-callback worker_request-confirm worker_request-health worker_request-limits worker_request-metrics
+    worker_request-callback worker_request-confirm worker_request-edit worker_request-health worker_request-limits worker_request-metrics
     worker_request-options worker_request-password worker_request-reveal worker_request-selection
     worker_request-test_event worker_request-unpublish";
 
@@ -151,6 +151,7 @@ async fn every_outcome_is_in_a_kept_history() {
         "process_media: probe",
         "request: callback",
         "request: confirm",
+        "request: edit",
         "request: health",
         "request: metrics",
         "request: options",
@@ -177,6 +178,7 @@ fn outcomes(name: &str, events: &[HistoryEvent]) -> BTreeSet<&'static str> {
                     worker_request::Input::CheckHealth(_) => "request: health",
                     worker_request::Input::ListOptions(_) => "request: options",
                     worker_request::Input::ReadUsage(_) => "request: limits",
+                    worker_request::Input::EditTarget(_) => "request: edit",
                     worker_request::Input::Unpublish(_) => "request: unpublish",
                     worker_request::Input::SendTestEvent(_) => "request: test event",
                     worker_request::Input::OAuthCallback(_) => "request: callback",

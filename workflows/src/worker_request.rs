@@ -8,10 +8,10 @@
 
 use crate::{
     activities::{
-        AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, HealthReport, LoginResult,
-        LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback, OptionsRequest,
-        PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, UnpublishRequest,
-        UnpublishResult, Webhooks,
+        AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, EditOutcome, EditRequest,
+        HealthReport, LoginResult, LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback,
+        OptionsRequest, PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult,
+        UnpublishRequest, UnpublishResult, Webhooks,
     },
     attributes, options, queue,
 };
@@ -109,6 +109,8 @@ requests! {
     ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
     /// Reads how much of the platform's limits an account has used.
     ReadUsage(ReadUsage) -> Result<Vec<LimitUsage>, Failure>,
+    /// Changes a live target's posts on their platform.
+    EditTarget(EditRequest) -> EditOutcome,
     /// Deletes a live target's posts from their platform.
     Unpublish(UnpublishRequest) -> UnpublishResult,
     /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
@@ -247,6 +249,28 @@ impl Request for OptionsRequest {
     }
 
     response!(ListOptions);
+}
+
+impl Request for EditRequest {
+    type Response = EditOutcome;
+
+    fn owner(&self) -> Owner {
+        self.account_ref.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.account_ref.platform)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        attributes::of_post(self.account_ref.owner, self.post)
+    }
+
+    fn summary(&self) -> String {
+        format!("Change a post on {}", self.account_ref.platform)
+    }
+
+    response!(EditTarget);
 }
 
 impl Request for UnpublishRequest {
@@ -430,6 +454,11 @@ impl WorkerRequest {
             Input::ReadUsage(ReadUsage(account)) => {
                 let options = options::repeatable(ReadUsage::TIMEOUT);
                 Output::ReadUsage(ctx.execute_activity(Accounts::read_usage, account, options).await?)
+            }
+            Input::EditTarget(request) => {
+                // An edit sets values: the second one sets the same.
+                let options = options::repeatable(EditRequest::TIMEOUT);
+                Output::EditTarget(ctx.execute_activity(Accounts::edit_target, request, options).await?)
             }
             Input::Unpublish(request) => {
                 // Deleting what is gone succeeds.

@@ -37,6 +37,8 @@ pub struct Accepted {
     pub history: bool,
     /// True if published posts can be deleted from the platform.
     pub deletion: bool,
+    /// Changes of published posts.
+    pub editing: Edits,
     /// JSON Schema of the platform's settings in `config`.
     pub config_schema: JsonObject,
 }
@@ -129,6 +131,33 @@ pub struct Publishes {
     pub window_seconds: Option<u64>,
 }
 
+/// Changes of published posts.
+#[derive(Debug, Object)]
+#[oai(rename = "EditingCapability")]
+pub struct Edits {
+    /// True if the text of a published post can be changed.
+    pub is_supported: bool,
+    /// Settings that can be changed as well.
+    pub settings: Vec<String>,
+    /// Reason why nothing can be changed; null if something can.
+    #[oai(nullable)]
+    pub reason: Option<String>,
+}
+
+impl Edits {
+    fn of(platform: &Adapter, account: &Account) -> Self {
+        let closed = || platform.explain(Feature::Editing, &account.scopes);
+        let editing = platform.editing.map_err(str::to_owned);
+        match editing.and_then(|editing| closed().map_or(Ok(editing), Err)) {
+            Ok(editing) => {
+                let settings = editing.settings().iter().map(|name| (*name).to_owned());
+                Self { is_supported: true, settings: settings.collect(), reason: None }
+            }
+            Err(reason) => Self { is_supported: false, settings: Vec::new(), reason: Some(reason) },
+        }
+    }
+}
+
 /// Returns the capabilities of an account. A feature whose scopes it lacks is off.
 pub(crate) fn of(platform: &Adapter, account: &Account) -> Accepted {
     let is_open = |feature| platform.missing(feature, &account.scopes).is_empty();
@@ -170,6 +199,7 @@ fn accepted(platform: &Adapter, account_type: &str, is_open: impl Fn(Feature) ->
         analytics: platform.analytics.is_some() && is_open(Feature::Analytics),
         history: platform.history.is_some() && is_open(Feature::Import),
         deletion: platform.deletion.is_some() && is_open(Feature::Deletion),
+        editing: Edits::of(platform, account),
         config_schema: json_object(platforms::check::schema(platform)),
     }
 }

@@ -76,6 +76,8 @@ domain::string_enum! {
         ContentRejected = "content_rejected",
         /// The platform lets no app delete posts.
         DeletionUnsupported = "deletion_unsupported",
+        /// The platform lets no app change such posts.
+        EditingUnsupported = "editing_unsupported",
         /// The account must be connected again, with the scopes that the request needs.
         ReconnectRequired = "reconnect_required",
         /// The rate limit is exceeded.
@@ -110,6 +112,7 @@ impl Code {
             | Self::NoOpenSlot
             | Self::ContentRejected
             | Self::DeletionUnsupported
+            | Self::EditingUnsupported
             | Self::ReconnectRequired => StatusCode::UNPROCESSABLE_ENTITY,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,

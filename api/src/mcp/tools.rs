@@ -43,8 +43,8 @@ enum Effect {
     Publishes,
     /// Updates or deletes data; idempotent.
     Replaces,
-    /// Deletes data at a platform; idempotent.
-    Withdraws,
+    /// Changes or deletes data at a platform; idempotent.
+    Alters,
 }
 
 /// Definition of a tool.
@@ -209,11 +209,24 @@ const TABLE: &[ToolEntry] = &[
         },
     },
     ToolEntry {
+        name: "edit_published_post",
+        title: "Change a published post on its platform",
+        operation: "editTarget",
+        scope: Scope::PostsWrite,
+        effect: Effect::Alters,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, target_id, body) = arguments.about_two("id", "target_id")?;
+                Ok(json(&posts::edit_target::edit(call, &id, &target_id, body).await?))
+            })
+        },
+    },
+    ToolEntry {
         name: "unpublish_post",
         title: "Delete a published post from its platform",
         operation: "unpublishTarget",
         scope: Scope::PostsWrite,
-        effect: Effect::Withdraws,
+        effect: Effect::Alters,
         run: |call, arguments| {
             Box::pin(async move {
                 let (id, Of { target_id }) = arguments.about("id")?;
@@ -384,9 +397,9 @@ impl Tool {
         let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
         let hints = ToolAnnotations::with_title(self.entry.title)
             .read_only(is_read_only)
-            .destructive(matches!(effect, Effect::Replaces | Effect::Withdraws))
-            .idempotent(is_read_only || matches!(effect, Effect::Replaces | Effect::Withdraws))
-            .open_world(matches!(effect, Effect::Asks | Effect::Publishes | Effect::Withdraws));
+            .destructive(matches!(effect, Effect::Replaces | Effect::Alters))
+            .idempotent(is_read_only || matches!(effect, Effect::Replaces | Effect::Alters))
+            .open_world(matches!(effect, Effect::Asks | Effect::Publishes | Effect::Alters));
         model::Tool::new(self.entry.name, self.description.clone(), self.input.clone())
             .with_title(self.entry.title)
             .with_raw_output_schema(self.output.clone())

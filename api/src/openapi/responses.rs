@@ -32,6 +32,16 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("retryPost", &[Code::Conflict, Code::Unprocessable]),
     ("retryFailedTargets", &[Code::Conflict]),
     (
+        "editTarget",
+        &[
+            Code::Conflict,
+            Code::Unprocessable,
+            Code::ContentRejected,
+            Code::EditingUnsupported,
+            Code::ReconnectRequired,
+        ],
+    ),
+    (
         "unpublishTarget",
         &[Code::Conflict, Code::Unprocessable, Code::DeletionUnsupported, Code::ReconnectRequired],
     ),
@@ -168,6 +178,7 @@ fn sample(code: Code) -> Problem {
                 .with("platform", "x"),
         ]),
         Code::DeletionUnsupported => of("Instagram lets no app delete posts; delete it there"),
+        Code::EditingUnsupported => of("Instagram lets no app change a caption"),
         Code::ReconnectRequired => {
             of("the account was connected without threads_delete, needed for deletion: connect it again")
         }

@@ -27,6 +27,7 @@ use store::{
 use uuid::Uuid;
 
 /// Where the checked values were in the request, for the paths of issues.
+#[derive(Default)]
 pub struct SourcePaths {
     /// True if the text was in `content`, not in `containers`.
     is_single: bool,

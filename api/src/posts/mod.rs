@@ -5,6 +5,7 @@ pub mod batch;
 pub mod checks;
 pub mod create;
 pub mod edit;
+pub mod edit_target;
 mod imports;
 pub mod overrides;
 pub mod retry;
@@ -22,7 +23,7 @@ use crate::{
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
-    posts::{create::NewPost, edit::EditPost, retry::RetryPost, timeline::Timeline},
+    posts::{create::NewPost, edit::EditPost, edit_target::EditTarget, retry::RetryPost, timeline::Timeline},
     types::{
         enum_string::{EnumString, Platform},
         json_object::{JsonObject, json_object},
@@ -141,6 +142,27 @@ impl Posts {
         body: Json<RetryPost>,
     ) -> Result<RetriedPost, Problem> {
         Ok(RetriedPost::Accepted(Json(retry::retry(&caller.call(), &id, body.0).await?.into())))
+    }
+
+    /// Edit a target
+    ///
+    /// Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
+    /// settings that the account's capabilities list under `editing`. The new values are checked as on creation
+    /// first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
+    /// targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
+    /// of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
+    /// Instagram, TikTok, Threads and Bluesky: none), with 422 `reconnect_required` if the account was connected
+    /// without the scope for it, and with 503 if the platform does not answer: repeat the call after `Retry-After`.
+    /// Scope `posts:write`.
+    #[oai(path = "/posts/:id/targets/:target_id", method = "patch", operation_id = "editTarget")]
+    async fn edit_target(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        target_id: Path<String>,
+        body: Json<EditTarget>,
+    ) -> Result<Json<Target>, Problem> {
+        Ok(Json(edit_target::edit(&caller.call(), &id, &target_id, body.0).await?))
     }
 
     /// Unpublish a target
@@ -452,6 +474,40 @@ pub struct Target {
     /// Time when the published post was deleted from the platform; null while it is live.
     #[oai(nullable)]
     pub unpublished_at: Option<Timestamp>,
+    /// Time when the published post was last changed on the platform; null if it never was.
+    #[oai(nullable)]
+    pub edited_at: Option<Timestamp>,
+    /// What was changed since it was published; null if nothing was.
+    #[oai(nullable)]
+    pub edits: Option<TargetEdits>,
+}
+
+/// What was changed in a target's posts since they were published.
+#[derive(Debug, Object)]
+pub struct TargetEdits {
+    /// Containers with another text, by position.
+    pub containers: Vec<EditedContainer>,
+    /// Settings of the platform that were changed.
+    pub config: JsonObject,
+}
+
+/// A container with another text on one platform.
+#[derive(Debug, Object)]
+pub struct EditedContainer {
+    /// Position in the post, from 0.
+    pub position: u16,
+    /// The text that the platform shows.
+    pub content: String,
+}
+
+impl From<posts::Edits> for TargetEdits {
+    fn from(edits: posts::Edits) -> Self {
+        let containers = edits.containers.into_iter();
+        Self {
+            containers: containers.map(|(position, content)| EditedContainer { position, content }).collect(),
+            config: edits.config.into_iter().collect(),
+        }
+    }
 }
 
 impl From<posts::Post> for Post {
@@ -516,6 +572,8 @@ impl From<posts::Target> for Target {
             next_attempt_at: target.next_attempt_at.map(Timestamp),
             published_at: target.published_at.map(Timestamp),
             unpublished_at: target.unpublished_at.map(Timestamp),
+            edited_at: target.edited_at.map(Timestamp),
+            edits: target.edits.map(TargetEdits::from),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::stage::{Exchange, Stage};
 use crate::fixtures::{Actor, Kept, Named, clock, pause};
 use chrono::TimeDelta;
 use platforms::{
-    Checkpoint, Committed, Content, Grant, Identity, Located, MediaKind, Page, Prepared, Publication,
+    Checkpoint, Committed, Content, Edit, Grant, Identity, Located, MediaKind, Page, Prepared, Publication,
     Replies, Result, SelectOption,
 };
 use serde_json::json;
@@ -25,6 +25,7 @@ pub(crate) enum Call {
     History(Option<String>),
     Options(&'static str, Option<String>),
     Delete(String),
+    Edit(String, Edit),
 }
 
 impl Call {
@@ -43,6 +44,7 @@ impl Call {
             Self::History(_) => "history",
             Self::Options(..) => "options",
             Self::Delete(_) => "delete",
+            Self::Edit(..) => "edit",
         }
     }
 
@@ -76,6 +78,10 @@ impl Call {
             Self::Delete(id) => {
                 let deletion = platform.deletion.expect("recorded only if the platform has it");
                 Outcome::Done(deletion.delete(&cx, id).await?)
+            }
+            Self::Edit(id, edit) => {
+                let editing = platform.editing.expect("recorded only if the platform has it");
+                Outcome::Done(editing.edit(&cx, id, edit).await?)
             }
         })
     }
@@ -169,6 +175,10 @@ impl<'a> Recorder<'a> {
             self.record(Call::History(None)).await.on(platform.id);
         }
         self.options().await;
+        if platform.editing.is_ok() {
+            let edit = crate::edit_of(&actor.post("changed"), "changed once more");
+            self.record(Call::Edit(id.clone(), edit)).await.on(platform.id);
+        }
         if platform.deletion.is_some() {
             self.record(Call::Delete(id)).await.on(platform.id);
         }

@@ -378,6 +378,12 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             }
         }
     }
+    if let Ok(editing) = actor.platform.editing {
+        let post = actor.post("to be edited\nsoon");
+        let id = actor.publish(&post).await.on(platform);
+        let edit = crate::edit_of(&post, "to be edited\nonce");
+        editing.edit(&actor.session(&keep), &id, &edit).await.on(platform);
+    }
     if let Some(deletion) = actor.platform.deletion {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
     }

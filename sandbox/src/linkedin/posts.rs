@@ -354,6 +354,9 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Caller, u
     let Some(commentary) = body.pointer("/patch/$set/commentary").and_then(Value::as_str) else {
         return Err(invalid("only the commentary can be set"));
     };
+    if text::plain(commentary).chars().count() > 3000 {
+        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "commentary is longer than 3000 characters"));
+    }
     post.commentary = commentary.to_owned();
     tx.store.put(&post);
     Ok(Response::empty(204))
@@ -419,11 +422,8 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
     if text.is_empty() && image.is_none() {
         return Err(invalid("message.text is required"));
     }
-    if text.chars().count() > 1250 {
-        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "message.text is longer than 1250 characters"));
-    }
     let attributes = &body["message"]["attributes"];
-    text::mentions(text, attributes).map_err(|wrong| invalid(&wrong))?;
+    check_comment(text, attributes)?;
     if let Some(image) = image {
         media::usable(tx, actor, image, &["image"])?;
     }
@@ -448,6 +448,14 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
         .with_fault(fault))
 }
 
+/// Checks the text of a comment and its mentions.
+fn check_comment(text: &str, attributes: &Value) -> Result<(), Response> {
+    if text.chars().count() > 1250 {
+        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "message.text is longer than 1250 characters"));
+    }
+    text::mentions(text, attributes).map(drop).map_err(|wrong| invalid(&wrong))
+}
+
 /// `GET /rest/socialActions/{urn}/comments`.
 pub(super) fn comments(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     let post = own(tx, caller, urn)?;
@@ -466,6 +474,25 @@ pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, i
     // Comments may be read by those who may read the post.
     caller.check_reads_comments(&own(tx, caller, &comment.post)?.author)?;
     Ok(Response::json(200, &comment.view()))
+}
+
+/// `POST /rest/socialActions/{urn}/comments/{id}?actor=` with `X-RestLi-Method: PARTIAL_UPDATE`.
+pub(super) fn change_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
+    if !has_method(request, "PARTIAL_UPDATE") {
+        return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
+    }
+    let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
+    caller.check_comments_as(request, actor)?;
+    let comment = remarked(tx, id)?;
+    if comment.actor != actor {
+        return Err(forbidden("socialActions/comments.PARTIAL_UPDATE"));
+    }
+    let body = body(request)?;
+    let message = body.pointer("/patch/message/$set").cloned().unwrap_or_default();
+    let text = message["text"].as_str().ok_or_else(|| invalid("only the text of the message can be set"))?;
+    check_comment(text, &message["attributes"])?;
+    tx.store.put(&Comment { text: text.to_owned(), attributes: message["attributes"].clone(), ..comment });
+    Ok(Response::empty(204))
 }
 
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.

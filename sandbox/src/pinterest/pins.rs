@@ -346,6 +346,13 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, 
     let body = body(request)?;
     if let Some(board) = number(&body, "board_id")? {
         pin.board = boards::own(tx, request, caller, &board)?.id;
+        pin.section = None;
+    }
+    if let Some(section) = number(&body, "board_section_id")? {
+        if !boards::own(tx, request, caller, &pin.board)?.has(&section) {
+            return Err(error(404, 2031, "Board section not found."));
+        }
+        pin.section = Some(section);
     }
     for (name, max, slot) in [
         ("title", 100, &mut pin.title),

@@ -216,6 +216,20 @@ pub(super) fn reply(tx: &mut Transaction, request: &Request, caller: &Account) -
     Ok(Response::json(200, &resource).with_post(comment.id))
 }
 
+/// `PUT /youtube/v3/comments`: another text of one's own comment.
+pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet"])?;
+    let body = body(request)?;
+    let comment: Comment = body["id"].as_str().and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
+    if comment.author != caller.id {
+        let message = "The comment could not be updated because of insufficient permissions.";
+        return Err(refusal(403, "forbidden", message));
+    }
+    let comment = Comment { text: words(&body["snippet"]["textOriginal"])?, ..comment };
+    tx.store.put(&comment);
+    Ok(Response::json(200, &select_parts(comment.resource(tx, true, false), &parts)))
+}
+
 /// `DELETE /youtube/v3/comments`.
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let comment: Comment = request.query("id").and_then(|id| tx.store.get(id)).ok_or_else(missing)?;

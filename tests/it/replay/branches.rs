@@ -514,6 +514,12 @@ async fn requests_to_workers_replay() {
     let (status, target) = world.call(Method::POST, &path, None).await;
     assert_eq!(status, StatusCode::OK, "{target}");
     latest("unpublish").await;
+    let account = world.connect("linkedin", "ada").await;
+    let post = world.ended(&world.post(json!({ "content": "Soon", "accounts": [account] })).await).await;
+    let path = format!("/posts/{}/targets/{}", id(&post), id(&post["targets"][0]));
+    let (status, target) = world.call(Method::PATCH, &path, Some(&json!({ "content": "Now" }))).await;
+    assert_eq!(status, StatusCode::OK, "{target}");
+    latest("edit").await;
 }
 
 /// A user retries a dead target before the workflow that saw its end has ended.

@@ -369,5 +369,6 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     analytics: None,
     history: None,
     deletion: None,
+    editing: Err("the scripted platform changes no post"),
     options: None,
 };

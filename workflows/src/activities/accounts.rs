@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
+    AccountId, Edit, Failure, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use accounts::{CheckHealth, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish};
+pub use accounts::{CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish};
 
 /// The account to call the platform as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,52 @@ pub enum UnpublishResult {
     },
 }
 
+/// A request to change a target's posts on their platform.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EditRequest {
+    /// Account that published them.
+    pub account_ref: AccountRef,
+    /// Post id.
+    pub post: PostId,
+    /// Target id.
+    pub target: TargetId,
+    /// The changes, the main post first.
+    pub edits: Vec<Edit>,
+    /// True if they change anything; else they only make sure that the platform shows what is stored.
+    pub is_change: bool,
+    /// When the target was last edited before this request.
+    pub seen: Option<DateTime<Utc>>,
+}
+
+/// Result of a request to change a target's posts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EditOutcome {
+    /// All changes were made.
+    Edited,
+    /// Nothing is live: the target has this status.
+    NotLive {
+        /// Status of the target.
+        status: TargetStatus,
+    },
+    /// The posts were deleted from the platform.
+    Unpublished,
+    /// The reply at this position is not live.
+    NoReply {
+        /// Position of the container.
+        position: u16,
+    },
+    /// Another edit is being made.
+    Busy,
+    /// The target was edited since the caller read it.
+    Changed,
+    /// The platform refused, or did not answer. Changes before that are made.
+    Failed {
+        /// The platform's failure.
+        failure: Failure,
+    },
+}
+
 /// Activities about accounts and their grants.
 pub struct Accounts;
 
@@ -115,6 +161,12 @@ impl Accounts {
     /// Reads how much of the platform's limits an account has used.
     #[activity(name = "read_usage")]
     pub fn read_usage(_account: AccountRef) -> Result<Result<Vec<LimitUsage>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Changes a live target's posts on their platform, the main post first.
+    #[activity(name = "edit_target")]
+    pub fn edit_target(_request: EditRequest) -> Result<EditOutcome, ActivityError> {
         unimplemented!()
     }
 

@@ -11,7 +11,10 @@ mod metrics;
 mod publishing;
 mod webhooks;
 
-pub use accounts::{AccountRef, Accounts, HealthReport, OptionsRequest, UnpublishRequest, UnpublishResult};
+pub use accounts::{
+    AccountRef, Accounts, EditOutcome, EditRequest, HealthReport, OptionsRequest, UnpublishRequest,
+    UnpublishResult,
+};
 pub use connecting::{
     AccountQuota, CallbackResult, ConnectedAccount, Connecting, LoginResult, LoginSelection, OAuthCallback,
     PasswordLogin, SelectionResult,
@@ -29,7 +32,7 @@ pub const CROWDED: &str = "crowded";
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{
-        CheckHealth, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
+        CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
     };
     pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};

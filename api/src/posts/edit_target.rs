@@ -1,0 +1,304 @@
+//! Edits of a published post on its platform.
+//!
+//! A worker makes the calls while the client waits. The post's containers keep what was published to all accounts; a
+//! target has what was changed on its platform since.
+
+use crate::{
+    accounts,
+    http::{
+        caller::Call,
+        problem::{Code, Issue, Problem, Segment},
+        workers,
+    },
+    openapi::validate::Rules,
+    posts::{self, checks},
+    types::json_object::JsonObject,
+};
+use domain::{Edit, ErrorCode, Failure, TargetStatus};
+use platforms::Feature;
+use poem_openapi::Object;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{
+    accounts::Account,
+    posts::{Container, Post, Target},
+    publishing::EDIT_LEASE,
+};
+use workflows::activities::{AccountRef, EditOutcome, EditRequest};
+
+/// New text and settings of a published post.
+#[derive(Debug, Object)]
+#[oai(rename = "EditTarget")]
+pub struct EditTarget {
+    /// New text of the main post.
+    pub content: Option<String>,
+    /// New texts of replies that are live.
+    #[oai(validator(min_items = 1, max_items = 9))]
+    pub replies: Option<Vec<EditReply>>,
+    /// New values of settings of the target's platform, which the account's capabilities list under `editing`.
+    pub config: Option<JsonObject>,
+}
+
+/// New text of a reply.
+#[derive(Debug, Object)]
+#[oai(rename = "EditReply")]
+pub struct EditReply {
+    /// Position of the reply's container in the post, from 1.
+    #[oai(validator(minimum(value = "1"), maximum(value = "9")))]
+    pub position: u16,
+    /// The new text.
+    pub content: String,
+}
+
+impl Rules for EditTarget {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let is_given = |name: &str| body.get(name).is_some_and(|value| *value != json!({}));
+        if !["content", "replies", "config"].into_iter().any(is_given) {
+            issues.push(Issue::custom(Vec::<Segment>::new(), "Give content, replies or config"));
+        }
+    }
+}
+
+/// Text and settings of a target as they are live.
+#[derive(Clone)]
+struct Live {
+    /// Containers, with the texts that the platform shows.
+    containers: Vec<Container>,
+    /// The platform's settings.
+    settings: Map<String, Value>,
+}
+
+impl Live {
+    fn of(post: &Post, target: &Target) -> Self {
+        let mut containers = post.containers.clone();
+        let edits = target.edits.clone().unwrap_or_default();
+        for container in &mut containers {
+            if let Some(text) = edits.containers.get(&container.position) {
+                container.content.clone_from(text);
+            }
+        }
+        let mut settings =
+            post.default_config.get(&target.platform).and_then(Value::as_object).cloned().unwrap_or_default();
+        settings.extend(edits.config);
+        Self { containers, settings }
+    }
+
+    fn text(&self, position: u16) -> Option<&str> {
+        let found = self.containers.iter().find(|container| container.position == position);
+        found.map(|container| container.content.as_str())
+    }
+
+    fn config(&self, platform: &str) -> Value {
+        json!({ platform: self.settings })
+    }
+}
+
+/// Returns the text of each container of a target as its platform shows it.
+pub fn live_texts(post: &Post, target: &Target) -> Vec<(u16, String)> {
+    let live = Live::of(post, target);
+    live.containers.into_iter().map(|container| (container.position, container.content)).collect()
+}
+
+/// Changes a live target's posts on their platform.
+pub async fn edit(
+    call: &Call<'_>,
+    id: &str,
+    target_id: &str,
+    body: EditTarget,
+) -> Result<posts::Target, Problem> {
+    let (_, target) = posts::target(call, id, target_id).await?;
+    if target.status != TargetStatus::Published {
+        return Err(not_live(target.status));
+    }
+    if target.unpublished_at.is_some() {
+        return Err(gone());
+    }
+    let account = accounts::find(call, &target.account_id.to_string()).await?;
+    let platform = accounts::platform(&account)?;
+    let editing = platform.editing.map_err(|why| Problem::new(Code::EditingUnsupported, why))?;
+    if let Some(detail) = platform.explain(Feature::Editing, &account.scopes) {
+        return Err(Problem::new(Code::ReconnectRequired, detail));
+    }
+    let post = posts::find(call, id).await?;
+    let before = Live::of(&post, &target);
+    let texts = texts(&body, &post)?;
+    let settings: Map<String, Value> = body.config.unwrap_or_default().into_iter().collect();
+    let fixed = settings.keys().filter(|name| !editing.settings().contains(&name.as_str()));
+    let issues: Vec<_> = fixed
+        .map(|name| {
+            let message = match editing.settings() {
+                [] => format!("{} lets apps change the text only", platform.name),
+                known => format!("{} lets apps change the text, and {}", platform.name, known.join(", ")),
+            };
+            Issue::new(
+                [Segment::from("config"), Segment::from(name.as_str())],
+                "setting_not_editable",
+                message,
+            )
+        })
+        .collect();
+    if !issues.is_empty() {
+        let detail = "one or more settings can't be changed once a post is published";
+        return Err(Problem::new(Code::ContentRejected, detail).with_issues(issues));
+    }
+    let after = changed(&before, &texts, &settings);
+    check(call, &account, &before, &after, &body.replies.unwrap_or_default()).await?;
+    let edits = edits(call, &before, &after, &texts, &settings).await?;
+    if let Some(detail) = edits.iter().find_map(|edit| editing.objection(edit)) {
+        return Err(Problem::new(Code::EditingUnsupported, detail));
+    }
+    let is_change = texts.iter().any(|(position, text)| before.text(*position) != Some(text))
+        || settings.iter().any(|(name, value)| before.settings.get(name) != Some(value));
+    let account_ref =
+        AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() };
+    let request = EditRequest {
+        account_ref,
+        post: post.id,
+        target: target.id,
+        edits,
+        is_change,
+        seen: target.edited_at,
+    };
+    // Also if nothing changes here: after a call without a result the platform may show something else.
+    match workers::request(call, request).await? {
+        EditOutcome::Edited => Ok(posts::target(call, id, target_id).await?.1.into()),
+        EditOutcome::NotLive { status } => Err(not_live(status)),
+        EditOutcome::Unpublished => Err(gone()),
+        EditOutcome::NoReply { position } => {
+            Err(Problem::new(Code::Conflict, format!("the reply at position {position} is not live")))
+        }
+        EditOutcome::Busy => {
+            let detail =
+                "another edit of the target is being made, or its result is not known yet; try again later";
+            let wait = u32::try_from(EDIT_LEASE.as_secs()).unwrap_or(u32::MAX);
+            Err(Problem::new(Code::Conflict, detail).retry_after(wait))
+        }
+        EditOutcome::Changed => {
+            let detail = "the target was edited in the meantime; read it again and repeat the edit";
+            Err(Problem::new(Code::Conflict, detail))
+        }
+        EditOutcome::Failed { failure } => Err(refused(&target, failure)),
+    }
+}
+
+/// Returns the new texts by position; fails for a position that the post does not have, or one given twice.
+fn texts(body: &EditTarget, post: &Post) -> Result<BTreeMap<u16, String>, Problem> {
+    let mut texts: BTreeMap<u16, String> = body.content.iter().map(|text| (0, text.clone())).collect();
+    let mut issues = Vec::new();
+    for (index, reply) in body.replies.iter().flatten().enumerate() {
+        let at = || [Segment::from("replies"), Segment::from(index), Segment::from("position")];
+        if !post.containers.iter().any(|container| container.position == reply.position) {
+            issues.push(Issue::custom(at(), "The post has no reply at this position"));
+        } else if texts.insert(reply.position, reply.content.clone()).is_some() {
+            issues.push(Issue::custom(at(), "The position is given twice"));
+        }
+    }
+    match issues.is_empty() {
+        true => Ok(texts),
+        false => {
+            let detail = "one or more replies were not found";
+            Err(Problem::new(Code::Unprocessable, detail).with_issues(issues))
+        }
+    }
+}
+
+fn changed(before: &Live, texts: &BTreeMap<u16, String>, settings: &Map<String, Value>) -> Live {
+    let mut after = before.clone();
+    for container in &mut after.containers {
+        if let Some(text) = texts.get(&container.position) {
+            container.content.clone_from(text);
+        }
+    }
+    after.settings.extend(settings.clone());
+    after
+}
+
+/// Checks the content after the edit as on creation. What was wrong before is not the edit's, such as a medium that was
+/// deleted since.
+async fn check(
+    call: &Call<'_>,
+    account: &Account,
+    before: &Live,
+    after: &Live,
+    replies: &[EditReply],
+) -> Result<(), Problem> {
+    let media = checks::stored_media(call, &before.containers).await?;
+    let source = checks::SourcePaths::default();
+    let accounts = std::slice::from_ref(account);
+    let find = |live: &Live| {
+        checks::check(accounts, &live.containers, &media, &live.config(&account.platform), &source)
+    };
+    let known: BTreeSet<_> = find(before).into_iter().map(|finding| format!("{:?}", finding.issue)).collect();
+    let mut findings = find(after);
+    findings.retain(|finding| !known.contains(&format!("{:?}", finding.issue)));
+    for finding in &mut findings {
+        let path = std::mem::take(&mut finding.issue.path);
+        finding.issue.path = path_in_body(path, replies);
+    }
+    checks::reject_errors(findings)
+}
+
+/// Returns where a value of a post is in the body of an edit.
+fn path_in_body(path: Vec<Segment>, replies: &[EditReply]) -> Vec<Segment> {
+    match path.as_slice() {
+        [containers, Segment::Index(0), rest @ ..] if *containers == "containers".into() => rest.to_vec(),
+        [containers, Segment::Index(position), rest @ ..] if *containers == "containers".into() => {
+            let index = replies.iter().position(|reply| u64::from(reply.position) == *position);
+            let at = [Segment::from("replies"), Segment::from(index.unwrap_or_default())];
+            at.into_iter().chain(rest.iter().cloned()).collect()
+        }
+        [config, _, rest @ ..] if *config == "config".into() => {
+            std::iter::once(config.clone()).chain(rest.iter().cloned()).collect()
+        }
+        _ => path,
+    }
+}
+
+/// Returns the changes for the adapter: of the main post, which has the settings, and of each reply.
+async fn edits(
+    call: &Call<'_>,
+    before: &Live,
+    after: &Live,
+    texts: &BTreeMap<u16, String>,
+    settings: &Map<String, Value>,
+) -> Result<Vec<Edit>, Problem> {
+    let media = checks::stored_media(call, &before.containers).await?;
+    let both = before.containers.iter().zip(media);
+    let edits = both.filter_map(|(container, media)| {
+        let names: Vec<String> =
+            if container.position == 0 { settings.keys().cloned().collect() } else { Vec::new() };
+        let text = texts.get(&container.position).cloned();
+        (text.is_some() || !names.is_empty()).then(|| Edit {
+            position: container.position,
+            has_media: !container.media.is_empty(),
+            kinds: media.iter().map(|medium| medium.kind).collect(),
+            before: container.content.clone(),
+            text,
+            settings: Value::Object(after.settings.clone()),
+            names,
+        })
+    });
+    Ok(edits.collect())
+}
+
+fn not_live(status: TargetStatus) -> Problem {
+    Problem::new(
+        Code::Conflict,
+        format!(
+            "the target is {status}; only a published one can be edited here, and PATCH /posts/{{id}} edits others"
+        ),
+    )
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::Conflict, "the target's post was deleted from its platform")
+}
+
+fn refused(target: &Target, failure: Failure) -> Problem {
+    let needs_login = failure.code == ErrorCode::TokenExpired;
+    let mut problem = accounts::refused(&target.platform, failure);
+    if needs_login {
+        problem.code = Code::ReconnectRequired;
+    }
+    problem
+}

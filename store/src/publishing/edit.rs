@@ -1,0 +1,172 @@
+//! Edits of a live target's posts on their platform.
+//!
+//! An edit sets values, so that the same one may be made twice. Two different ones may not overlap: the platform could
+//! keep the one, and the row the other. So one edit holds the target until it has ended, or for [`EDIT_LEASE`].
+
+use super::{TargetKey, note};
+use crate::decode::Parsed;
+use chrono::{DateTime, Utc};
+use domain::{Owner, PostId, TargetId, TargetStatus};
+use serde_json::{Map, Value, json};
+use sqlx::{PgPool, types::Json};
+use std::{collections::BTreeMap, time::Duration};
+
+/// Time after which an edit without a known result no longer keeps others waiting: longer than its calls take.
+pub const EDIT_LEASE: Duration = Duration::from_secs(30);
+
+/// New values of a live target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New texts, by the position of the container.
+    pub texts: BTreeMap<u16, String>,
+    /// New settings of the platform.
+    pub settings: Map<String, Value>,
+}
+
+impl Changes {
+    fn texts(&self) -> Value {
+        self.texts
+            .iter()
+            .map(|(position, text)| (position.to_string(), json!(text)))
+            .collect::<Map<_, _>>()
+            .into()
+    }
+
+    /// Returns a text that two edits have in common only if they set the same values.
+    fn content(&self) -> String {
+        json!([self.texts(), self.settings]).to_string()
+    }
+}
+
+/// The result of an edit's calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditResult {
+    /// What the platform has changed for sure: all of the edit, or its first part.
+    pub made: Changes,
+    /// True if the last call has no known result: it may still take effect after a later one.
+    pub is_in_doubt: bool,
+}
+
+/// The result of beginning an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BeginEdit {
+    /// The target's posts may be changed.
+    Live {
+        /// Ids of the live containers on the platform, by position.
+        platform_ids: BTreeMap<u16, String>,
+    },
+    /// Nothing is live: the target has this status.
+    NotLive(TargetStatus),
+    /// The posts were deleted from the platform.
+    Unpublished,
+    /// Another edit is being made.
+    Busy,
+    /// The target was edited since the caller read it.
+    Changed,
+    /// The target doesn't exist.
+    Missing,
+}
+
+/// Begins an edit of a live target that was last edited at `seen`.
+pub async fn begin_edit(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    changes: &Changes,
+    seen: Option<DateTime<Utc>>,
+) -> sqlx::Result<BeginEdit> {
+    let mut tx = crate::begin(db).await?;
+    let row = sqlx::query!(
+        r#"select status as "status: Parsed<TargetStatus>", unpublished_at, edited_at,
+             coalesce(edit_until > clock_timestamp(), false) as "is_held!",
+             coalesce(edit_digest = md5($5), false) as "is_same!"
+           from targets where id = $1 and post_id = $2 and org_id = $3 and mode = $4
+           for no key update"#,
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        changes.content()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row else { return Ok(BeginEdit::Missing) };
+    match row.status.0 {
+        TargetStatus::Published if row.unpublished_at.is_some() => return Ok(BeginEdit::Unpublished),
+        TargetStatus::Published => {}
+        status => return Ok(BeginEdit::NotLive(status)),
+    }
+    if !row.is_same && row.is_held {
+        return Ok(BeginEdit::Busy);
+    }
+    // The same edit may have been recorded by an activity that did not live to say so.
+    if !row.is_same && row.edited_at != seen {
+        return Ok(BeginEdit::Changed);
+    }
+    sqlx::query!(
+        "update targets set edit_digest = md5($2), edit_until = clock_timestamp() + make_interval(secs => $3)
+         where id = $1",
+        target.0,
+        changes.content(),
+        EDIT_LEASE.as_secs_f64()
+    )
+    .execute(&mut *tx)
+    .await?;
+    let publications = sqlx::query!(
+        r#"select position, platform_id as "platform_id!" from publications
+           where target_id = $1 and platform_id is not null"#,
+        target.0
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    let ids = publications.into_iter().map(|row| (row.position.cast_unsigned(), row.platform_id));
+    Ok(BeginEdit::Live { platform_ids: ids.collect() })
+}
+
+/// Records what an edit has changed, and lets other edits begin unless
+/// its last call is in doubt. Returns false if another edit has begun
+/// since.
+pub async fn record_edit(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    changes: &Changes,
+    result: &EditResult,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let EditResult { made, is_in_doubt } = result;
+    let mut tx = crate::begin(db).await?;
+    let is_empty = *made == Changes::default();
+    let recorded = sqlx::query!(
+        "update targets
+         set edits = case when $8 then edits else jsonb_build_object(
+               'containers', coalesce(edits -> 'containers', '{}') || $5,
+               'config', coalesce(edits -> 'config', '{}') || $6) end,
+             edited_at = case when $8 then edited_at else $7 end,
+             updated_at = case when $8 then updated_at else $7 end,
+             edit_until = case when $10 then edit_until end
+         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and edit_digest = md5($9)
+         returning platform",
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        made.texts(),
+        Json(&made.settings) as _,
+        now,
+        is_empty,
+        changes.content(),
+        is_in_doubt
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if let Some(row) = recorded.as_ref().filter(|_| !is_empty) {
+        let key = TargetKey { owner, post, target, version: 0 };
+        note(&mut *tx, key, "edited", &format!("Changed on {}", row.platform), now).await?;
+    }
+    tx.commit().await?;
+    Ok(recorded.is_some())
+}
