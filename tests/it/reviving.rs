@@ -70,6 +70,20 @@ async fn a_retried_post_that_is_refused_again_fails_again() {
     assert_eq!(world.accepted("x", "ada").await, 0);
 }
 
+/// X's window is of fifteen minutes; whoever retries wants an attempt now.
+#[tokio::test]
+async fn a_dead_target_whose_account_rests_is_retried_at_once() {
+    let mut world = world().pace(1.0).start().await;
+    world.connect("x", "ada").await;
+    let post = dead(&world, "Refused once #sandbox-400x1", "ada").await;
+    let throttled = world.post(json!({ "content": "Too much #sandbox-429", "accounts": ["ada"] })).await;
+    let waits = |post: &Value| post["targets"][0]["error_code"] == "rate_limited";
+    world.until(throttled["id"].as_str().unwrap(), "it is throttled", waits).await;
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    assert_eq!(world.ended(&post).await["status"], "published");
+    world.leave_post(&throttled, "it is retried for a day");
+}
+
 /// The platform accepts the post, its reply is lost, and its lists can't be read: the target ends in doubt.
 #[tokio::test]
 async fn a_retried_target_that_is_live_is_found_and_not_published_again() {

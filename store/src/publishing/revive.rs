@@ -31,6 +31,9 @@ pub enum Revived {
 
 /// Retries the dead targets of a post, or those of them in `only`, whose accounts are connected.
 ///
+/// The accounts rest no longer: who retries by hand wants an attempt now. If the platform throttles it, the account
+/// rests again, and its targets wait.
+///
 /// The post's row is locked first, as an attempt does.
 // Model: Revive.
 pub async fn revive(
@@ -40,6 +43,20 @@ pub async fn revive(
     only: Option<&[TargetId]>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Revived> {
+    // By itself: an account is locked before its targets.
+    sqlx::query!(
+        "update accounts set rests_until = null
+         where rests_until is not null and id in (
+           select t.account_id from targets t join posts p on p.id = t.post_id
+           where t.post_id = $1 and t.org_id = $2 and t.mode = $3 and t.status = 'dead' and p.deleted_at is null
+             and ($4::uuid[] is null or t.id = any($4)))",
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _
+    )
+    .execute(db)
+    .await?;
     let mut tx = crate::begin(db).await?;
     let version = sqlx::query_scalar!(
         "select version from posts
