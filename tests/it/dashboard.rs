@@ -342,6 +342,87 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
 }
 
 #[tokio::test]
+async fn a_live_post_is_changed_and_removed() {
+    let world = world().start().await;
+    let account = world.connect("reddit", "ada").await;
+    let post = world.post(json!({ "content": "Title\nUntil five", "accounts": [account] })).await;
+    let post = world.ended(&post).await;
+    let [id, target] = [&post["id"], &post["targets"][0]["id"]].map(|id| id.as_str().unwrap());
+    let browser = Browser::signed_in(&world).await;
+    let (page, actions) = (format!("/posts/{id}"), format!("/posts/{id}/targets/{target}"));
+    let shown = browser.open(&page).await;
+    for words in ["Change the text…", "Remove from Reddit…", "Until five</textarea>"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // A browser sends lines with CRLF.
+    let refused = browser.post(&format!("{actions}/edit"), &[("text-0", "Another\r\ntitle")]).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refused.text.contains("nobody change a title") && refused.text.contains("Another"),
+        "{}",
+        refused.text
+    );
+    let same = browser.post(&format!("{actions}/edit"), &[("text-0", "Title\r\nUntil five")]).await;
+    assert!(
+        same.status == StatusCode::BAD_REQUEST && same.text.contains("the same as before"),
+        "{}",
+        same.text
+    );
+    let edited = browser.post(&format!("{actions}/edit"), &[("text-0", "Title\r\nUntil six")]).await;
+    assert_eq!(edited.leads(), format!("/dashboard/posts/{id}?done=edited"));
+    let shown = browser.open(&format!("{page}?done=edited")).await;
+    for words in ["The post was changed on the platform.", "Until six</textarea>", "changed there"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let found = world.get(&format!("/posts/{id}")).await;
+    assert_eq!(found["targets"][0]["edits"]["containers"][0]["content"], "Title\nUntil six");
+    let removed = browser.post(&format!("{actions}/unpublish"), &[]).await;
+    assert_eq!(removed.leads(), format!("/dashboard/posts/{id}?done=unpublished"));
+    let shown = browser.open(&page).await;
+    assert!(
+        shown.contains("removed from the platform") && shown.contains("Removed from the platform"),
+        "{shown}"
+    );
+    for words in ["Change the text…", "Remove from Reddit…", "See it on Reddit"] {
+        assert!(!shown.contains(words), "{words}: {shown}");
+    }
+    let again = browser.post(&format!("{actions}/edit"), &[("text-0", "Title\nUntil seven")]).await;
+    assert!(again.status == StatusCode::CONFLICT && again.text.contains("was deleted from its platform"));
+}
+
+#[tokio::test]
+async fn what_failed_for_good_is_started_over() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Once #sandbox-400x1", "accounts": [account] })).await;
+    let [id, target] = [&post["id"], &post["targets"][0]["id"]].map(|id| id.as_str().unwrap());
+    assert_eq!(world.ended(&post).await["status"], "failed");
+    let browser = Browser::signed_in(&world).await;
+    assert!(browser.open(&format!("/posts/{id}")).await.contains("Start over"));
+    let path = format!("/posts/{id}/targets/{target}/revive");
+    let started = browser.post(&path, &[]).await;
+    assert_eq!(started.leads(), format!("/dashboard/posts/{id}?done=revived"));
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let again = browser.post(&path, &[]).await;
+    assert!(
+        again.status == StatusCode::CONFLICT && again.text.contains("No target is dead"),
+        "{}",
+        again.text
+    );
+
+    world.revoke_grants("x", "ada").await;
+    let lost = world.post(json!({ "content": "Lost", "accounts": [account] })).await;
+    assert_eq!(world.ended(&lost).await["targets"][0]["error_code"], "token_expired");
+    let offer = "Retry what it lost";
+    assert!(!browser.open("/accounts").await.contains(offer), "the account is lost itself");
+    assert_eq!(world.connect("x", "ada").await, account);
+    assert!(browser.open("/accounts").await.contains(offer));
+    let retried = browser.post(&format!("/accounts/{account}/retry"), &[]).await;
+    assert!(retried.text.contains("1 post starts over now."), "{}", retried.text);
+    assert_eq!(world.ended(&lost).await["status"], "published");
+}
+
+#[tokio::test]
 async fn resources_of_other_owners_are_404() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;

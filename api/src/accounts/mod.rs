@@ -251,6 +251,15 @@ pub async fn capabilities(call: &Call<'_>, id: &str) -> Result<Accepted, Problem
     Ok(capabilities::of(platform(&account)?, &account))
 }
 
+/// Returns true if an account can start targets over that ended because its grant was lost.
+pub(crate) async fn has_lost_targets(call: &Call<'_>, account: &Account) -> Result<bool, Problem> {
+    if account.status.value() != AccountStatus::Active {
+        return Ok(false);
+    }
+    let id = AccountId(account.id);
+    Ok(!publishing::lost_with_grant(call.db(), call.owner, id, 1, call.now()).await?.is_empty())
+}
+
 /// Starts the targets of an account over that ended because its grant was lost.
 pub async fn retry_failed(call: &Call<'_>, id: &str) -> Result<RetriedTargets, Problem> {
     let account = find(call, id).await?;

@@ -22,6 +22,7 @@ use poem::{
     http::{StatusCode, header},
 };
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use url::Url;
 
 #[derive(Template)]
@@ -51,6 +52,8 @@ struct Account {
     /// Values to prefill for reconnecting with an app password.
     handle: Option<String>,
     checkup: Option<String>,
+    /// True if targets can be started over that ended because the account's grant was lost.
+    has_lost: bool,
 }
 
 /// Result of checking an account.
@@ -78,6 +81,12 @@ async fn draw(
 ) -> Result<Response, Problem> {
     let cursor = context.query.given("cursor").map(str::to_owned);
     let found = accounts::list(&context.call(), Filter { cursor, ..Filter::default() }).await?;
+    let mut has_lost = HashSet::new();
+    for account in &found.data {
+        if accounts::has_lost_targets(&context.call(), account).await? {
+            has_lost.insert(account.id);
+        }
+    }
     let filled = |name| context.form.given(name).or(context.query.given(name)).unwrap_or_default().to_owned();
     let page = Accounts {
         layout: context.layout_with_error("Accounts", "/accounts", error),
@@ -102,6 +111,7 @@ async fn draw(
                     handle: (!is_oauth(platform))
                         .then(|| fields::write([("identifier", account.username.as_str())])),
                     checkup: checkup.map(|checkup| checkup.message.clone()),
+                    has_lost: has_lost.contains(&account.id),
                     id,
                 }
             })
@@ -133,6 +143,19 @@ pub(crate) async fn check(context: &PageContext<'_>, id: &str) -> Result<Respons
         (true, _) => "It works: the platform answered just now.".to_owned(),
         (false, Some(detail)) => format!("It does not work. The platform says: {detail}"),
         (false, None) => "It does not work.".to_owned(),
+    };
+    draw(context, None, Some(Checkup { account: id.to_owned(), message })).await
+}
+
+/// Starts the targets over that the account lost with its grant.
+pub(crate) async fn retry(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let retried = match accounts::retry_failed(&context.call(), id).await {
+        Ok(answer) => answer.retried,
+        Err(problem) => return draw(context, Some(PageError::of(id, problem)), None).await,
+    };
+    let message = match retried {
+        1 => "1 post starts over now.".to_owned(),
+        retried => format!("{retried} posts start over now."),
     };
     draw(context, None, Some(Checkup { account: id.to_owned(), message })).await
 }

@@ -11,6 +11,12 @@ domain::string_enum! {
     Done, "notice" {
         /// A retry was started.
         Retried = "retried",
+        /// Targets were started over.
+        Revived = "revived",
+        /// A published post was deleted from its platform.
+        Unpublished = "unpublished",
+        /// A published post was changed on its platform.
+        Edited = "edited",
         /// A post was canceled.
         Canceled = "canceled",
         /// A draft was released.
@@ -45,6 +51,9 @@ impl Done {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Retried => "The next attempt starts now.",
+            Self::Revived => "It starts over now. What may be live is looked up first.",
+            Self::Unpublished => "The post was removed from the platform.",
+            Self::Edited => "The post was changed on the platform.",
             Self::Canceled => {
                 "The post was deleted. Pending targets are canceled; published posts stay live."
             }
@@ -127,6 +136,11 @@ pub(crate) fn target(status: TargetStatus) -> Label {
         TargetStatus::Dead => Label(Tone::Bad, "Given up"),
         TargetStatus::Canceled => Label(Tone::Calm, "Canceled"),
     }
+}
+
+/// Label of a target whose post was deleted from its platform.
+pub(crate) fn unpublished() -> Label {
+    Label(Tone::Calm, "Removed from the platform")
 }
 
 /// Label of an account's status.

@@ -7,8 +7,11 @@ use super::{
     posts::excerpt,
 };
 use crate::{
-    http::{body, problem::Problem},
-    posts::{self, checks, edit, timeline},
+    http::{
+        body,
+        problem::{Code, Problem},
+    },
+    posts::{self, checks, edit, edit_target, timeline},
 };
 use askama::Template;
 use domain::{PostStatus, TargetStatus};
@@ -62,7 +65,19 @@ struct Target {
     link: Option<String>,
     can_retry: bool,
     is_dead: bool,
+    unpublished: Option<AbsoluteTime>,
+    edited: Option<AbsoluteTime>,
+    can_unpublish: bool,
+    /// Texts to edit; none if the platform changes none.
+    live: Vec<LiveText>,
     workflow: Option<String>,
+}
+
+/// A text of a live post, in the form that changes it.
+struct LiveText {
+    position: u16,
+    name: &'static str,
+    content: String,
 }
 
 struct Event {
@@ -103,6 +118,25 @@ pub(crate) async fn show(
         None => "A deleted file".to_owned(),
     };
     let ui = context.app.config.temporal_ui.as_ref();
+    // A text that was refused is shown again.
+    let refused_at = error.as_ref().map(|error| error.at.clone());
+    let live = |target: &store::posts::Target| -> Vec<LiveText> {
+        if !is_live(target) || adapter(target).is_none_or(|platform| platform.editing.is_err()) {
+            return Vec::new();
+        }
+        let count = adapter(target).map_or(0, |platform| platform.limits.replies.containers());
+        let texts = edit_target::live_texts(&post, target).into_iter().take(count);
+        let texts = texts.map(|(position, content)| {
+            let typed =
+                context.form.given(&field(position)).filter(|_| refused_at == Some(target.id.to_string()));
+            LiveText {
+                position,
+                name: part(domain::Role::at(position)),
+                content: typed.map(str::to_owned).unwrap_or(content),
+            }
+        });
+        texts.collect()
+    };
     let first = post.containers.first().map_or("", |container| container.content.as_str());
     let page = Page {
         layout: context.layout_with_error("Post", "/posts", error).live(&format!("/posts/{}", post.id)),
@@ -121,11 +155,7 @@ pub(crate) async fn show(
             .containers
             .iter()
             .map(|container| Text {
-                name: match container.role() {
-                    domain::Role::Main => "Post",
-                    domain::Role::FirstComment => "First comment",
-                    domain::Role::Thread => "Thread",
-                },
+                name: part(container.role()),
                 content: container.content.clone(),
                 media: container.media.iter().map(file).collect(),
             })
@@ -140,7 +170,10 @@ pub(crate) async fn show(
                     account: target.account_id.to_string(),
                     who: who(target),
                     platform: platforms::display_name(&target.platform).to_owned(),
-                    label: labels::target(target.status),
+                    label: match target.unpublished_at {
+                        Some(_) => labels::unpublished(),
+                        None => labels::target(target.status),
+                    },
                     is_account_gone: named
                         .is_some_and(|named| named.status != store::accounts::AccountStatus::Active),
                     account_label: labels::account(
@@ -152,9 +185,17 @@ pub(crate) async fn show(
                     attempts: target.attempts,
                     next: target.next_attempt_at.map(|at| RelativeTime::of(at, now)),
                     published: target.published_at.map(AbsoluteTime),
-                    link: target.platform_post_url.clone().filter(|link| link.starts_with("http")),
+                    link: target
+                        .platform_post_url
+                        .clone()
+                        .filter(|link| link.starts_with("http") && target.unpublished_at.is_none()),
                     can_retry: target.can_retry(),
                     is_dead: target.status == TargetStatus::Dead,
+                    unpublished: target.unpublished_at.map(AbsoluteTime),
+                    edited: target.edited_at.map(AbsoluteTime),
+                    can_unpublish: is_live(target)
+                        && adapter(target).is_some_and(|platform| platform.deletion.is_some()),
+                    live: live(target),
                     workflow: ui
                         .filter(|_| target.attempts > 0)
                         .map(|ui| ui.workflow(&publish_target::id(target.id))),
@@ -196,6 +237,27 @@ pub(crate) async fn show(
     Ok(render(page.layout.status(), &page))
 }
 
+fn part(role: domain::Role) -> &'static str {
+    match role {
+        domain::Role::Main => "Post",
+        domain::Role::FirstComment => "First comment",
+        domain::Role::Thread => "Thread",
+    }
+}
+
+fn adapter(target: &store::posts::Target) -> Option<&'static platforms::Adapter> {
+    platforms::get(&target.platform)
+}
+
+fn is_live(target: &store::posts::Target) -> bool {
+    target.status == TargetStatus::Published && target.unpublished_at.is_none()
+}
+
+/// Name of the form field with the text at this position.
+fn field(position: u16) -> String {
+    format!("text-{position}")
+}
+
 /// Deletes the post and cancels its pending targets.
 pub(crate) async fn cancel(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match posts::delete(&context.call(), id).await {
@@ -218,6 +280,59 @@ pub(crate) async fn retry(context: &PageContext<'_>, id: &str, target: &str) -> 
     match posts::retry(&context.call(), id, target).await {
         Ok(_) if context.form.get("back") == "overview" => Ok(done("", Done::Retried)),
         Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Retried)),
+        Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
+    }
+}
+
+/// Starts a dead target over.
+pub(crate) async fn revive(context: &PageContext<'_>, id: &str, target: &str) -> Result<Response, Problem> {
+    let call = context.call();
+    let revived = match body::read(json!({ "targets": [target] })) {
+        Ok(only) => posts::retry::retry(&call, id, only).await,
+        Err(problem) => Err(problem),
+    };
+    match revived {
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Revived)),
+        Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
+    }
+}
+
+/// Deletes a target's post from its platform.
+pub(crate) async fn unpublish(
+    context: &PageContext<'_>,
+    id: &str,
+    target: &str,
+) -> Result<Response, Problem> {
+    match posts::unpublish::unpublish(&context.call(), id, target).await {
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Unpublished)),
+        Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
+    }
+}
+
+/// Changes the texts of a target's post on its platform: those that are not what is live.
+pub(crate) async fn edit(context: &PageContext<'_>, id: &str, target: &str) -> Result<Response, Problem> {
+    let call = context.call();
+    let post = posts::find(&call, id).await?;
+    let found = post.targets.iter().find(|found| found.id.to_string() == target);
+    let mut wish = json!({});
+    let mut replies = Vec::new();
+    for (position, live) in found.map_or_else(Vec::new, |found| edit_target::live_texts(&post, found)) {
+        let typed = context.form.given(&field(position)).map(|text| text.replace("\r\n", "\n"));
+        match typed.filter(|text| *text != live) {
+            Some(text) if position == 0 => wish["content"] = json!(text),
+            Some(text) => replies.push(json!({ "position": position, "content": text })),
+            None => {}
+        }
+    }
+    if !replies.is_empty() {
+        wish["replies"] = json!(replies);
+    }
+    let edited = match body::read(wish) {
+        Ok(wish) => edit_target::edit(&call, id, target, wish).await,
+        Err(_) => Err(Problem::new(Code::InvalidRequest, "the text is the same as before")),
+    };
+    match edited {
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Edited)),
         Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
     }
 }
