@@ -15,7 +15,9 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{AccountProfile, Edit, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption};
+pub use domain::{
+    AccountProfile, Edit, Grant, Identity, LimitUsage, Media, MediaKind, Metrics, SelectOption,
+};
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;

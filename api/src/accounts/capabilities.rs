@@ -145,10 +145,9 @@ pub struct Edits {
 }
 
 impl Edits {
-    fn of(platform: &Adapter, account: &Account) -> Self {
-        let closed = || platform.explain(Feature::Editing, &account.scopes);
+    fn of(platform: &Adapter, closed: Option<String>) -> Self {
         let editing = platform.editing.map_err(str::to_owned);
-        match editing.and_then(|editing| closed().map_or(Ok(editing), Err)) {
+        match editing.and_then(|editing| closed.map_or(Ok(editing), Err)) {
             Ok(editing) => {
                 let settings = editing.settings().iter().map(|name| (*name).to_owned());
                 Self { is_supported: true, settings: settings.collect(), reason: None }
@@ -160,16 +159,16 @@ impl Edits {
 
 /// Returns the capabilities of an account. A feature whose scopes it lacks is off.
 pub(crate) fn of(platform: &Adapter, account: &Account) -> Accepted {
-    let is_open = |feature| platform.missing(feature, &account.scopes).is_empty();
-    accepted(platform, &account.account_type, is_open)
+    accepted(platform, &account.account_type, |feature| platform.explain(feature, &account.scopes))
 }
 
 /// Returns what a platform accepts from accounts with every scope.
 pub(crate) fn of_platform(platform: &Adapter) -> Accepted {
-    accepted(platform, "", |_| true)
+    accepted(platform, "", |_| None)
 }
 
-fn accepted(platform: &Adapter, account_type: &str, is_open: impl Fn(Feature) -> bool) -> Accepted {
+fn accepted(platform: &Adapter, account_type: &str, closed: impl Fn(Feature) -> Option<String>) -> Accepted {
+    let is_open = |feature| closed(feature).is_none();
     let Limits { content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
     let text = platform.text_limit(account_type);
     Accepted {
@@ -199,7 +198,7 @@ fn accepted(platform: &Adapter, account_type: &str, is_open: impl Fn(Feature) ->
         analytics: platform.analytics.is_some() && is_open(Feature::Analytics),
         history: platform.history.is_some() && is_open(Feature::Import),
         deletion: platform.deletion.is_some() && is_open(Feature::Deletion),
-        editing: Edits::of(platform, account),
+        editing: Edits::of(platform, closed(Feature::Editing)),
         config_schema: json_object(platforms::check::schema(platform)),
     }
 }

@@ -11,10 +11,13 @@ use crate::{
         workers,
     },
     openapi::validate::Rules,
-    posts::{self, checks},
+    posts::{
+        self, checks,
+        overrides::{Content, Variant},
+    },
     types::json_object::JsonObject,
 };
-use domain::{Edit, ErrorCode, Failure, TargetStatus};
+use domain::{Edit, ErrorCode, Failure, Media, TargetStatus, overrides};
 use platforms::Feature;
 use poem_openapi::Object;
 use serde_json::{Map, Value, json};
@@ -70,15 +73,15 @@ struct Live {
 
 impl Live {
     fn of(post: &Post, target: &Target) -> Self {
-        let mut containers = post.containers.clone();
+        let mut containers = post.containers_of(target).to_vec();
         let edits = target.edits.clone().unwrap_or_default();
         for container in &mut containers {
             if let Some(text) = edits.containers.get(&container.position) {
                 container.content.clone_from(text);
             }
         }
-        let mut settings =
-            post.default_config.get(&target.platform).and_then(Value::as_object).cloned().unwrap_or_default();
+        let settings = overrides::settings(&post.default_config[&target.platform], target.account_id);
+        let Value::Object(mut settings) = settings else { unreachable!("settings are an object") };
         settings.extend(edits.config);
         Self { containers, settings }
     }
@@ -88,8 +91,10 @@ impl Live {
         found.map(|container| container.content.as_str())
     }
 
-    fn config(&self, platform: &str) -> Value {
-        json!({ platform: self.settings })
+    fn variant(&self, account: &Account, media: &[Vec<Media>]) -> Variant {
+        let containers = self.containers.clone();
+        let content = Content { containers, media: media.to_vec(), is_partial: false };
+        Variant::new(vec![account.clone()], content, Value::Object(self.settings.clone()))
     }
 }
 
@@ -121,7 +126,7 @@ pub async fn edit(
     }
     let post = posts::find(call, id).await?;
     let before = Live::of(&post, &target);
-    let texts = texts(&body, &post)?;
+    let texts = texts(&body, &before)?;
     let settings: Map<String, Value> = body.config.unwrap_or_default().into_iter().collect();
     let fixed = settings.keys().filter(|name| !editing.settings().contains(&name.as_str()));
     let issues: Vec<_> = fixed
@@ -142,8 +147,10 @@ pub async fn edit(
         return Err(Problem::new(Code::ContentRejected, detail).with_issues(issues));
     }
     let after = changed(&before, &texts, &settings);
-    check(call, &account, &before, &after, &body.replies.unwrap_or_default()).await?;
-    let edits = edits(call, &before, &after, &texts, &settings).await?;
+    let media = checks::stored(call, before.containers.clone()).await?.media;
+    let variants = [&before, &after].map(|live| live.variant(&account, &media));
+    check(variants, &body.replies.unwrap_or_default())?;
+    let edits = edits(&before, &after, &media, &texts, &settings);
     if let Some(detail) = edits.iter().find_map(|edit| editing.objection(edit)) {
         return Err(Problem::new(Code::EditingUnsupported, detail));
     }
@@ -182,12 +189,12 @@ pub async fn edit(
 }
 
 /// Returns the new texts by position; fails for a position that the post does not have, or one given twice.
-fn texts(body: &EditTarget, post: &Post) -> Result<BTreeMap<u16, String>, Problem> {
+fn texts(body: &EditTarget, before: &Live) -> Result<BTreeMap<u16, String>, Problem> {
     let mut texts: BTreeMap<u16, String> = body.content.iter().map(|text| (0, text.clone())).collect();
     let mut issues = Vec::new();
     for (index, reply) in body.replies.iter().flatten().enumerate() {
         let at = || [Segment::from("replies"), Segment::from(index), Segment::from("position")];
-        if !post.containers.iter().any(|container| container.position == reply.position) {
+        if before.text(reply.position).is_none() {
             issues.push(Issue::custom(at(), "The post has no reply at this position"));
         } else if texts.insert(reply.position, reply.content.clone()).is_some() {
             issues.push(Issue::custom(at(), "The position is given twice"));
@@ -215,19 +222,8 @@ fn changed(before: &Live, texts: &BTreeMap<u16, String>, settings: &Map<String, 
 
 /// Checks the content after the edit as on creation. What was wrong before is not the edit's, such as a medium that was
 /// deleted since.
-async fn check(
-    call: &Call<'_>,
-    account: &Account,
-    before: &Live,
-    after: &Live,
-    replies: &[EditReply],
-) -> Result<(), Problem> {
-    let media = checks::stored_media(call, &before.containers).await?;
-    let source = checks::SourcePaths::default();
-    let accounts = std::slice::from_ref(account);
-    let find = |live: &Live| {
-        checks::check(accounts, &live.containers, &media, &live.config(&account.platform), &source)
-    };
+fn check([before, after]: [Variant; 2], replies: &[EditReply]) -> Result<(), Problem> {
+    let find = |variant: Variant| checks::check(&[variant], &checks::SourcePaths::default());
     let known: BTreeSet<_> = find(before).into_iter().map(|finding| format!("{:?}", finding.issue)).collect();
     let mut findings = find(after);
     findings.retain(|finding| !known.contains(&format!("{:?}", finding.issue)));
@@ -255,14 +251,13 @@ fn path_in_body(path: Vec<Segment>, replies: &[EditReply]) -> Vec<Segment> {
 }
 
 /// Returns the changes for the adapter: of the main post, which has the settings, and of each reply.
-async fn edits(
-    call: &Call<'_>,
+fn edits(
     before: &Live,
     after: &Live,
+    media: &[Vec<Media>],
     texts: &BTreeMap<u16, String>,
     settings: &Map<String, Value>,
-) -> Result<Vec<Edit>, Problem> {
-    let media = checks::stored_media(call, &before.containers).await?;
+) -> Vec<Edit> {
     let both = before.containers.iter().zip(media);
     let edits = both.filter_map(|(container, media)| {
         let names: Vec<String> =
@@ -278,7 +273,7 @@ async fn edits(
             names,
         })
     });
-    Ok(edits.collect())
+    edits.collect()
 }
 
 fn not_live(status: TargetStatus) -> Problem {

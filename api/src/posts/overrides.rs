@@ -287,6 +287,12 @@ struct Origin {
 }
 
 impl Variant {
+    /// Content and settings of `accounts` that no request overrides.
+    pub(crate) fn new(accounts: Vec<Account>, content: Content, settings: Value) -> Self {
+        let (content, origin) = (Arc::new(content), Origin::default());
+        Self { accounts, number: 0, content, settings, scheduled_at: None, origin }
+    }
+
     /// Leads a path of a check to the override that it concerns; other paths stay.
     pub(crate) fn path(&self, path: Vec<Segment>) -> Vec<Segment> {
         let origin = &self.origin;

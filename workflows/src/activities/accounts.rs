@@ -10,7 +10,9 @@ use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use accounts::{CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish};
+pub use accounts::{
+    CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
+};
 
 /// The account to call the platform as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
