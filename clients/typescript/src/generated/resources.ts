@@ -40,8 +40,8 @@ export class AccountOperations {
   /**
    * Get usage.
    *
-   * Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
-   * targets) and accounts are those of the key's mode. This call does not count as a request and works
+   * Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
+   * of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
    * when the quota is used up. Scope `usage:read`.
    */
   getUsage(options?: RequestOptions): Promise<schema.Report> {
@@ -65,7 +65,10 @@ export class ApiKeysOperations {
    * Create a key.
    *
    * Grants only scopes that the calling key has. A test key can't create a live key. Only this response
-   * contains `key`. Scope `keys:write`.
+   * contains `key`. With `tenant_id`, `profile_id` or `account_ids` the key sees and changes only what belongs to
+   * it: accounts, posts all of whose accounts do, their analytics and events, profiles, slots, connect flows and
+   * media that were uploaded with such a key. What concerns the whole organization fails with 403. Scope
+   * `keys:write`.
    */
   create(body: schema.NewKey, options?: RequestOptions): Promise<schema.Key> {
     return this.api.call({ method: "POST", path: "/api-keys", body }, options);
@@ -83,11 +86,50 @@ export class ApiKeysOperations {
   /**
    * Rotate a key.
    *
-   * Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+   * Creates a key with the same name, scopes, bound and expiry; the old key stays valid for `grace_seconds`. The
    * calling key must have all scopes of the rotated key. Scope `keys:write`.
    */
   rotate(id: string, body?: schema.Rotation, options?: RequestOptions): Promise<schema.Key> {
     return this.api.call({ method: "POST", path: `/api-keys/${encodeURIComponent(id)}/rotate`, body }, options);
+  }
+}
+
+export class ClientTokensOperations {
+  constructor(protected readonly api: Api) {}
+
+  /**
+   * Create a client token.
+   *
+   * Returns a token for a page of yours that connects accounts for one `tenant_id`. The page sends it as
+   * `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
+   * authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
+   * end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
+   * `confirm`); without it they are `hosted`. Scope `accounts:write`.
+   */
+  create(body: schema.NewClientToken, options?: RequestOptions): Promise<schema.ClientToken> {
+    return this.api.call({ method: "POST", path: "/client-tokens", body }, options);
+  }
+
+  /**
+   * Revoke a client token.
+   *
+   * Takes effect immediately. Scope `accounts:write`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<schema.Removed> {
+    return this.api.call({ method: "DELETE", path: `/client-tokens/${encodeURIComponent(id)}` }, options);
+  }
+}
+
+export class ConnectOperations {
+  constructor(protected readonly api: Api) {}
+
+  /**
+   * List platforms.
+   *
+   * Lists the platforms whose accounts the caller can connect, and how. Scope `accounts:read`.
+   */
+  listPlatforms(options?: RequestOptions): PagePromise<schema.ConnectPlatform> {
+    return this.api.list({ method: "GET", path: "/connect/platforms" }, options, "none");
   }
 }
 
@@ -212,7 +254,9 @@ export class PostsOperations {
    * Validate a post.
    *
    * Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
-   * of severity `error` would fail the creation. Scope `posts:write`.
+   * of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
+   * published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
+   * that the platform throttles it then, or takes no more posts. Scope `posts:write`.
    */
   validate(body: schema.NewPost, options?: RequestOptions): Promise<schema.Verdict> {
     return this.api.call({ method: "POST", path: "/posts/validate", body, isRepeatable: true }, options);
@@ -270,6 +314,22 @@ export class PostsOperations {
    */
   retry(id: string, body?: schema.RetryPost, options?: RequestOptions): Promise<schema.Post> {
     return this.api.call({ method: "POST", path: `/posts/${encodeURIComponent(id)}/retry`, body }, options);
+  }
+
+  /**
+   * Edit a target.
+   *
+   * Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
+   * settings that the account's capabilities list under `editing`. The new values are checked as on creation
+   * first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
+   * targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
+   * of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
+   * Instagram, TikTok, Threads and Bluesky: none), with 422 `reconnect_required` if the account was connected
+   * without the scope for it, and with 503 if the platform does not answer: repeat the call after `Retry-After`.
+   * Scope `posts:write`.
+   */
+  editTarget(id: string, targetId: string, body: schema.EditTarget, options?: RequestOptions): Promise<schema.Target> {
+    return this.api.call({ method: "PATCH", path: `/posts/${encodeURIComponent(id)}/targets/${encodeURIComponent(targetId)}`, body }, options);
   }
 
   /**
@@ -431,7 +491,8 @@ export class SocialAccountsOperations {
    * Finalize a pending login.
    *
    * Connects all selected accounts, or none. Repeating the same selection returns the same result; a
-   * different selection fails with 409. Needs no API key.
+   * different selection fails with 409. Needs no API key, unless the login was begun with `confirm`: then a key
+   * with the scope `accounts:write`.
    */
   finalizePendingLogin(token: string, body: schema.PendingChoice, options?: RequestOptions): Promise<schema.ConnectedAccounts> {
     return this.api.call({ method: "POST", path: `/social-accounts/pending/${encodeURIComponent(token)}/finalize`, body }, options);
@@ -525,6 +586,17 @@ export class SocialAccountsOperations {
   }
 
   /**
+   * Get an account's limits.
+   *
+   * Returns how much of each limit of the platform the account has used, and when it can take the next post.
+   * Asks the platform where it tells; other documented limits are counted from what was published here. Scope
+   * `accounts:read`.
+   */
+  getLimits(id: string, options?: RequestOptions): Promise<schema.AccountLimits> {
+    return this.api.call({ method: "GET", path: `/social-accounts/${encodeURIComponent(id)}/limits` }, options);
+  }
+
+  /**
    * List options for a setting.
    *
    * Asks the platform for the options of a kind, for example `boards` or `flairs`; `capabilities` lists
@@ -600,7 +672,8 @@ export class SocialNetworksOperations {
   /**
    * Create an authorization URL.
    *
-   * Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+   * Returns the URL to send the user to: the platform's, or with `hosted` our page before it. It is valid once
+   * and for 15 minutes. The organization's own
    * enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
    * `accounts:write`.
    */
@@ -729,6 +802,12 @@ export abstract class Resources {
   }
   get apiKeys(): ApiKeysOperations {
     return new ApiKeysOperations(this.api);
+  }
+  get clientTokens(): ClientTokensOperations {
+    return new ClientTokensOperations(this.api);
+  }
+  get connect(): ConnectOperations {
+    return new ConnectOperations(this.api);
   }
   get profiles(): ProfilesOperations {
     return new ProfilesOperations(this.api);

@@ -36,8 +36,8 @@ export interface paths {
         };
         /**
          * Get usage
-         * @description Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
-         *     targets) and accounts are those of the key's mode. This call does not count as a request and works
+         * @description Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
+         *     of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
          *     when the quota is used up. Scope `usage:read`.
          */
         get: operations["getUsage"];
@@ -65,7 +65,10 @@ export interface paths {
         /**
          * Create a key
          * @description Grants only scopes that the calling key has. A test key can't create a live key. Only this response
-         *     contains `key`. Scope `keys:write`.
+         *     contains `key`. With `tenant_id`, `profile_id` or `account_ids` the key sees and changes only what belongs to
+         *     it: accounts, posts all of whose accounts do, their analytics and events, profiles, slots, connect flows and
+         *     media that were uploaded with such a key. What concerns the whole organization fails with 403. Scope
+         *     `keys:write`.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -105,10 +108,74 @@ export interface paths {
         put?: never;
         /**
          * Rotate a key
-         * @description Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+         * @description Creates a key with the same name, scopes, bound and expiry; the old key stays valid for `grace_seconds`. The
          *     calling key must have all scopes of the rotated key. Scope `keys:write`.
          */
         post: operations["rotateApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/client-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a client token
+         * @description Returns a token for a page of yours that connects accounts for one `tenant_id`. The page sends it as
+         *     `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
+         *     authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
+         *     end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
+         *     `confirm`); without it they are `hosted`. Scope `accounts:write`.
+         */
+        post: operations["createClientToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/client-tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a client token
+         * @description Takes effect immediately. Scope `accounts:write`.
+         */
+        delete: operations["deleteClientToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/connect/platforms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List platforms
+         * @description Lists the platforms whose accounts the caller can connect, and how. Scope `accounts:read`.
+         */
+        get: operations["listConnectPlatforms"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -311,7 +378,9 @@ export interface paths {
         /**
          * Validate a post
          * @description Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
-         *     of severity `error` would fail the creation. Scope `posts:write`.
+         *     of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
+         *     published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
+         *     that the platform throttles it then, or takes no more posts. Scope `posts:write`.
          */
         post: operations["validatePost"];
         delete?: never;
@@ -395,6 +464,33 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/posts/{id}/targets/{target_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Edit a target
+         * @description Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
+         *     settings that the account's capabilities list under `editing`. The new values are checked as on creation
+         *     first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
+         *     targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
+         *     of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
+         *     Instagram, TikTok, Threads and Bluesky: none), with 422 `reconnect_required` if the account was connected
+         *     without the scope for it, and with 503 if the platform does not answer: repeat the call after `Retry-After`.
+         *     Scope `posts:write`.
+         */
+        patch: operations["editTarget"];
         trace?: never;
     };
     "/posts/{id}/targets/{target_id}/retry": {
@@ -642,7 +738,8 @@ export interface paths {
         /**
          * Finalize a pending login
          * @description Connects all selected accounts, or none. Repeating the same selection returns the same result; a
-         *     different selection fails with 409. Needs no API key.
+         *     different selection fails with 409. Needs no API key, unless the login was begun with `confirm`: then a key
+         *     with the scope `accounts:write`.
          */
         post: operations["finalizePendingLogin"];
         delete?: never;
@@ -789,6 +886,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/social-accounts/{id}/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an account's limits
+         * @description Returns how much of each limit of the platform the account has used, and when it can take the next post.
+         *     Asks the platform where it tells; other documented limits are counted from what was published here. Scope
+         *     `accounts:read`.
+         */
+        get: operations["getSocialAccountLimits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/social-accounts/{id}/options/{kind}": {
         parameters: {
             query?: never;
@@ -898,7 +1017,8 @@ export interface paths {
         put?: never;
         /**
          * Create an authorization URL
-         * @description Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+         * @description Returns the URL to send the user to: the platform's, or with `hosted` our page before it. It is valid once
+         *     and for 15 minutes. The organization's own
          *     enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
          *     `accounts:write`.
          */
@@ -1145,7 +1265,72 @@ export interface components {
             id: string;
         };
         /** @enum {string} */
-        AccountFeature: "publishing" | "replies" | "analytics" | "import" | "deletion";
+        AccountFeature: "publishing" | "replies" | "analytics" | "import" | "deletion" | "editing";
+        /**
+         * AccountLimit
+         * @description Usage of one limit.
+         */
+        AccountLimit: {
+            /**
+             * Format: date-time
+             * @description When this was so.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            as_of: string;
+            /**
+             * Format: uint64
+             * @description Number allowed in the window.
+             */
+            limit: number;
+            /** @description Name, for example `posts`. */
+            name: string;
+            /**
+             * Format: uint64
+             * @description Number left in the window.
+             */
+            remaining: number;
+            /**
+             * Format: date-time
+             * @description When the window ends; of a rolling window, when its oldest post leaves it. Null if that is unknown.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            resets_at: string | null;
+            /**
+             * @description `platform`: the platform was asked. `observed`: from the rate-limit headers of its answer. `counted`: from
+             *     what was published through this service.
+             */
+            source: components["schemas"]["LimitSource"];
+            /**
+             * Format: uint64
+             * @description Number used in the window.
+             */
+            used: number;
+            /**
+             * Format: uint64
+             * @description Length of the window in seconds.
+             */
+            window_seconds: number;
+        };
+        /**
+         * AccountLimits
+         * @description The limits of an account.
+         */
+        AccountLimits: {
+            /** @description The limits; empty if the platform documents none that can be counted. */
+            limits: components["schemas"]["AccountLimit"][];
+            /**
+             * Format: date-time
+             * @description When the account can take the next post, at the latest; null if it can take one now.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            next_possible_at: string | null;
+            /**
+             * Format: date-time
+             * @description Until when no post of the account is attempted because its platform throttled one; null if it did not.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            rests_until: string | null;
+        };
         /** @description An account's grant was revoked; connect it again */
         AccountReauthRequiredEvent: {
             data: {
@@ -1268,6 +1453,15 @@ export interface components {
              */
             status: number;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        BlueskyAccountConfig: components["schemas"]["BlueskySettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        BlueskyConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["BlueskyAccountConfig"];
+            } | null;
+        } & (components["schemas"]["BlueskySettings"] & components["schemas"]["Overrides"]);
         /**
          * BlueskyLogin
          * @description A Bluesky login.
@@ -1321,6 +1515,51 @@ export interface components {
              * @description The post's id.
              */
             id: string;
+        };
+        /**
+         * ClientToken
+         * @description A client token.
+         */
+        ClientToken: {
+            /**
+             * Format: date-time
+             * @description Expiry time.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            expires_at: string;
+            /**
+             * Format: uuid
+             * @description The token's id, to revoke it.
+             */
+            id: string;
+            /** @description Platforms that can be connected; null for all. */
+            platforms: components["schemas"]["Platform"][] | null;
+            /** @description URI at which logins end. */
+            redirect_uri: string | null;
+            /** @description End tenant that accounts are connected for. */
+            tenant_id: string;
+            /** @description The token's text. Only in this response. */
+            token: string;
+        };
+        /**
+         * ConnectPlatform
+         * @description A platform that can be connected.
+         */
+        ConnectPlatform: {
+            /** @description Name, for people. */
+            name: string;
+            /** @description Platform id. */
+            platform: components["schemas"]["Platform"];
+            /** @description True if an account is connected with an app password, and not by an authorization URL. */
+            takes_password: boolean;
+        };
+        /**
+         * ConnectPlatforms
+         * @description Platforms that can be connected.
+         */
+        ConnectPlatforms: {
+            /** @description The platforms. */
+            data: components["schemas"]["ConnectPlatform"][];
         };
         /**
          * ConnectedAccounts
@@ -1474,6 +1713,58 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * EditReply
+         * @description New text of a reply.
+         */
+        EditReply: {
+            /** @description The new text. */
+            content: string;
+            /**
+             * Format: uint16
+             * @description Position of the reply's container in the post, from 1.
+             */
+            position: number;
+        };
+        /**
+         * EditTarget
+         * @description New text and settings of a published post.
+         */
+        EditTarget: {
+            /** @description New values of settings of the target's platform, which the account's capabilities list under `editing`. */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description New text of the main post. */
+            content?: string;
+            /** @description New texts of replies that are live. */
+            replies?: components["schemas"]["EditReply"][];
+        };
+        /**
+         * EditedContainer
+         * @description A container with another text on one platform.
+         */
+        EditedContainer: {
+            /** @description The text that the platform shows. */
+            content: string;
+            /**
+             * Format: uint16
+             * @description Position in the post, from 0.
+             */
+            position: number;
+        };
+        /**
+         * EditingCapability
+         * @description Changes of published posts.
+         */
+        EditingCapability: {
+            /** @description True if the text of a published post can be changed. */
+            is_supported: boolean;
+            /** @description Reason why nothing can be changed; null if something can. */
+            reason: string | null;
+            /** @description Settings that can be changed as well. */
+            settings: string[];
+        };
         /** @enum {string} */
         ErrorSource: "user" | "platform" | "service";
         /**
@@ -1511,6 +1802,15 @@ export interface components {
             /** @description Cursor of the next page, also if there are no further events yet. */
             next_cursor: string;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        FacebookAccountConfig: components["schemas"]["FacebookSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        FacebookConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["FacebookAccountConfig"];
+            } | null;
+        } & (components["schemas"]["FacebookSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         FacebookSettings: {
             /** @description Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day. */
@@ -1581,6 +1881,15 @@ export interface components {
              */
             video_views: number;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        GoogleBusinessAccountConfig: components["schemas"]["GoogleBusinessSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        GoogleBusinessConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["GoogleBusinessAccountConfig"];
+            } | null;
+        } & (components["schemas"]["GoogleBusinessSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         GoogleBusinessSettings: {
             /**
@@ -1855,6 +2164,15 @@ export interface components {
              */
             overage: number;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        InstagramAccountConfig: components["schemas"]["InstagramSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        InstagramConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["InstagramAccountConfig"];
+            } | null;
+        } & (components["schemas"]["InstagramSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         InstagramSettings: {
             /** @description Name of a reel's original audio. */
@@ -1914,6 +2232,8 @@ export interface components {
          * @description An API key.
          */
         Key: {
+            /** @description The accounts that the key is limited to. */
+            account_ids: string[] | null;
             /**
              * Format: date-time
              * @description Creation time.
@@ -1945,8 +2265,15 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description Display name. */
             name: string;
+            /**
+             * Format: uuid
+             * @description The profile that the key is limited to.
+             */
+            profile_id: string | null;
             /** @description Granted scopes. */
             scopes: components["schemas"]["Scope"][];
+            /** @description The end tenant that the key is limited to. */
+            tenant_id: string | null;
         };
         /**
          * KeyList
@@ -1956,6 +2283,17 @@ export interface components {
             /** @description The keys, newest first. */
             data: components["schemas"]["Key"][];
         };
+        /** @enum {string} */
+        LimitSource: "platform" | "observed" | "counted";
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        LinkedinAccountConfig: components["schemas"]["LinkedinSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        LinkedinConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["LinkedinAccountConfig"];
+            } | null;
+        } & (components["schemas"]["LinkedinSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         LinkedinSettings: {
             /** @description Prevents others from sharing the post. */
@@ -2039,6 +2377,13 @@ export interface components {
             duration_ms: number | null;
             /** @description Human-readable error of a failed asset. */
             error: string | null;
+            /**
+             * Format: date-time
+             * @description When the asset is deleted unless a post needs it until then; null while an unfinished post uses it, or if
+             *     the operator keeps files without limit.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            expires_at: string | null;
             /** @description File name. */
             filename: string;
             /**
@@ -2239,7 +2584,7 @@ export interface components {
             error: string | null;
             /**
              * Format: date-time
-             * @description Expiry time of the URL.
+             * @description Expiry time of the URL. Of an asset, `expires_at` is when it is deleted.
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string;
@@ -2305,10 +2650,22 @@ export interface components {
          * @description Options for connecting an account.
          */
         NewAuthorization: {
+            /**
+             * @description True to connect nothing until a call with an API key finalizes the login: it always ends with
+             *     `status=pending` at `redirect_uri`, which is required then. Before you finalize it, compare the `tenant_id` of
+             *     the redirect with the user's session. Without it, somebody who sends their authorization URL to another person
+             *     connects that person's account for themselves. False by default.
+             */
+            confirm?: boolean | null;
             /** @description The platform's id of the account that must be connected. */
             expected_network_unique_id?: string | null;
             /** @description True to force a new login on platforms that support it, even if the user is logged in. */
             force_reauth?: boolean | null;
+            /**
+             * @description True to begin on a page of this service: it names the organization and the tenant, and binds the login to the
+             *     browser, so that it can't be finished in another one. False by default.
+             */
+            hosted?: boolean | null;
             /**
              * Format: uuid
              * @description Id of the account to reconnect. A login to any other account fails.
@@ -2329,6 +2686,26 @@ export interface components {
             tenant_id?: string | null;
         };
         /**
+         * NewClientToken
+         * @description A client token to create.
+         */
+        NewClientToken: {
+            /**
+             * Format: uint32
+             * @description Lifetime in seconds, 15 to 60 minutes; 15 by default.
+             */
+            expires_in?: number | null;
+            /** @description Platforms that can be connected; all by default. */
+            platforms?: components["schemas"]["Platform"][] | null;
+            /**
+             * Format: uri
+             * @description URI of your page at which logins end; this service's own pages by default.
+             */
+            redirect_uri?: string | null;
+            /** @description End tenant that accounts are connected for. */
+            tenant_id: string;
+        };
+        /**
          * NewContainer
          * @description A text with media: the main post or a reply.
          */
@@ -2343,13 +2720,19 @@ export interface components {
         };
         /**
          * NewContainerMedia
-         * @description A media asset of a container.
+         * @description A media asset of a container: one that exists, by its id, or a file to fetch, by its address.
          */
         NewContainerMedia: {
             /** @description Alt text. */
             alt_text?: string | null;
             /** @description Id of a media asset. */
-            id: string;
+            id?: string | null;
+            /**
+             * Format: uri
+             * @description `https` URL on the public internet, of a file that becomes a media asset of its own. Targets wait until it has
+             *     been fetched.
+             */
+            url?: string | null;
         };
         /**
          * NewImport
@@ -2379,6 +2762,8 @@ export interface components {
          * @description An API key to create.
          */
         NewKey: {
+            /** @description Limits the key to these accounts. */
+            account_ids?: string[] | null;
             /**
              * Format: date-time
              * @description Expiry time. Without it the key does not expire.
@@ -2389,8 +2774,15 @@ export interface components {
             mode?: components["schemas"]["Mode"] | null;
             /** @description Display name. */
             name: string;
+            /**
+             * Format: uuid
+             * @description Limits the key to this profile.
+             */
+            profile_id?: string | null;
             /** @description Scopes to grant; `*` grants all. */
             scopes: components["schemas"]["Scope"][];
+            /** @description Limits the key to this end tenant. At most one of `tenant_id`, `profile_id` and `account_ids`. */
+            tenant_id?: string | null;
         };
         /**
          * NewMediaImport
@@ -2509,7 +2901,7 @@ export interface components {
              *     key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
              *     share apply. They are copied when a post is created: later changes of the profile do not affect it.
              */
-            default_config?: components["schemas"]["PlatformConfig"] | null;
+            default_config?: components["schemas"]["PlatformDefaults"] | null;
             /** @description Description. */
             description?: string | null;
             /** @description Display name. */
@@ -2643,6 +3035,24 @@ export interface components {
             timezone: string;
         };
         /**
+         * Overrides
+         * @description What a platform's block, or one of its accounts, replaces of the post.
+         */
+        Overrides: {
+            /** @description The main post and its replies, in order; replaces all containers and their media. */
+            containers?: components["schemas"]["NewContainer"][] | null;
+            /** @description Text of the main container; replies stay. */
+            content?: string | null;
+            /** @description Media of the main container, in order; an empty list for none. */
+            media?: components["schemas"]["NewContainerMedia"][] | null;
+            /**
+             * Format: date-time
+             * @description Time to publish, in ISO 8601, UTC without an offset; not before the post's.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            scheduled_at?: string | null;
+        };
+        /**
          * Pagination
          * @description Position of a page in a list.
          */
@@ -2694,6 +3104,8 @@ export interface components {
          * @description A login that covers several accounts.
          */
         PendingLogin: {
+            /** @description True if finalizing the login takes an API key. */
+            confirm: boolean;
             /** @description Accounts that can be connected. */
             data: components["schemas"]["PendingAccount"][];
             /**
@@ -2725,6 +3137,15 @@ export interface components {
              */
             start: string;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        PinterestAccountConfig: components["schemas"]["PinterestSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        PinterestConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["PinterestAccountConfig"];
+            } | null;
+        } & (components["schemas"]["PinterestSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         PinterestSettings: {
             /** @description Id of the board to save the pin to. Defaults to the account's only board. */
@@ -2758,6 +3179,20 @@ export interface components {
         Platform: "x" | "linkedin" | "instagram" | "tiktok" | "youtube" | "facebook" | "threads" | "bluesky" | "pinterest" | "google_business" | "reddit";
         /** @description Settings by platform */
         PlatformConfig: {
+            bluesky?: components["schemas"]["BlueskyConfig"] | null;
+            facebook?: components["schemas"]["FacebookConfig"] | null;
+            google_business?: components["schemas"]["GoogleBusinessConfig"] | null;
+            instagram?: components["schemas"]["InstagramConfig"] | null;
+            linkedin?: components["schemas"]["LinkedinConfig"] | null;
+            pinterest?: components["schemas"]["PinterestConfig"] | null;
+            reddit?: components["schemas"]["RedditConfig"] | null;
+            threads?: components["schemas"]["ThreadsConfig"] | null;
+            tiktok?: components["schemas"]["TiktokConfig"] | null;
+            x?: components["schemas"]["XConfig"] | null;
+            youtube?: components["schemas"]["YoutubeConfig"] | null;
+        };
+        /** @description Settings by platform */
+        PlatformDefaults: {
             bluesky?: components["schemas"]["BlueskySettings"] | null;
             facebook?: components["schemas"]["FacebookSettings"] | null;
             google_business?: components["schemas"]["GoogleBusinessSettings"] | null;
@@ -2822,6 +3257,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             updated_at: string;
+            /** @description What replaces `containers` for some of the targets, by overrides in `config`. */
+            variants: components["schemas"]["PostVariant"][];
         };
         /**
          * PostAnalytics
@@ -3082,6 +3519,19 @@ export interface components {
             id: string;
         };
         /**
+         * PostVariant
+         * @description The content of the targets that name this variant.
+         */
+        PostVariant: {
+            /** @description Main post and replies, in order. */
+            containers: components["schemas"]["Container"][];
+            /**
+             * Format: uint16
+             * @description Number of the variant in its post, from 1.
+             */
+            variant: number;
+        };
+        /**
          * Problem
          * @description A problem document (RFC 9457).
          */
@@ -3119,7 +3569,7 @@ export interface components {
             used?: number;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_request" | "invalid_cursor" | "no_app_available" | "unauthorized" | "quota_exceeded" | "insufficient_scope" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "publishing_started" | "payload_too_large" | "unprocessable" | "media_not_ready" | "account_not_found" | "invalid_credentials" | "ambiguous_account" | "no_open_slot" | "content_rejected" | "deletion_unsupported" | "reconnect_required" | "rate_limited" | "internal_error" | "unavailable";
+        ProblemCode: "invalid_request" | "invalid_cursor" | "no_app_available" | "unauthorized" | "quota_exceeded" | "insufficient_scope" | "forbidden" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "publishing_started" | "payload_too_large" | "unprocessable" | "media_not_ready" | "account_not_found" | "invalid_credentials" | "ambiguous_account" | "no_open_slot" | "content_rejected" | "deletion_unsupported" | "editing_unsupported" | "reconnect_required" | "rate_limited" | "internal_error" | "unavailable";
         /**
          * Profile
          * @description A group of accounts.
@@ -3171,7 +3621,7 @@ export interface components {
          */
         ProfilePatch: {
             /** @description Default settings by platform; replaces all of them. */
-            default_config?: components["schemas"]["PlatformConfig"];
+            default_config?: components["schemas"]["PlatformDefaults"];
             /** @description Description. */
             description?: string | null;
             /** @description Display name. */
@@ -3196,6 +3646,15 @@ export interface components {
              */
             window_seconds: number | null;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        RedditAccountConfig: components["schemas"]["RedditSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        RedditConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["RedditAccountConfig"];
+            } | null;
+        } & (components["schemas"]["RedditSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         RedditSettings: {
             /** @description Captions of a gallery's images, in order. */
@@ -3453,6 +3912,8 @@ export interface components {
             content: components["schemas"]["ContentCapability"];
             /** @description True if published posts can be deleted from the platform. */
             deletion: boolean;
+            /** @description Changes of published posts. */
+            editing: components["schemas"]["EditingCapability"];
             /** @description True if earlier posts can be imported. */
             history: boolean;
             /**
@@ -3625,6 +4086,14 @@ export interface components {
              */
             attempts: number;
             /**
+             * Format: date-time
+             * @description Time when the published post was last changed on the platform; null if it never was.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            edited_at: string | null;
+            /** @description What was changed since it was published; null if nothing was. */
+            edits: components["schemas"]["TargetEdits"] | null;
+            /**
              * @description Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
              *     target was published without parts that the platform does not support; `error_message` lists them.
              */
@@ -3657,6 +4126,12 @@ export interface components {
              */
             published_at: string | null;
             /**
+             * Format: date-time
+             * @description Its own time to publish; null for the post's.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            scheduled_at: string | null;
+            /**
              * Format: uuid
              * @description Id of the account.
              */
@@ -3669,6 +4144,23 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             unpublished_at: string | null;
+            /**
+             * Format: uint16
+             * @description Number of the variant of the post that it publishes; null for the post's `containers`.
+             */
+            variant: number | null;
+        };
+        /**
+         * TargetEdits
+         * @description What was changed in a target's posts since they were published.
+         */
+        TargetEdits: {
+            /** @description Settings of the platform that were changed. */
+            config: {
+                [key: string]: unknown;
+            };
+            /** @description Containers with another text, by position. */
+            containers: components["schemas"]["EditedContainer"][];
         };
         /**
          * TargetMetrics
@@ -3805,6 +4297,15 @@ export interface components {
             /** @description Unit of `max_length`, for example `graphemes`. */
             unit: string;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        ThreadsAccountConfig: components["schemas"]["ThreadsSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        ThreadsConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["ThreadsAccountConfig"];
+            } | null;
+        } & (components["schemas"]["ThreadsSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         ThreadsSettings: {
             /** @description Codes of the only countries in which the post is shown. */
@@ -3854,6 +4355,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        TiktokAccountConfig: components["schemas"]["TiktokSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        TiktokConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["TiktokAccountConfig"];
+            } | null;
+        } & (components["schemas"]["TiktokSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         TiktokSettings: {
             /** @description Lets TikTok add music to photos. */
@@ -4009,6 +4519,8 @@ export interface components {
             api_requests: components["schemas"]["Metered"];
             /** @description The calendar month. */
             billing_period: components["schemas"]["Period"];
+            /** @description The mode whose usage this is: that of the key. */
+            mode: components["schemas"]["Mode"];
             /** @description The plan. */
             plan: components["schemas"]["Plan"];
             /** @description Published targets in the period. */
@@ -4025,6 +4537,8 @@ export interface components {
             issues: components["schemas"]["VerdictIssue"][];
             /** @description True if there are no errors; there may be warnings. */
             valid: boolean;
+            /** @description What the accounts would get, with the overrides in `config` applied. */
+            variants: components["schemas"]["VerdictVariant"][];
         };
         /**
          * VerdictIssue
@@ -4046,6 +4560,28 @@ export interface components {
             platform: components["schemas"]["Platform"];
             /** @description `error`: the post would be refused. `warning`: it would go out, but not as meant. */
             severity: components["schemas"]["Severity"];
+        };
+        /**
+         * VerdictVariant
+         * @description What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+         */
+        VerdictVariant: {
+            /** @description Ids of the accounts. */
+            accounts: string[];
+            /** @description Main post and replies, in order. */
+            containers: components["schemas"]["NewContainer"][];
+            /** @description Platform id. */
+            platform: components["schemas"]["Platform"];
+            /**
+             * Format: date-time
+             * @description Time to publish; null for immediately, or for the next open slot.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            scheduled_at: string | null;
+            /** @description The platform's settings. */
+            settings: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Webhook
@@ -4206,6 +4742,15 @@ export interface components {
         };
         /** @enum {string} */
         Weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        XAccountConfig: components["schemas"]["XSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        XConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["XAccountConfig"];
+            } | null;
+        } & (components["schemas"]["XSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         XSettings: {
             /** @description The community to post to. */
@@ -4231,6 +4776,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description Settings of an account, and what replaces the post's content and time on it */
+        YoutubeAccountConfig: components["schemas"]["YoutubeSettings"] & components["schemas"]["Overrides"];
+        /** @description Settings of this platform, and what replaces the post's content and time on it */
+        YoutubeConfig: {
+            /** @description The same for single accounts, by id, username or platform-side id; takes precedence */
+            accounts?: {
+                [key: string]: components["schemas"]["YoutubeAccountConfig"];
+            } | null;
+        } & (components["schemas"]["YoutubeSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         YoutubeSettings: {
             /** @description Caption tracks, which are uploaded once the video is live. Each costs 400 units of the project's quota. */
@@ -4312,15 +4866,22 @@ export interface components {
 export type AccountConnectedEvent = components['schemas']['AccountConnectedEvent'];
 export type AccountDisconnectedEvent = components['schemas']['AccountDisconnectedEvent'];
 export type AccountFeature = components['schemas']['AccountFeature'];
+export type AccountLimit = components['schemas']['AccountLimit'];
+export type AccountLimits = components['schemas']['AccountLimits'];
 export type AccountReauthRequiredEvent = components['schemas']['AccountReauthRequiredEvent'];
 export type AccountStatus = components['schemas']['AccountStatus'];
 export type AccountTokenExpiredEvent = components['schemas']['AccountTokenExpiredEvent'];
 export type AuthUrl = components['schemas']['AuthUrl'];
 export type BatchFailure = components['schemas']['BatchFailure'];
 export type BatchSuccess = components['schemas']['BatchSuccess'];
+export type BlueskyAccountConfig = components['schemas']['BlueskyAccountConfig'];
+export type BlueskyConfig = components['schemas']['BlueskyConfig'];
 export type BlueskyLogin = components['schemas']['BlueskyLogin'];
 export type BlueskySettings = components['schemas']['BlueskySettings'];
 export type CanceledPost = components['schemas']['CanceledPost'];
+export type ClientToken = components['schemas']['ClientToken'];
+export type ConnectPlatform = components['schemas']['ConnectPlatform'];
+export type ConnectPlatforms = components['schemas']['ConnectPlatforms'];
 export type ConnectedAccounts = components['schemas']['ConnectedAccounts'];
 export type Container = components['schemas']['Container'];
 export type ContainerMedia = components['schemas']['ContainerMedia'];
@@ -4329,12 +4890,20 @@ export type CreatedPosts = components['schemas']['CreatedPosts'];
 export type DeliveredEvent = components['schemas']['DeliveredEvent'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type EditPost = components['schemas']['EditPost'];
+export type EditReply = components['schemas']['EditReply'];
+export type EditTarget = components['schemas']['EditTarget'];
+export type EditedContainer = components['schemas']['EditedContainer'];
+export type EditingCapability = components['schemas']['EditingCapability'];
 export type ErrorSource = components['schemas']['ErrorSource'];
 export type Event = components['schemas']['Event'];
 export type EventName = components['schemas']['EventName'];
 export type EventPage = components['schemas']['EventPage'];
+export type FacebookAccountConfig = components['schemas']['FacebookAccountConfig'];
+export type FacebookConfig = components['schemas']['FacebookConfig'];
 export type FacebookSettings = components['schemas']['FacebookSettings'];
 export type Figures = components['schemas']['Figures'];
+export type GoogleBusinessAccountConfig = components['schemas']['GoogleBusinessAccountConfig'];
+export type GoogleBusinessConfig = components['schemas']['GoogleBusinessConfig'];
 export type GoogleBusinessSettings = components['schemas']['GoogleBusinessSettings'];
 export type Import = components['schemas']['Import'];
 export type ImportCompletedEvent = components['schemas']['ImportCompletedEvent'];
@@ -4345,10 +4914,15 @@ export type ImportedMedium = components['schemas']['ImportedMedium'];
 export type ImportedPost = components['schemas']['ImportedPost'];
 export type ImportedPostPage = components['schemas']['ImportedPostPage'];
 export type Included = components['schemas']['Included'];
+export type InstagramAccountConfig = components['schemas']['InstagramAccountConfig'];
+export type InstagramConfig = components['schemas']['InstagramConfig'];
 export type InstagramSettings = components['schemas']['InstagramSettings'];
 export type Issue = components['schemas']['Issue'];
 export type Key = components['schemas']['Key'];
 export type KeyList = components['schemas']['KeyList'];
+export type LimitSource = components['schemas']['LimitSource'];
+export type LinkedinAccountConfig = components['schemas']['LinkedinAccountConfig'];
+export type LinkedinConfig = components['schemas']['LinkedinConfig'];
 export type LinkedinSettings = components['schemas']['LinkedinSettings'];
 export type LoggedRequest = components['schemas']['LoggedRequest'];
 export type Media = components['schemas']['Media'];
@@ -4362,6 +4936,7 @@ export type MediaUpload = components['schemas']['MediaUpload'];
 export type Metered = components['schemas']['Metered'];
 export type Mode = components['schemas']['Mode'];
 export type NewAuthorization = components['schemas']['NewAuthorization'];
+export type NewClientToken = components['schemas']['NewClientToken'];
 export type NewContainer = components['schemas']['NewContainer'];
 export type NewContainerMedia = components['schemas']['NewContainerMedia'];
 export type NewImport = components['schemas']['NewImport'];
@@ -4376,15 +4951,19 @@ export type NewTeamMember = components['schemas']['NewTeamMember'];
 export type NewUpload = components['schemas']['NewUpload'];
 export type NewWebhook = components['schemas']['NewWebhook'];
 export type OpenSlots = components['schemas']['OpenSlots'];
+export type Overrides = components['schemas']['Overrides'];
 export type Pagination = components['schemas']['Pagination'];
 export type PendingAccount = components['schemas']['PendingAccount'];
 export type PendingChoice = components['schemas']['PendingChoice'];
 export type PendingLogin = components['schemas']['PendingLogin'];
 export type Period = components['schemas']['Period'];
+export type PinterestAccountConfig = components['schemas']['PinterestAccountConfig'];
+export type PinterestConfig = components['schemas']['PinterestConfig'];
 export type PinterestSettings = components['schemas']['PinterestSettings'];
 export type Plan = components['schemas']['Plan'];
 export type Platform = components['schemas']['Platform'];
 export type PlatformConfig = components['schemas']['PlatformConfig'];
+export type PlatformDefaults = components['schemas']['PlatformDefaults'];
 export type Post = components['schemas']['Post'];
 export type PostAnalytics = components['schemas']['PostAnalytics'];
 export type PostErrorEvent = components['schemas']['PostErrorEvent'];
@@ -4395,12 +4974,15 @@ export type PostStatus = components['schemas']['PostStatus'];
 export type PostSummary = components['schemas']['PostSummary'];
 export type PostTargetFailedEvent = components['schemas']['PostTargetFailedEvent'];
 export type PostTargetPublishedEvent = components['schemas']['PostTargetPublishedEvent'];
+export type PostVariant = components['schemas']['PostVariant'];
 export type Problem = components['schemas']['Problem'];
 export type ProblemCode = components['schemas']['ProblemCode'];
 export type Profile = components['schemas']['Profile'];
 export type ProfileList = components['schemas']['ProfileList'];
 export type ProfilePatch = components['schemas']['ProfilePatch'];
 export type PublishingCapability = components['schemas']['PublishingCapability'];
+export type RedditAccountConfig = components['schemas']['RedditAccountConfig'];
+export type RedditConfig = components['schemas']['RedditConfig'];
 export type RedditSettings = components['schemas']['RedditSettings'];
 export type Removed = components['schemas']['Removed'];
 export type ReplyCapability = components['schemas']['ReplyCapability'];
@@ -4427,6 +5009,7 @@ export type SocialNetwork = components['schemas']['SocialNetwork'];
 export type SocialNetworkList = components['schemas']['SocialNetworkList'];
 export type SocialNetworkPatch = components['schemas']['SocialNetworkPatch'];
 export type Target = components['schemas']['Target'];
+export type TargetEdits = components['schemas']['TargetEdits'];
 export type TargetMetrics = components['schemas']['TargetMetrics'];
 export type TargetStatus = components['schemas']['TargetStatus'];
 export type Team = components['schemas']['Team'];
@@ -4434,7 +5017,11 @@ export type TeamMember = components['schemas']['TeamMember'];
 export type TeamRole = components['schemas']['TeamRole'];
 export type TeamStatus = components['schemas']['TeamStatus'];
 export type TextCapability = components['schemas']['TextCapability'];
+export type ThreadsAccountConfig = components['schemas']['ThreadsAccountConfig'];
+export type ThreadsConfig = components['schemas']['ThreadsConfig'];
 export type ThreadsSettings = components['schemas']['ThreadsSettings'];
+export type TiktokAccountConfig = components['schemas']['TiktokAccountConfig'];
+export type TiktokConfig = components['schemas']['TiktokConfig'];
 export type TiktokSettings = components['schemas']['TiktokSettings'];
 export type Timeline = components['schemas']['Timeline'];
 export type TimelineEntry = components['schemas']['TimelineEntry'];
@@ -4444,6 +5031,7 @@ export type UnavailableFeature = components['schemas']['UnavailableFeature'];
 export type Usage = components['schemas']['Usage'];
 export type Verdict = components['schemas']['Verdict'];
 export type VerdictIssue = components['schemas']['VerdictIssue'];
+export type VerdictVariant = components['schemas']['VerdictVariant'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookDeliveryPage = components['schemas']['WebhookDeliveryPage'];
@@ -4452,7 +5040,11 @@ export type WebhookPatch = components['schemas']['WebhookPatch'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookTestEvent = components['schemas']['WebhookTestEvent'];
 export type Weekday = components['schemas']['Weekday'];
+export type XAccountConfig = components['schemas']['XAccountConfig'];
+export type XConfig = components['schemas']['XConfig'];
 export type XSettings = components['schemas']['XSettings'];
+export type YoutubeAccountConfig = components['schemas']['YoutubeAccountConfig'];
+export type YoutubeConfig = components['schemas']['YoutubeConfig'];
 export type YoutubeSettings = components['schemas']['YoutubeSettings'];
 export type HeaderXRateLimitLimit = components['headers']['X-RateLimit-Limit'];
 export type HeaderXRateLimitRemaining = components['headers']['X-RateLimit-Remaining'];
@@ -4607,6 +5199,83 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Key"];
+                };
+            };
+        };
+    };
+    createClientToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expires_in": 900,
+                 *       "platforms": [
+                 *         "x",
+                 *         "bluesky"
+                 *       ],
+                 *       "redirect_uri": "https://app.example.com/accounts",
+                 *       "tenant_id": "shop-7"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewClientToken"];
+            };
+        };
+        responses: {
+            /** @description The token was created. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientToken"];
+                };
+            };
+        };
+    };
+    deleteClientToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+        };
+    };
+    listConnectPlatforms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectPlatforms"];
                 };
             };
         };
@@ -5140,6 +5809,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Post"];
+                };
+            };
+        };
+    };
+    editTarget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                target_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "config": {
+                 *         "title": "Opening hours"
+                 *       },
+                 *       "content": "Open until six",
+                 *       "replies": [
+                 *         {
+                 *           "content": "Six sharp",
+                 *           "position": 1
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["EditTarget"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Target"];
                 };
             };
         };
@@ -5804,6 +6514,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Import"];
+                };
+            };
+        };
+    };
+    getSocialAccountLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountLimits"];
                 };
             };
         };

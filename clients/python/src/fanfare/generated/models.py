@@ -105,8 +105,67 @@ class AccountDisconnectedEventData(Model):
 
 
 AccountFeature = TypeAliasType(
-    "AccountFeature", Literal["publishing", "replies", "analytics", "import", "deletion"] | str
+    "AccountFeature", Literal["publishing", "replies", "analytics", "import", "deletion", "editing"] | str
 )
+
+
+class AccountLimit(Model):
+    """
+    Usage of one limit.
+    """
+
+    as_of: AwareDatetime
+    """
+    When this was so.
+    """
+    limit: int
+    """
+    Number allowed in the window.
+    """
+    name: str
+    """
+    Name, for example `posts`.
+    """
+    remaining: int
+    """
+    Number left in the window.
+    """
+    resets_at: AwareDatetime | None
+    """
+    When the window ends; of a rolling window, when its oldest post leaves it. Null if that is unknown.
+    """
+    source: LimitSource
+    """
+    `platform`: the platform was asked. `observed`: from the rate-limit headers of its answer. `counted`: from
+    what was published through this service.
+    """
+    used: int
+    """
+    Number used in the window.
+    """
+    window_seconds: int
+    """
+    Length of the window in seconds.
+    """
+
+
+class AccountLimits(Model):
+    """
+    The limits of an account.
+    """
+
+    limits: list[AccountLimit]
+    """
+    The limits; empty if the platform documents none that can be counted.
+    """
+    next_possible_at: AwareDatetime | None
+    """
+    When the account can take the next post, at the latest; null if it can take one now.
+    """
+    rests_until: AwareDatetime | None
+    """
+    Until when no post of the account is attempted because its platform throttled one; null if it did not.
+    """
 
 
 class AccountReauthRequiredEvent(Model):
@@ -284,6 +343,67 @@ class CanceledPost(Model):
     """
 
 
+class ClientToken(Model):
+    """
+    A client token.
+    """
+
+    expires_at: AwareDatetime
+    """
+    Expiry time.
+    """
+    id: str
+    """
+    The token's id, to revoke it.
+    """
+    platforms: list[Platform] | None
+    """
+    Platforms that can be connected; null for all.
+    """
+    redirect_uri: str | None
+    """
+    URI at which logins end.
+    """
+    tenant_id: str
+    """
+    End tenant that accounts are connected for.
+    """
+    token: str
+    """
+    The token's text. Only in this response.
+    """
+
+
+class ConnectPlatform(Model):
+    """
+    A platform that can be connected.
+    """
+
+    name: str
+    """
+    Name, for people.
+    """
+    platform: Platform
+    """
+    Platform id.
+    """
+    takes_password: bool
+    """
+    True if an account is connected with an app password, and not by an authorization URL.
+    """
+
+
+class ConnectPlatforms(Model):
+    """
+    Platforms that can be connected.
+    """
+
+    data: list[ConnectPlatform]
+    """
+    The platforms.
+    """
+
+
 class ConnectedAccounts(Model):
     """
     Accounts connected by a login.
@@ -383,6 +503,40 @@ DeliveredEvent = TypeAliasType(
 
 
 DeliveryStatus = TypeAliasType("DeliveryStatus", Literal["pending", "delivering", "delivered", "failed"] | str)
+
+
+class EditedContainer(Model):
+    """
+    A container with another text on one platform.
+    """
+
+    content: str
+    """
+    The text that the platform shows.
+    """
+    position: int
+    """
+    Position in the post, from 0.
+    """
+
+
+class EditingCapability(Model):
+    """
+    Changes of published posts.
+    """
+
+    is_supported: bool
+    """
+    True if the text of a published post can be changed.
+    """
+    reason: str | None
+    """
+    Reason why nothing can be changed; null if something can.
+    """
+    settings: list[str]
+    """
+    Settings that can be changed as well.
+    """
 
 
 ErrorSource = TypeAliasType("ErrorSource", Literal["user", "platform", "service"] | str)
@@ -760,6 +914,10 @@ class Key(Model):
     An API key.
     """
 
+    account_ids: list[str] | None
+    """
+    The accounts that the key is limited to.
+    """
     created_at: AwareDatetime
     """
     Creation time.
@@ -792,9 +950,17 @@ class Key(Model):
     """
     Display name.
     """
+    profile_id: str | None
+    """
+    The profile that the key is limited to.
+    """
     scopes: list[Scope]
     """
     Granted scopes.
+    """
+    tenant_id: str | None
+    """
+    The end tenant that the key is limited to.
     """
 
 
@@ -807,6 +973,9 @@ class KeyList(Model):
     """
     The keys, newest first.
     """
+
+
+LimitSource = TypeAliasType("LimitSource", Literal["platform", "observed", "counted"] | str)
 
 
 class LoggedRequest(Model):
@@ -868,6 +1037,11 @@ class Media(Model):
     error: str | None
     """
     Human-readable error of a failed asset.
+    """
+    expires_at: AwareDatetime | None
+    """
+    When the asset is deleted unless a post needs it until then; null while an unfinished post uses it, or if
+    the operator keeps files without limit.
     """
     filename: str
     """
@@ -1100,7 +1274,7 @@ class MediaUpload(Model):
     """
     expires_at: AwareDatetime
     """
-    Expiry time of the URL.
+    Expiry time of the URL. Of an asset, `expires_at` is when it is deleted.
     """
     filename: str
     """
@@ -1168,6 +1342,41 @@ class Metered(Model):
 
 
 Mode = TypeAliasType("Mode", Literal["live", "test"] | str)
+
+
+class NewContainer(Model):
+    """
+    A text with media: the main post or a reply.
+    """
+
+    content: str
+    """
+    Text; may be empty if there are media.
+    """
+    media: Annotated[list[NewContainerMedia] | None, Field(validate_default=True)] = []
+    """
+    Media published with the text, in order.
+    """
+
+
+class NewContainerMedia(Model):
+    """
+    A media asset of a container: one that exists, by its id, or a file to fetch, by its address.
+    """
+
+    alt_text: str | None = None
+    """
+    Alt text.
+    """
+    id: str | None = None
+    """
+    Id of a media asset.
+    """
+    url: str | None = None
+    """
+    `https` URL on the public internet, of a file that becomes a media asset of its own. Targets wait until it has
+    been fetched.
+    """
 
 
 class OpenSlots(Model):
@@ -1244,6 +1453,10 @@ class PendingLogin(Model):
     A login that covers several accounts.
     """
 
+    confirm: bool
+    """
+    True if finalizing the login takes an API key.
+    """
     data: list[PendingAccount]
     """
     Accounts that can be connected.
@@ -1363,6 +1576,10 @@ class Post(Model):
     updated_at: AwareDatetime
     """
     Time of the last update.
+    """
+    variants: list[PostVariant]
+    """
+    What replaces `containers` for some of the targets, by overrides in `config`.
     """
 
 
@@ -1687,6 +1904,21 @@ class PostTargetPublishedEventData(Model):
     """
 
 
+class PostVariant(Model):
+    """
+    The content of the targets that name this variant.
+    """
+
+    containers: list[Container]
+    """
+    Main post and replies, in order.
+    """
+    variant: int
+    """
+    Number of the variant in its post, from 1.
+    """
+
+
 class Problem(Model):
     """
     A problem document (RFC 9457).
@@ -1762,6 +1994,7 @@ ProblemCode = TypeAliasType(
         "no_open_slot",
         "content_rejected",
         "deletion_unsupported",
+        "editing_unsupported",
         "reconnect_required",
         "rate_limited",
         "internal_error",
@@ -2101,6 +2334,10 @@ class SocialAccountCapabilities(Model):
     """
     True if published posts can be deleted from the platform.
     """
+    editing: EditingCapability
+    """
+    Changes of published posts.
+    """
     history: bool
     """
     True if earlier posts can be imported.
@@ -2276,6 +2513,14 @@ class Target(Model):
     Publish attempts begun, since the last retry of a dead target. Those that the platform throttled don't count
     towards the limit of ten.
     """
+    edited_at: AwareDatetime | None
+    """
+    Time when the published post was last changed on the platform; null if it never was.
+    """
+    edits: TargetEdits | None
+    """
+    What was changed since it was published; null if nothing was.
+    """
     error_code: str | None
     """
     Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
@@ -2313,6 +2558,10 @@ class Target(Model):
     """
     Time of publication.
     """
+    scheduled_at: AwareDatetime | None
+    """
+    Its own time to publish; null for the post's.
+    """
     social_account_id: str
     """
     Id of the account.
@@ -2324,6 +2573,25 @@ class Target(Model):
     unpublished_at: AwareDatetime | None
     """
     Time when the published post was deleted from the platform; null while it is live.
+    """
+    variant: int | None
+    """
+    Number of the variant of the post that it publishes; null for the post's `containers`.
+    """
+
+
+class TargetEdits(Model):
+    """
+    What was changed in a target's posts since they were published.
+    """
+
+    config: dict[str, Any]
+    """
+    Settings of the platform that were changed.
+    """
+    containers: list[EditedContainer]
+    """
+    Containers with another text, by position.
     """
 
 
@@ -2596,6 +2864,10 @@ class Usage(Model):
     """
     The calendar month.
     """
+    mode: Mode
+    """
+    The mode whose usage this is: that of the key.
+    """
     plan: Plan
     """
     The plan.
@@ -2622,6 +2894,10 @@ class Verdict(Model):
     valid: bool
     """
     True if there are no errors; there may be warnings.
+    """
+    variants: list[VerdictVariant]
+    """
+    What the accounts would get, with the overrides in `config` applied.
     """
 
 
@@ -2653,6 +2929,33 @@ class VerdictIssue(Model):
     severity: Severity
     """
     `error`: the post would be refused. `warning`: it would go out, but not as meant.
+    """
+
+
+class VerdictVariant(Model):
+    """
+    What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+    """
+
+    accounts: list[str]
+    """
+    Ids of the accounts.
+    """
+    containers: list[NewContainer]
+    """
+    Main post and replies, in order.
+    """
+    platform: Platform
+    """
+    Platform id.
+    """
+    scheduled_at: AwareDatetime | None
+    """
+    Time to publish; null for immediately, or for the next open slot.
+    """
+    settings: dict[str, Any]
+    """
+    The platform's settings.
     """
 
 

@@ -190,6 +190,40 @@ class EditPost(TypedDict):
     """
 
 
+class EditReply(TypedDict):
+    """
+    New text of a reply.
+    """
+
+    content: str
+    """
+    The new text.
+    """
+    position: int
+    """
+    Position of the reply's container in the post, from 1.
+    """
+
+
+class EditTarget(TypedDict):
+    """
+    New text and settings of a published post.
+    """
+
+    config: NotRequired[dict[str, Any]]
+    """
+    New values of settings of the target's platform, which the account's capabilities list under `editing`.
+    """
+    content: NotRequired[str]
+    """
+    New text of the main post.
+    """
+    replies: NotRequired[list[EditReply]]
+    """
+    New texts of replies that are live.
+    """
+
+
 EventName: TypeAlias = Literal[
     "post.published",
     "post.error",
@@ -484,6 +518,13 @@ class NewAuthorization(TypedDict):
     Options for connecting an account.
     """
 
+    confirm: NotRequired[bool | None]
+    """
+    True to connect nothing until a call with an API key finalizes the login: it always ends with
+    `status=pending` at `redirect_uri`, which is required then. Before you finalize it, compare the `tenant_id` of
+    the redirect with the user's session. Without it, somebody who sends their authorization URL to another person
+    connects that person's account for themselves. False by default.
+    """
     expected_network_unique_id: NotRequired[str | None]
     """
     The platform's id of the account that must be connected.
@@ -491,6 +532,11 @@ class NewAuthorization(TypedDict):
     force_reauth: NotRequired[bool | None]
     """
     True to force a new login on platforms that support it, even if the user is logged in.
+    """
+    hosted: NotRequired[bool | None]
+    """
+    True to begin on a page of this service: it names the organization and the tenant, and binds the login to the
+    browser, so that it can't be finished in another one. False by default.
     """
     reconnect_account_id: NotRequired[str | None]
     """
@@ -512,6 +558,29 @@ class NewAuthorization(TypedDict):
     """
 
 
+class NewClientToken(TypedDict):
+    """
+    A client token to create.
+    """
+
+    expires_in: NotRequired[int | None]
+    """
+    Lifetime in seconds, 15 to 60 minutes; 15 by default.
+    """
+    platforms: NotRequired[list[Platform] | None]
+    """
+    Platforms that can be connected; all by default.
+    """
+    redirect_uri: NotRequired[str | None]
+    """
+    URI of your page at which logins end; this service's own pages by default.
+    """
+    tenant_id: str
+    """
+    End tenant that accounts are connected for.
+    """
+
+
 class NewContainer(TypedDict):
     """
     A text with media: the main post or a reply.
@@ -529,16 +598,21 @@ class NewContainer(TypedDict):
 
 class NewContainerMedia(TypedDict):
     """
-    A media asset of a container.
+    A media asset of a container: one that exists, by its id, or a file to fetch, by its address.
     """
 
     alt_text: NotRequired[str | None]
     """
     Alt text.
     """
-    id: str
+    id: NotRequired[str | None]
     """
     Id of a media asset.
+    """
+    url: NotRequired[str | None]
+    """
+    `https` URL on the public internet, of a file that becomes a media asset of its own. Targets wait until it has
+    been fetched.
     """
 
 
@@ -566,6 +640,10 @@ class NewKey(TypedDict):
     An API key to create.
     """
 
+    account_ids: NotRequired[list[str] | None]
+    """
+    Limits the key to these accounts.
+    """
     expires_at: NotRequired[str | None]
     """
     Expiry time. Without it the key does not expire.
@@ -578,9 +656,17 @@ class NewKey(TypedDict):
     """
     Display name.
     """
+    profile_id: NotRequired[str | None]
+    """
+    Limits the key to this profile.
+    """
     scopes: list[Scope]
     """
     Scopes to grant; `*` grants all.
+    """
+    tenant_id: NotRequired[str | None]
+    """
+    Limits the key to this end tenant. At most one of `tenant_id`, `profile_id` and `account_ids`.
     """
 
 
@@ -709,7 +795,7 @@ class NewProfile(TypedDict):
     A profile to create.
     """
 
-    default_config: NotRequired[PlatformConfig | None]
+    default_config: NotRequired[PlatformDefaults | None]
     """
     Default settings by platform for posts to the profile's accounts. A post's own settings override them,
     key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
@@ -868,6 +954,114 @@ class NewWebhook(TypedDict):
     """
 
 
+class Overrides(TypedDict):
+    """
+    What a platform's block, or one of its accounts, replaces of the post.
+    """
+
+    containers: NotRequired[list[NewContainer] | None]
+    """
+    The main post and its replies, in order; replaces all containers and their media.
+    """
+    content: NotRequired[str | None]
+    """
+    Text of the main container; replies stay.
+    """
+    media: NotRequired[list[NewContainerMedia] | None]
+    """
+    Media of the main container, in order; an empty list for none.
+    """
+    scheduled_at: NotRequired[str | None]
+    """
+    Time to publish, in ISO 8601, UTC without an offset; not before the post's.
+    """
+
+
+class BlueskyAccountConfig(BlueskySettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class BlueskyConfig(BlueskySettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
+class FacebookAccountConfig(FacebookSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class FacebookConfig(FacebookSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
+class GoogleBusinessAccountConfig(GoogleBusinessSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class GoogleBusinessConfig(GoogleBusinessSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
+class InstagramAccountConfig(InstagramSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class InstagramConfig(InstagramSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
+class LinkedinAccountConfig(LinkedinSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class LinkedinConfig(LinkedinSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
 class PendingChoice(TypedDict):
     """
     A selection of accounts.
@@ -914,6 +1108,23 @@ class PinterestSettings(TypedDict):
     """
 
 
+class PinterestAccountConfig(PinterestSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class PinterestConfig(PinterestSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
 Platform: TypeAlias = Literal[
     "x",
     "linkedin",
@@ -930,6 +1141,24 @@ Platform: TypeAlias = Literal[
 
 
 class PlatformConfig(TypedDict, closed=True):
+    """
+    Settings by platform
+    """
+
+    bluesky: NotRequired[BlueskyConfig | None]
+    facebook: NotRequired[FacebookConfig | None]
+    google_business: NotRequired[GoogleBusinessConfig | None]
+    instagram: NotRequired[InstagramConfig | None]
+    linkedin: NotRequired[LinkedinConfig | None]
+    pinterest: NotRequired[PinterestConfig | None]
+    reddit: NotRequired[RedditConfig | None]
+    threads: NotRequired[ThreadsConfig | None]
+    tiktok: NotRequired[TiktokConfig | None]
+    x: NotRequired[XConfig | None]
+    youtube: NotRequired[YoutubeConfig | None]
+
+
+class PlatformDefaults(TypedDict, closed=True):
     """
     Settings by platform
     """
@@ -957,7 +1186,7 @@ class ProfilePatch(TypedDict):
     Changes to a profile.
     """
 
-    default_config: NotRequired[PlatformConfig]
+    default_config: NotRequired[PlatformDefaults]
     """
     Default settings by platform; replaces all of them.
     """
@@ -1035,6 +1264,23 @@ class RedditSettings(TypedDict):
     url: NotRequired[str | None]
     """
     URL of a link post. Defaults to the first link of the text.
+    """
+
+
+class RedditAccountConfig(RedditSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class RedditConfig(RedditSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
     """
 
 
@@ -1234,6 +1480,23 @@ class ThreadsSettings(TypedDict):
     """
 
 
+class ThreadsAccountConfig(ThreadsSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class ThreadsConfig(ThreadsSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
 class ThreadsSettingsGifAttachment(TypedDict):
     """
     A GIF of a provider's collection. Not together with media.
@@ -1321,6 +1584,23 @@ class TiktokSettings(TypedDict):
     """
 
 
+class TiktokAccountConfig(TiktokSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class TiktokConfig(TiktokSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
 class WebhookPatch(TypedDict):
     """
     Changes to a webhook endpoint. Fields that are not sent keep their value.
@@ -1379,6 +1659,23 @@ class XSettings(TypedDict):
     share_with_followers: NotRequired[bool | None]
     """
     Also shows a community post to the author's followers.
+    """
+
+
+class XAccountConfig(XSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class XConfig(XSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
     """
 
 
@@ -1467,6 +1764,23 @@ class YoutubeSettings(TypedDict):
     title: NotRequired[str | None]
     """
     Title of the video. Defaults to the text's first line, or to the file name.
+    """
+
+
+class YoutubeAccountConfig(YoutubeSettings, Overrides):
+    """
+    Settings of an account, and what replaces the post's content and time on it
+    """
+
+
+class YoutubeConfig(YoutubeSettings, Overrides):
+    """
+    Settings of this platform, and what replaces the post's content and time on it
+    """
+
+    accounts: NotRequired[dict[str, Any] | None]
+    """
+    The same for single accounts, by id, username or platform-side id; takes precedence
     """
 
 

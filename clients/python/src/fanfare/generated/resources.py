@@ -74,8 +74,8 @@ class AccountOperations:
     def get_usage(self, *, timeout: float | None = None) -> models.Report:
         """Get usage.
 
-        Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
-        targets) and accounts are those of the key's mode. This call does not count as a request and works
+        Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
+        of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
         when the quota is used up. Scope `usage:read`.
         """
         return self._api.call("GET", "/account/usage", timeout=timeout, model=models.Report)
@@ -96,7 +96,10 @@ class ApiKeysOperations:
         """Create a key.
 
         Grants only scopes that the calling key has. A test key can't create a live key. Only this response
-        contains `key`. Scope `keys:write`.
+        contains `key`. With `tenant_id`, `profile_id` or `account_ids` the key sees and changes only what belongs to
+        it: accounts, posts all of whose accounts do, their analytics and events, profiles, slots, connect flows and
+        media that were uploaded with such a key. What concerns the whole organization fails with 403. Scope
+        `keys:write`.
         """
         return self._api.call("POST", "/api-keys", timeout=timeout, body=body, model=models.Key)
 
@@ -110,12 +113,47 @@ class ApiKeysOperations:
     def rotate(self, id: str, *, timeout: float | None = None, **body: Unpack[params.Rotation]) -> models.Key:
         """Rotate a key.
 
-        Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+        Creates a key with the same name, scopes, bound and expiry; the old key stays valid for `grace_seconds`. The
         calling key must have all scopes of the rotated key. Scope `keys:write`.
         """
         return self._api.call(
             "POST", f"/api-keys/{quote(id, safe='')}/rotate", timeout=timeout, body=body, model=models.Key
         )
+
+
+class ClientTokensOperations:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def create(self, *, timeout: float | None = None, **body: Unpack[params.NewClientToken]) -> models.ClientToken:
+        """Create a client token.
+
+        Returns a token for a page of yours that connects accounts for one `tenant_id`. The page sends it as
+        `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
+        authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
+        end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
+        `confirm`); without it they are `hosted`. Scope `accounts:write`.
+        """
+        return self._api.call("POST", "/client-tokens", timeout=timeout, body=body, model=models.ClientToken)
+
+    def delete(self, id: str, *, timeout: float | None = None) -> models.Removed:
+        """Revoke a client token.
+
+        Takes effect immediately. Scope `accounts:write`.
+        """
+        return self._api.call("DELETE", f"/client-tokens/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
+
+
+class ConnectOperations:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def list_platforms(self, *, timeout: float | None = None) -> Page[models.ConnectPlatform]:
+        """List platforms.
+
+        Lists the platforms whose accounts the caller can connect, and how. Scope `accounts:read`.
+        """
+        return self._api.list("GET", "/connect/platforms", timeout=timeout, paging="none", item=models.ConnectPlatform)
 
 
 class EventsOperations:
@@ -297,7 +335,9 @@ class PostsOperations:
         """Validate a post.
 
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
-        of severity `error` would fail the creation. Scope `posts:write`.
+        of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
+        published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
+        that the platform throttles it then, or takes no more posts. Scope `posts:write`.
         """
         return self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
@@ -355,6 +395,28 @@ class PostsOperations:
         """
         return self._api.call(
             "POST", f"/posts/{quote(id, safe='')}/retry", timeout=timeout, body=body, model=models.Post
+        )
+
+    def edit_target(
+        self, id: str, target_id: str, *, timeout: float | None = None, **body: Unpack[params.EditTarget]
+    ) -> models.Target:
+        """Edit a target.
+
+        Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
+        settings that the account's capabilities list under `editing`. The new values are checked as on creation
+        first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
+        targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
+        of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
+        Instagram, TikTok, Threads and Bluesky: none), with 422 `reconnect_required` if the account was connected
+        without the scope for it, and with 503 if the platform does not answer: repeat the call after `Retry-After`.
+        Scope `posts:write`.
+        """
+        return self._api.call(
+            "PATCH",
+            f"/posts/{quote(id, safe='')}/targets/{quote(target_id, safe='')}",
+            timeout=timeout,
+            body=body,
+            model=models.Target,
         )
 
     def retry_target(self, id: str, target_id: str, *, timeout: float | None = None) -> models.Target:
@@ -553,7 +615,8 @@ class SocialAccountsOperations:
         """Finalize a pending login.
 
         Connects all selected accounts, or none. Repeating the same selection returns the same result; a
-        different selection fails with 409. Needs no API key.
+        different selection fails with 409. Needs no API key, unless the login was begun with `confirm`: then a key
+        with the scope `accounts:write`.
         """
         return self._api.call(
             "POST",
@@ -672,6 +735,17 @@ class SocialAccountsOperations:
             model=models.Import,
         )
 
+    def get_limits(self, id: str, *, timeout: float | None = None) -> models.AccountLimits:
+        """Get an account's limits.
+
+        Returns how much of each limit of the platform the account has used, and when it can take the next post.
+        Asks the platform where it tells; other documented limits are counted from what was published here. Scope
+        `accounts:read`.
+        """
+        return self._api.call(
+            "GET", f"/social-accounts/{quote(id, safe='')}/limits", timeout=timeout, model=models.AccountLimits
+        )
+
     def list_options(
         self, id: str, kind: str, *, parent: str | None = None, timeout: float | None = None
     ) -> Page[models.SocialAccountOption]:
@@ -754,7 +828,8 @@ class SocialNetworksOperations:
     ) -> models.AuthUrl:
         """Create an authorization URL.
 
-        Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+        Returns the URL to send the user to: the platform's, or with `hosted` our page before it. It is valid once
+        and for 15 minutes. The organization's own
         enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
         `accounts:write`.
         """
@@ -896,6 +971,14 @@ class Resources:
         return ApiKeysOperations(self._api)
 
     @cached_property
+    def client_tokens(self) -> ClientTokensOperations:
+        return ClientTokensOperations(self._api)
+
+    @cached_property
+    def connect(self) -> ConnectOperations:
+        return ConnectOperations(self._api)
+
+    @cached_property
     def profiles(self) -> ProfilesOperations:
         return ProfilesOperations(self._api)
 
@@ -945,8 +1028,8 @@ class AsyncAccountOperations:
     async def get_usage(self, *, timeout: float | None = None) -> models.Report:
         """Get usage.
 
-        Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
-        targets) and accounts are those of the key's mode. This call does not count as a request and works
+        Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
+        of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
         when the quota is used up. Scope `usage:read`.
         """
         return await self._api.call("GET", "/account/usage", timeout=timeout, model=models.Report)
@@ -967,7 +1050,10 @@ class AsyncApiKeysOperations:
         """Create a key.
 
         Grants only scopes that the calling key has. A test key can't create a live key. Only this response
-        contains `key`. Scope `keys:write`.
+        contains `key`. With `tenant_id`, `profile_id` or `account_ids` the key sees and changes only what belongs to
+        it: accounts, posts all of whose accounts do, their analytics and events, profiles, slots, connect flows and
+        media that were uploaded with such a key. What concerns the whole organization fails with 403. Scope
+        `keys:write`.
         """
         return await self._api.call("POST", "/api-keys", timeout=timeout, body=body, model=models.Key)
 
@@ -981,12 +1067,51 @@ class AsyncApiKeysOperations:
     async def rotate(self, id: str, *, timeout: float | None = None, **body: Unpack[params.Rotation]) -> models.Key:
         """Rotate a key.
 
-        Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+        Creates a key with the same name, scopes, bound and expiry; the old key stays valid for `grace_seconds`. The
         calling key must have all scopes of the rotated key. Scope `keys:write`.
         """
         return await self._api.call(
             "POST", f"/api-keys/{quote(id, safe='')}/rotate", timeout=timeout, body=body, model=models.Key
         )
+
+
+class AsyncClientTokensOperations:
+    def __init__(self, api: AsyncApi) -> None:
+        self._api = api
+
+    async def create(
+        self, *, timeout: float | None = None, **body: Unpack[params.NewClientToken]
+    ) -> models.ClientToken:
+        """Create a client token.
+
+        Returns a token for a page of yours that connects accounts for one `tenant_id`. The page sends it as
+        `Authorization: Bearer`, also from another origin, to list platforms and the tenant's accounts, create
+        authorization URLs, connect a Bluesky account and finalize pending logins; anything else fails with 403. Logins
+        end at the token's `redirect_uri` and are finalized there with a token of the same tenant (as with
+        `confirm`); without it they are `hosted`. Scope `accounts:write`.
+        """
+        return await self._api.call("POST", "/client-tokens", timeout=timeout, body=body, model=models.ClientToken)
+
+    async def delete(self, id: str, *, timeout: float | None = None) -> models.Removed:
+        """Revoke a client token.
+
+        Takes effect immediately. Scope `accounts:write`.
+        """
+        return await self._api.call(
+            "DELETE", f"/client-tokens/{quote(id, safe='')}", timeout=timeout, model=models.Removed
+        )
+
+
+class AsyncConnectOperations:
+    def __init__(self, api: AsyncApi) -> None:
+        self._api = api
+
+    def list_platforms(self, *, timeout: float | None = None) -> AsyncPaginator[models.ConnectPlatform]:
+        """List platforms.
+
+        Lists the platforms whose accounts the caller can connect, and how. Scope `accounts:read`.
+        """
+        return self._api.list("GET", "/connect/platforms", timeout=timeout, paging="none", item=models.ConnectPlatform)
 
 
 class AsyncEventsOperations:
@@ -1172,7 +1297,9 @@ class AsyncPostsOperations:
         """Validate a post.
 
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
-        of severity `error` would fail the creation. Scope `posts:write`.
+        of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
+        published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
+        that the platform throttles it then, or takes no more posts. Scope `posts:write`.
         """
         return await self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
@@ -1234,6 +1361,28 @@ class AsyncPostsOperations:
         """
         return await self._api.call(
             "POST", f"/posts/{quote(id, safe='')}/retry", timeout=timeout, body=body, model=models.Post
+        )
+
+    async def edit_target(
+        self, id: str, target_id: str, *, timeout: float | None = None, **body: Unpack[params.EditTarget]
+    ) -> models.Target:
+        """Edit a target.
+
+        Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
+        settings that the account's capabilities list under `editing`. The new values are checked as on creation
+        first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
+        targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
+        of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
+        Instagram, TikTok, Threads and Bluesky: none), with 422 `reconnect_required` if the account was connected
+        without the scope for it, and with 503 if the platform does not answer: repeat the call after `Retry-After`.
+        Scope `posts:write`.
+        """
+        return await self._api.call(
+            "PATCH",
+            f"/posts/{quote(id, safe='')}/targets/{quote(target_id, safe='')}",
+            timeout=timeout,
+            body=body,
+            model=models.Target,
         )
 
     async def retry_target(self, id: str, target_id: str, *, timeout: float | None = None) -> models.Target:
@@ -1436,7 +1585,8 @@ class AsyncSocialAccountsOperations:
         """Finalize a pending login.
 
         Connects all selected accounts, or none. Repeating the same selection returns the same result; a
-        different selection fails with 409. Needs no API key.
+        different selection fails with 409. Needs no API key, unless the login was begun with `confirm`: then a key
+        with the scope `accounts:write`.
         """
         return await self._api.call(
             "POST",
@@ -1557,6 +1707,17 @@ class AsyncSocialAccountsOperations:
             model=models.Import,
         )
 
+    async def get_limits(self, id: str, *, timeout: float | None = None) -> models.AccountLimits:
+        """Get an account's limits.
+
+        Returns how much of each limit of the platform the account has used, and when it can take the next post.
+        Asks the platform where it tells; other documented limits are counted from what was published here. Scope
+        `accounts:read`.
+        """
+        return await self._api.call(
+            "GET", f"/social-accounts/{quote(id, safe='')}/limits", timeout=timeout, model=models.AccountLimits
+        )
+
     def list_options(
         self, id: str, kind: str, *, parent: str | None = None, timeout: float | None = None
     ) -> AsyncPaginator[models.SocialAccountOption]:
@@ -1643,7 +1804,8 @@ class AsyncSocialNetworksOperations:
     ) -> models.AuthUrl:
         """Create an authorization URL.
 
-        Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+        Returns the URL to send the user to: the platform's, or with `hosted` our page before it. It is valid once
+        and for 15 minutes. The organization's own
         enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
         `accounts:write`.
         """
@@ -1789,6 +1951,14 @@ class AsyncResources:
     @cached_property
     def api_keys(self) -> AsyncApiKeysOperations:
         return AsyncApiKeysOperations(self._api)
+
+    @cached_property
+    def client_tokens(self) -> AsyncClientTokensOperations:
+        return AsyncClientTokensOperations(self._api)
+
+    @cached_property
+    def connect(self) -> AsyncConnectOperations:
+        return AsyncConnectOperations(self._api)
 
     @cached_property
     def profiles(self) -> AsyncProfilesOperations:
