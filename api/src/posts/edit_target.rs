@@ -34,11 +34,13 @@ use workflows::activities::{AccountRef, EditOutcome, EditRequest};
 #[oai(rename = "EditTarget")]
 pub struct EditTarget {
     /// New text of the main post.
+    #[oai(validator(max_length = 100000))]
     pub content: Option<String>,
     /// New texts of replies that are live.
     #[oai(validator(min_items = 1, max_items = 9))]
     pub replies: Option<Vec<EditReply>>,
     /// New values of settings of the target's platform, which the account's capabilities list under `editing`.
+    #[oai(validator(max_properties = 100))]
     pub config: Option<JsonObject>,
 }
 
@@ -50,6 +52,7 @@ pub struct EditReply {
     #[oai(validator(minimum(value = "1"), maximum(value = "9")))]
     pub position: u16,
     /// The new text.
+    #[oai(validator(max_length = 100000))]
     pub content: String,
 }
 
