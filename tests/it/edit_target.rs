@@ -258,3 +258,31 @@ async fn a_platform_that_refuses_an_edit_leaves_the_target_as_it_was() {
     let found = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
     assert_eq!(found["targets"][0]["edits"], target["edits"]);
 }
+
+#[tokio::test]
+async fn an_edit_is_of_what_the_target_published() {
+    let world = world().platforms(&["reddit", "bluesky"]).start().await;
+    let ada = world.connect("reddit", "ada").await;
+    let bob = world.connect("bluesky", "bob.bsky.social").await;
+    let own = json!([{ "content": "Opening hours\nUntil five" }, { "content": "Five sharp" }]);
+    let settings = json!({
+        "reddit": { "sr": "cakes", "nsfw": false, "containers": own, "accounts": { ada.clone(): { "nsfw": true } } },
+    });
+    let body = json!({ "content": "Open", "accounts": [ada, bob], "config": settings });
+    let post = world.post(body).await;
+    world.completed(&post, 1).await;
+    let mut post = world.ended(&post).await;
+    // The post itself has no reply.
+    let new = json!({
+        "content": "Opening hours\nUntil six", "replies": [{ "position": 1, "content": "Six sharp" }],
+    });
+    let targets = post["targets"].as_array_mut().unwrap();
+    targets.sort_by_key(|target| target["social_account_id"] != *ada);
+    let (status, target) = edit(&world, &post, new).await;
+    assert_eq!(status, StatusCode::OK, "{target}");
+    let page = shown(&world, &target["platform_post_url"]).await;
+    assert!(page.contains("Until six") && page.contains("Six sharp"), "{page}");
+    let (_, problem) =
+        edit(&world, &post, json!({ "replies": [{ "position": 2, "content": "Seven" }] })).await;
+    assert_eq!(problem["code"], "unprocessable", "{problem}");
+}
