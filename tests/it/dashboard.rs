@@ -585,6 +585,24 @@ async fn a_post_is_previewed_for_each_account_before_it_is_published() {
     assert!(page.contains("Not every platform") && page.contains("value=\"publish\""), "{page}");
     browser.post("/compose", &[&form[..], &[("action", "publish")]].concat()).await.leads();
 
+    let own = json!({ "bluesky": { "content": "Hello sky", "scheduled_at": "2999-01-02T03:04:05Z" } });
+    let own = own.to_string();
+    let form = [("text", "Hello all"), ("account", &x), ("account", &bluesky), ("settings", own.as_str())];
+    let page = browser.post("/compose", &form).await.text;
+    let (of_x, of_bluesky) = page.split_once(" on Bluesky</h2>").expect("a card for each account");
+    assert!(of_x.contains("Hello all") && !of_x.contains("Goes out"), "{page}");
+    let (card, _) = of_bluesky.split_once("</li>").unwrap();
+    assert!(card.contains("Hello sky") && !card.contains("Hello all"), "{page}");
+    assert!(card.contains("9 of 300") && card.contains("Goes out <time"), "{page}");
+    let page = browser.post("/compose", &[&form[..], &[("action", "publish")]].concat()).await;
+    let path = page.leads().trim_start_matches("/dashboard").split('?').next().unwrap().to_owned();
+    let page = browser.open(&path).await;
+    let (targets, texts) = page.split_once("What it says").unwrap();
+    assert!(targets.contains("goes out <time"), "{page}");
+    let (base, own) = texts.split_once(" on Bluesky</h3>").expect("the text of one account");
+    assert!(base.contains("Hello all") && own.contains("Hello sky"), "{page}");
+    browser.post(&format!("{path}/cancel"), &[]).await.leads();
+
     let form = [("text", "x"), ("account", &x), ("settings", "{"), ("action", "preview")];
     let page = browser.post("/compose", &form).await;
     assert!(page.text.contains("settings: Is no valid JSON"), "{}", page.text);

@@ -65,8 +65,12 @@ async fn a_post_waits_for_a_file_at_an_address() {
     let issue = &verdict["issues"][0];
     assert_eq!((&issue["severity"], &issue["code"]), (&json!("warning"), &json!("media_not_checked")));
     assert_eq!(issue["path"], json!(["containers", 0, "media"]));
+    assert_eq!((&verdict["variants"], &verdict["targets"][0]["variant"]), (&json!([]), &json!(0)));
+    let mut own = body.clone();
+    own["config"] = json!({ "x": { "media": [{ "url": url, "alt_text": "A mug" }] } });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&own)).await;
     let shown = &verdict["variants"][0]["containers"][0]["media"];
-    assert_eq!((&shown[0]["url"], &shown[0]["alt_text"]), (&json!(url), &json!("A cup")));
+    assert_eq!((&shown[0]["url"], &shown[0]["alt_text"]), (&json!(url), &json!("A mug")), "{verdict}");
     assert_eq!(assets(&world).await, 0, "validating stores nothing");
 
     let post = world.post(body.clone()).await;

@@ -3,7 +3,7 @@
 use crate::world;
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tests::{World, samples::jpeg};
 
 /// Returns the sandbox's page of a target's post.
@@ -43,18 +43,24 @@ async fn each_platform_and_account_gets_its_own_content() {
     let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
     assert_eq!((status, &verdict["valid"]), (StatusCode::OK, &json!(true)), "{verdict:#}");
     let of = |account: &str| {
-        let variants = verdict["variants"].as_array().unwrap().iter();
+        let targets = verdict["targets"].as_array().unwrap().iter();
         let mut own =
-            variants.filter(|variant| variant["accounts"].as_array().unwrap().contains(&json!(account)));
+            targets.filter(|target| target["accounts"].as_array().unwrap().contains(&json!(account)));
         own.next().unwrap().clone()
     };
+    let containers = |account: &str| {
+        let number = &of(account)["variant"];
+        let mut own =
+            verdict["variants"].as_array().unwrap().iter().filter(|variant| variant["variant"] == *number);
+        own.next().map_or(Value::Null, |own| own["containers"].clone())
+    };
     let reply = json!({ "content": "A reply for all", "media": [] });
-    assert_eq!(of(&ada)["containers"], json!([{ "content": "For X", "media": [] }, reply]));
+    assert_eq!(containers(&ada), json!([{ "content": "For X", "media": [] }, reply]));
     assert_eq!(of(&ada)["settings"], json!({ "reply_settings": "following" }));
-    assert_eq!(of(&bob)["containers"], json!([{ "content": "For Bob", "media": [] }, reply]));
+    assert_eq!(containers(&bob), json!([{ "content": "For Bob", "media": [] }, reply]));
     assert_eq!(of(&bob)["settings"], json!({ "reply_settings": "mentionedUsers" }));
     let media = json!([{ "id": picture["id"], "url": null, "alt_text": "A picture" }]);
-    assert_eq!(of(&sky)["containers"], json!([{ "content": "For all", "media": media }, reply]));
+    assert_eq!(containers(&sky), json!([{ "content": "For all", "media": media }, reply]));
     assert_eq!(of(&sky)["settings"], json!({}));
 
     let post = world.post(body).await;
@@ -314,4 +320,46 @@ async fn a_post_for_an_open_slot_has_no_other_times() {
     let (status, problem) = world.call(Method::POST, "/posts", Some(&body)).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
     assert_eq!(problem["errors"][0]["path"], json!(["queued_from_account"]));
+}
+
+#[tokio::test]
+async fn what_the_accounts_get_has_a_bounded_size() {
+    let world = world().running(&["api"]).start().await;
+    let mut accounts = Vec::new();
+    for number in 0..70 {
+        accounts.push(world.connect("x", &format!("ada{number}")).await);
+    }
+    // Each account gets the long text, or the long setting, once more.
+    let long = "a".repeat(90_000);
+    let each = |member: Value| -> Value {
+        accounts.iter().map(|account| (account.clone(), member.clone())).collect::<Map<_, _>>().into()
+    };
+    let containers: Vec<_> = (0..10).map(|_| json!({ "content": long })).collect();
+    let texts = json!({
+        "containers": containers, "accounts": accounts,
+        "config": { "x": { "accounts": each(json!({ "content": "own" })) } },
+    });
+    let own = each(json!({ "reply_settings": "following" }));
+    let settings = json!({
+        "content": "For all", "accounts": accounts,
+        "config": { "x": { "made_up": "a".repeat(60_000), "accounts": own } },
+    });
+    for mut body in [texts, settings] {
+        body["is_draft"] = json!(true);
+        for path in ["/posts/validate", "/posts"] {
+            let (status, problem) = world.call(Method::POST, path, Some(&body)).await;
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+            let issue = &problem["errors"][0];
+            assert_eq!(
+                (&issue["path"], &issue["code"]),
+                (&json!(["config"]), &json!("too_big")),
+                "{problem}"
+            );
+        }
+        let few = &body["config"]["x"]["accounts"].as_object().unwrap();
+        let few: Map<_, _> = few.iter().take(3).map(|(id, own)| (id.clone(), own.clone())).collect();
+        body["config"]["x"]["accounts"] = few.into();
+        let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        assert_eq!(status, StatusCode::OK, "{verdict}");
+    }
 }

@@ -56,19 +56,20 @@ const NAMES: &str = "
     process_media-canceled process_media-cleaned_up process_media-crowded process_media-discarded
     process_media-fetched process_media-lost process_media-probed
     publish_post-batches publish_post-canceled publish_post-canceled_when_due
-    publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-immediate publish_post-refused publish_post-repeated publish_post-reset
-    publish_post-retried publish_post-scheduled publish_post-signaled publish_post-stale publish_post-stopped
+    publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-immediate
+    publish_post-refused publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
+    publish_post-signaled publish_post-stale publish_post-stopped
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
     publish_target-immediate publish_target-killed_worker publish_target-lost_grant
     publish_target-no_fresh_token publish_target-processing publish_target-refused
     publish_target-refused_token publish_target-refused_token_while_processing publish_target-repeated
-    publish_target-reset publish_target-retried publish_target-revived publish_target-scheduled publish_target-signaled
-    publish_target-stale publish_target-stopped publish_target-stopped_in_doubt
+    publish_target-reset publish_target-retried publish_target-revived publish_target-scheduled
+    publish_target-signaled publish_target-stale publish_target-stopped publish_target-stopped_in_doubt
     publish_target-stopped_while_processing publish_target-withdrawn
     renew_grant-canceled renew_grant-disconnected renew_grant-lost renew_grant-replaced
     renew_grant-replaced_while_unavailable renew_grant-updated
-    worker_request-callback worker_request-confirm worker_request-edit worker_request-health worker_request-limits worker_request-metrics
-    worker_request-options worker_request-password worker_request-reveal worker_request-selection
+    worker_request-callback worker_request-confirm worker_request-edit worker_request-health
+    worker_request-limits worker_request-metrics worker_request-options worker_request-password worker_request-reveal worker_request-selection
     worker_request-test_event worker_request-unpublish";
 
 fn kept() -> PathBuf {
@@ -153,6 +154,7 @@ async fn every_outcome_is_in_a_kept_history() {
         "request: confirm",
         "request: edit",
         "request: health",
+        "request: limits",
         "request: metrics",
         "request: options",
         "request: password",

@@ -1091,8 +1091,9 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
         // The bucket of posts is full: the other bucket and the month stay unchanged.
         (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
         (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
-        // A key of the organization's other mode counts in the same buckets.
-        (&live, &[GLOBAL], 59, (vec![4], false, 4, false)),
+        // The organization's other mode has buckets and a month of its own.
+        (&live, &[GLOBAL], 59, (vec![1], false, 1, false)),
+        (&text, &[GLOBAL], 59, (vec![4], false, 4, false)),
         (&text, &[GLOBAL], 59, (vec![5], false, 5, false)),
         (&text, &[GLOBAL], 59, (vec![6], true, 5, false)),
         // The next window. A process whose clock is slightly behind counts in it as well.
@@ -1122,7 +1123,7 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
 async fn concurrent_calls_exceed_no_limit() {
     let db = database().await;
     let owner = owner(&db).await;
-    let keys = [key(&db, owner).await, key(&db, Owner { mode: Mode::Live, ..owner }).await];
+    let keys = [key(&db, owner).await, key(&db, owner).await];
     let buckets = [Bucket { ceiling: 100, ..GLOBAL }, Bucket { ceiling: 30, ..POSTS }];
     let quotas: Quotas = [("default".to_owned(), 80)].into_iter().collect();
     // Every other call is a write, and every other write lists the buckets in reverse.

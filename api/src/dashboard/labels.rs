@@ -163,6 +163,11 @@ pub(crate) fn medium(status: MediaStatus) -> Label {
     }
 }
 
+/// The name and kind of a file.
+pub(crate) fn file(file: &store::media::Media) -> String {
+    format!("{} ({})", file.filename, file.kind)
+}
+
 /// A file size with unit.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {

@@ -17,7 +17,10 @@ use askama::Template;
 use domain::{PostStatus, TargetStatus};
 use poem::Response;
 use serde_json::json;
-use store::{overview, posts::Attachment};
+use store::{
+    overview,
+    posts::{Attachment, Container},
+};
 use uuid::Uuid;
 use workflows::{publish_post, publish_target};
 
@@ -33,13 +36,20 @@ struct Page {
     published: Option<AbsoluteTime>,
     external_ref: Option<String>,
     settings: Option<String>,
-    texts: Vec<Text>,
+    contents: Vec<Content>,
     targets: Vec<Target>,
     events: Vec<Event>,
     steps: Vec<Step>,
     workflow: Option<String>,
     is_draft: bool,
     can_cancel: bool,
+}
+
+/// What some of the targets publish.
+struct Content {
+    /// Accounts whose content is their own; empty for the post's.
+    who: String,
+    texts: Vec<Text>,
 }
 
 struct Text {
@@ -60,6 +70,8 @@ struct Target {
     message: Option<String>,
     source: Option<&'static str>,
     attempts: i32,
+    /// Its own time to publish, until it is published.
+    scheduled: Option<AbsoluteTime>,
     next: Option<RelativeTime>,
     published: Option<AbsoluteTime>,
     link: Option<String>,
@@ -111,10 +123,11 @@ pub(crate) async fn show(
         let target = post.targets.iter().find(|target| Some(target.id.0) == id);
         target.map(who)
     };
-    let shown = post.containers.iter().flat_map(|container| &container.media);
+    let shown = post.containers.iter().chain(post.variants.iter().flatten());
+    let shown = shown.flat_map(|container| &container.media);
     let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
-        Some(file) => format!("{} ({})", file.filename, file.kind),
+        Some(file) => labels::file(file),
         None => "A deleted file".to_owned(),
     };
     let ui = context.app.config.temporal_ui.as_ref();
@@ -137,6 +150,24 @@ pub(crate) async fn show(
         });
         texts.collect()
     };
+    let texts = |containers: &[Container]| {
+        let texts = containers.iter().map(|container| Text {
+            name: part(container.role()),
+            content: container.content.clone(),
+            media: container.media.iter().map(file).collect(),
+        });
+        texts.collect()
+    };
+    let own = (1..).zip(&post.variants).map(|(number, containers)| {
+        let targets = post.targets.iter().filter(|target| target.variant == number);
+        Content { who: targets.map(who).collect::<Vec<_>>().join(", "), texts: texts(containers) }
+    });
+    let own: Vec<_> = own.filter(|content| !content.who.is_empty()).collect();
+    let mut contents = Vec::new();
+    if own.is_empty() || post.targets.iter().any(|target| target.variant == 0) {
+        contents.push(Content { who: String::new(), texts: texts(&post.containers) });
+    }
+    contents.extend(own);
     let first = post.containers.first().map_or("", |container| container.content.as_str());
     let page = Page {
         layout: context.layout_with_error("Post", "/posts", error).live(&format!("/posts/{}", post.id)),
@@ -151,15 +182,7 @@ pub(crate) async fn show(
             .as_object()
             .filter(|settings| !settings.is_empty())
             .map(|_| format!("{:#}", post.default_config)),
-        texts: post
-            .containers
-            .iter()
-            .map(|container| Text {
-                name: part(container.role()),
-                content: container.content.clone(),
-                media: container.media.iter().map(file).collect(),
-            })
-            .collect(),
+        contents,
         targets: post
             .targets
             .iter()
@@ -183,6 +206,10 @@ pub(crate) async fn show(
                     message: target.error_message.clone(),
                     source: target.error_source.map(labels::source),
                     attempts: target.attempts,
+                    scheduled: target
+                        .scheduled_at
+                        .filter(|_| matches!(target.status, TargetStatus::Pending | TargetStatus::Queued))
+                        .map(AbsoluteTime),
                     next: target.next_attempt_at.map(|at| RelativeTime::of(at, now)),
                     published: target.published_at.map(AbsoluteTime),
                     link: target

@@ -6,7 +6,7 @@
 use super::{
     context::{PageContext, done},
     fields::Fields,
-    labels::{self, Done, Label},
+    labels::{self, AbsoluteTime, Done, Label},
     layout::{self, Layout, PageError, render},
     posts::Choice,
 };
@@ -18,16 +18,17 @@ use crate::{
     },
     media,
     posts::{
-        self,
-        create::{self, NewPost},
+        self, checks,
+        create::{self, NewMedia, NewPost, NewText},
         validate::{self, Verdict},
     },
-    types::enum_string::EnumString,
+    types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use askama::Template;
 use domain::MediaStatus;
 use platforms::check::Severity;
 use poem::Response;
+use poem_openapi::types::ToJSON;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use store::posts::Created;
@@ -81,6 +82,8 @@ struct Card {
     name: String,
     username: String,
     pieces: Vec<Piece>,
+    /// When it goes out; none for at once, or the next open slot.
+    scheduled: Option<AbsoluteTime>,
     issues: Vec<IssueView>,
 }
 
@@ -204,12 +207,20 @@ async fn show_preview(
     error: Option<PageError>,
 ) -> Result<Response, Problem> {
     let call = context.call();
-    let mut files = Vec::new();
-    for choice in media_choices(context, &form).await? {
-        files.extend(choice.is_chosen.then_some(choice.name));
-    }
+    let own = form.containers();
+    let contained = own.iter().chain(verdict.variants.iter().flat_map(|variant| &variant.containers));
+    let ids = contained.flat_map(|text| &text.media).filter_map(|media| media.id.as_ref()?.parse().ok());
+    let files = checks::find_media(&call, &ids.collect::<Vec<_>>()).await?;
+    let file = |media: &NewMedia| {
+        let id = media.id.as_ref().and_then(|id| id.parse().ok());
+        match (&media.url, id.and_then(|id: Uuid| files.get(&id))) {
+            (Some(url), _) => url.text.clone(),
+            (None, Some(file)) => labels::file(file),
+            (None, None) => "A deleted file".to_owned(),
+        }
+    };
     let mut cards = Vec::new();
-    // Counted once per platform.
+    // Each text is counted once per platform.
     let mut counts = HashMap::new();
     for id in &form.accounts {
         let account = accounts::get(&call, id).await?;
@@ -224,31 +235,38 @@ async fn show_preview(
                 message: format!("{}{}", message.as_deref().unwrap_or(&issue.message), place(&issue.path)),
             }
         });
-        let limit = platforms::get(platform).map(|adapter| &adapter.limits.text);
-        let counts = counts.entry(platform.to_owned()).or_insert_with(|| {
-            let count = |text: &String| match limit {
-                Some(limit) => limit.measure(text).unwrap_or_else(|| text.chars().count()),
+        let limit = platforms::get(platform).map(|adapter| adapter.text_limit(&account.account_type));
+        let target = verdict.targets.iter().find(|target| target.accounts.contains(&account.id));
+        let number = target.map_or(0, |target| target.variant);
+        let variant = verdict.variants.iter().find(|variant| variant.variant == number);
+        let texts = variant.map_or(&own[..], |variant| &variant.containers);
+        let counts = counts.entry((platform.to_owned(), number)).or_insert_with(|| {
+            let count = |text: &NewText| match limit {
+                Some(limit) => limit.measure(&text.content).unwrap_or_else(|| text.content.chars().count()),
                 None => 0,
             };
-            form.filled().iter().map(count).collect::<Vec<_>>()
+            texts.iter().map(count).collect::<Vec<_>>()
         });
-        let pieces = form.filled().iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
+        let pieces = texts.iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
             text: text
+                .content
                 .chars()
                 .take(PREVIEW_LENGTH)
-                .chain((text.chars().nth(PREVIEW_LENGTH).is_some()).then_some('…'))
+                .chain((text.content.chars().nth(PREVIEW_LENGTH).is_some()).then_some('…'))
                 .collect(),
-            media: if index == 0 { files.clone() } else { Vec::new() },
+            media: text.media.iter().map(file).collect(),
             count: *count,
             max: limit.map_or(0, |limit| limit.max),
             unit: limit.map_or("characters", |limit| limit.unit),
             is_reply: index > 0,
         });
+        let at = target.and_then(|target| target.scheduled_at);
         cards.push(Card {
             who: format!("{} on {}", account.username, platforms::display_name(platform)),
             name: account.display_name.clone(),
             issues: issues.collect(),
             pieces: pieces.collect(),
+            scheduled: at.map(|Timestamp(at)| AbsoluteTime(at)),
             username: account.username,
         });
     }
@@ -302,18 +320,21 @@ impl PostForm {
         &self.texts[..end]
     }
 
+    /// The main post, which has the media, and the replies.
+    fn containers(&self) -> Vec<NewText> {
+        let media = self.media.iter().map(|id| NewMedia { id: Some(id.clone()), url: None, alt_text: None });
+        let mut media = Some(media.collect());
+        let text =
+            |content: &String| NewText { content: content.clone(), media: media.take().unwrap_or_default() };
+        self.filled().iter().map(text).collect()
+    }
+
     /// Converts the form to a request body.
     fn body(&self) -> Result<NewPost, Problem> {
         let mut body = Map::new();
         match self.filled() {
             [text] if self.media.is_empty() => body.insert("content".to_owned(), json!(text)),
-            texts => {
-                let mut containers: Vec<_> = texts.iter().map(|text| json!({ "content": text })).collect();
-                if let (Some(main), false) = (containers.first_mut(), self.media.is_empty()) {
-                    main["media"] = self.media.iter().map(|id| json!({ "id": id })).collect();
-                }
-                body.insert("containers".to_owned(), json!(containers))
-            }
+            _ => body.insert("containers".to_owned(), self.containers().to_json().unwrap_or_default()),
         };
         if !self.queue.is_empty() {
             body.insert("queued_from_account".to_owned(), json!(self.queue));

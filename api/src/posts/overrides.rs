@@ -365,7 +365,8 @@ pub(crate) fn variants(
             of_platform.entry(platform).or_insert_with(|| derive(start, overrides, &path)).clone()
         };
         let (mut number, mut content, mut origin) = shared();
-        let mut settings = config.get(platform).cloned().unwrap_or_default();
+        let block = config.get(platform).unwrap_or(&Value::Null);
+        let settings = overrides::settings(block, accounts[0].id);
         let mut time = overrides.scheduled_at.map(|Timestamp(at)| (at, path.clone()));
         if let Some((own, key)) = own.and_then(|own| plan.accounts.get(&own)) {
             let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
@@ -373,16 +374,20 @@ pub(crate) fn variants(
             if let Some(Timestamp(at)) = own.scheduled_at {
                 time = Some((at, path.clone()));
             }
-            let account = &settings[ACCOUNTS][accounts[0].id.to_string()];
+            let account = &block[ACCOUNTS][accounts[0].id.to_string()];
             let names = account.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
             origin.settings = Some((names, path));
+            // It has the platform's settings once more.
+            text += settings.to_string().len();
         }
-        settings = overrides::settings(&settings, accounts[0].id);
         if let Some((at, path)) = &time
             && due.is_some_and(|due| *at < due)
         {
             let path = [&path[..], &["scheduled_at".into()]].concat();
             issues.push(Issue::custom(path, "Must not be before the post's scheduled_at"));
+        }
+        if text > MAX_TEXT_BYTES {
+            break;
         }
         variants.push(Variant {
             accounts,
@@ -394,7 +399,9 @@ pub(crate) fn variants(
         });
     }
     if text > MAX_TEXT_BYTES {
-        let message = format!("The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text");
+        let message = format!(
+            "The variants of the post would have more than {MAX_TEXT_BYTES} bytes of text and settings"
+        );
         issues.push(Issue::new(["config"], "too_big", message).with("maximum", MAX_TEXT_BYTES));
     }
     if issues.is_empty() { Ok(variants) } else { Err(unusable(issues)) }

@@ -27,7 +27,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::event::timestamp;
 use platforms::check::Severity;
 use poem_openapi::{Object, OpenApi, types::ParseFromJSON};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use store::{
     accounts::AccountStatus,
     posts::{Attachment, Container, duplicates},
@@ -130,11 +130,13 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
-    let variants = draft
-        .variants
-        .into_iter()
-        .map(|variant| VerdictVariant::of(variant, draft.scheduled_at, &draft.imports));
-    Ok(Verdict { valid, issues, variants: variants.collect() })
+    let mut variants = BTreeMap::new();
+    for variant in draft.variants.iter().filter(|variant| variant.number > 0) {
+        variants.entry(variant.number).or_insert_with(|| VerdictVariant::of(variant, &draft.imports));
+    }
+    let targets =
+        draft.variants.into_iter().map(|variant| VerdictTarget::of(variant, draft.scheduled_at)).collect();
+    Ok(Verdict { valid, issues, variants: variants.into_values().collect(), targets })
 }
 
 /// Result of validating a post.
@@ -145,29 +147,24 @@ pub struct Verdict {
     pub valid: bool,
     /// Issues, grouped by account; at most 1000.
     pub issues: Vec<VerdictIssue>,
-    /// What the accounts would get, with the overrides in `config` applied.
+    /// What replaces the post's own content for some of the targets, by overrides in `config`.
     pub variants: Vec<VerdictVariant>,
+    /// What the accounts would get.
+    pub targets: Vec<VerdictTarget>,
 }
 
-/// What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+/// The content of the targets that name this variant.
 #[derive(Debug, Object)]
 #[oai(rename = "VerdictVariant")]
 pub struct VerdictVariant {
-    /// Ids of the accounts.
-    pub accounts: Vec<Uuid>,
-    /// Platform id.
-    pub platform: EnumString<Platform>,
+    /// Number of the variant in the post, from 1.
+    pub variant: u16,
     /// Main post and replies, in order.
     pub containers: Vec<NewText>,
-    /// The platform's settings.
-    pub settings: JsonObject,
-    /// Time to publish; null for immediately, or for the next open slot.
-    #[oai(nullable)]
-    pub scheduled_at: Option<Timestamp>,
 }
 
 impl VerdictVariant {
-    fn of(variant: Variant, due: Option<DateTime<Utc>>, imports: &Imports) -> Self {
+    fn of(variant: &Variant, imports: &Imports) -> Self {
         let media = |attached: &Attachment| {
             let url = imports.url(attached.id).and_then(|url| Link::parse_from_json(Some(url.into())).ok());
             let id = url.is_none().then(|| attached.id.to_string());
@@ -177,10 +174,33 @@ impl VerdictVariant {
             content: container.content.clone(),
             media: container.media.iter().map(media).collect(),
         };
+        Self { variant: variant.number, containers: variant.content.containers.iter().map(text).collect() }
+    }
+}
+
+/// What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
+#[derive(Debug, Object)]
+#[oai(rename = "VerdictTarget")]
+pub struct VerdictTarget {
+    /// Ids of the accounts.
+    pub accounts: Vec<Uuid>,
+    /// Platform id.
+    pub platform: EnumString<Platform>,
+    /// Number of the variant that they get, from 1; 0 for the post's own content.
+    pub variant: u16,
+    /// The platform's settings.
+    pub settings: JsonObject,
+    /// Time to publish; null for immediately, or for the next open slot.
+    #[oai(nullable)]
+    pub scheduled_at: Option<Timestamp>,
+}
+
+impl VerdictTarget {
+    fn of(variant: Variant, due: Option<DateTime<Utc>>) -> Self {
         Self {
             platform: EnumString::of(&variant.accounts[0].platform),
             accounts: variant.accounts.iter().map(|account| account.id.0).collect(),
-            containers: variant.content.containers.iter().map(text).collect(),
+            variant: variant.number,
             settings: json_object(variant.settings),
             scheduled_at: variant.scheduled_at.or(due).map(Timestamp),
         }

@@ -4535,9 +4535,11 @@ export interface components {
         Verdict: {
             /** @description Issues, grouped by account; at most 1000. */
             issues: components["schemas"]["VerdictIssue"][];
+            /** @description What the accounts would get. */
+            targets: components["schemas"]["VerdictTarget"][];
             /** @description True if there are no errors; there may be warnings. */
             valid: boolean;
-            /** @description What the accounts would get, with the overrides in `config` applied. */
+            /** @description What replaces the post's own content for some of the targets, by overrides in `config`. */
             variants: components["schemas"]["VerdictVariant"][];
         };
         /**
@@ -4562,14 +4564,12 @@ export interface components {
             severity: components["schemas"]["Severity"];
         };
         /**
-         * VerdictVariant
+         * VerdictTarget
          * @description What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
          */
-        VerdictVariant: {
+        VerdictTarget: {
             /** @description Ids of the accounts. */
             accounts: string[];
-            /** @description Main post and replies, in order. */
-            containers: components["schemas"]["NewContainer"][];
             /** @description Platform id. */
             platform: components["schemas"]["Platform"];
             /**
@@ -4582,6 +4582,24 @@ export interface components {
             settings: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: uint16
+             * @description Number of the variant that they get, from 1; 0 for the post's own content.
+             */
+            variant: number;
+        };
+        /**
+         * VerdictVariant
+         * @description The content of the targets that name this variant.
+         */
+        VerdictVariant: {
+            /** @description Main post and replies, in order. */
+            containers: components["schemas"]["NewContainer"][];
+            /**
+             * Format: uint16
+             * @description Number of the variant in the post, from 1.
+             */
+            variant: number;
         };
         /**
          * Webhook
@@ -5031,6 +5049,7 @@ export type UnavailableFeature = components['schemas']['UnavailableFeature'];
 export type Usage = components['schemas']['Usage'];
 export type Verdict = components['schemas']['Verdict'];
 export type VerdictIssue = components['schemas']['VerdictIssue'];
+export type VerdictTarget = components['schemas']['VerdictTarget'];
 export type VerdictVariant = components['schemas']['VerdictVariant'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];

@@ -2891,13 +2891,17 @@ class Verdict(Model):
     """
     Issues, grouped by account; at most 1000.
     """
+    targets: list[VerdictTarget]
+    """
+    What the accounts would get.
+    """
     valid: bool
     """
     True if there are no errors; there may be warnings.
     """
     variants: list[VerdictVariant]
     """
-    What the accounts would get, with the overrides in `config` applied.
+    What replaces the post's own content for some of the targets, by overrides in `config`.
     """
 
 
@@ -2932,7 +2936,7 @@ class VerdictIssue(Model):
     """
 
 
-class VerdictVariant(Model):
+class VerdictTarget(Model):
     """
     What some of the accounts would get: all those of a platform, but for the ones with overrides of their own.
     """
@@ -2940,10 +2944,6 @@ class VerdictVariant(Model):
     accounts: list[str]
     """
     Ids of the accounts.
-    """
-    containers: list[NewContainer]
-    """
-    Main post and replies, in order.
     """
     platform: Platform
     """
@@ -2956,6 +2956,25 @@ class VerdictVariant(Model):
     settings: dict[str, Any]
     """
     The platform's settings.
+    """
+    variant: int
+    """
+    Number of the variant that they get, from 1; 0 for the post's own content.
+    """
+
+
+class VerdictVariant(Model):
+    """
+    The content of the targets that name this variant.
+    """
+
+    containers: list[NewContainer]
+    """
+    Main post and replies, in order.
+    """
+    variant: int
+    """
+    Number of the variant in the post, from 1.
     """
 
 
