@@ -70,7 +70,7 @@ pub struct Timeline {
 pub struct Entry {
     /// Time of the event.
     pub at: Timestamp,
-    /// Machine-readable event type, for example `post.created`.
+    /// Machine-readable event type, for example `attempt`.
     pub kind: String,
     /// Human-readable description.
     pub message: String,
