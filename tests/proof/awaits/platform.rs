@@ -371,4 +371,6 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     deletion: None,
     editing: Err("the scripted platform changes no post"),
     options: None,
+    caps: &[],
+    usage: None,
 };
