@@ -4425,7 +4425,7 @@ export interface components {
             detail: {
                 [key: string]: unknown;
             };
-            /** @description Machine-readable event type, for example `post.created`. */
+            /** @description Machine-readable event type, for example `attempt`. */
             kind: string;
             /** @description Human-readable description. */
             message: string;

@@ -2766,7 +2766,7 @@ class TimelineEntry(Model):
     """
     kind: str
     """
-    Machine-readable event type, for example `post.created`.
+    Machine-readable event type, for example `attempt`.
     """
     message: str
     """
