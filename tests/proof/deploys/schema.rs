@@ -44,11 +44,7 @@ const SAFE: [(&str, &str, Why); 8] = [
         "has_deliveries boolean not null default true",
         Why::Unaffected("the column has a default"),
     ),
-    (
-        "0074_variants",
-        "variant smallint not null default 0",
-        Why::Unaffected("the column has a default"),
-    ),
+    ("0074_variants", "variant smallint not null default 0", Why::Unaffected("the column has a default")),
     (
         "0091_confirm",
         "oauth_states add column confirm boolean not null default false",
