@@ -14,10 +14,11 @@ use crate::{
     posts::{
         self, checks,
         overrides::{Content, Variant},
+        unpublish::refused,
     },
     types::json_object::JsonObject,
 };
-use domain::{Edit, ErrorCode, Failure, Media, TargetStatus, overrides};
+use domain::{Edit, Media, TargetStatus, overrides};
 use platforms::Feature;
 use poem_openapi::Object;
 use serde_json::{Map, Value, json};
@@ -290,13 +291,4 @@ fn not_live(status: TargetStatus) -> Problem {
 
 fn gone() -> Problem {
     Problem::new(Code::Conflict, "the target's post was deleted from its platform")
-}
-
-fn refused(target: &Target, failure: Failure) -> Problem {
-    let needs_login = failure.code == ErrorCode::TokenExpired;
-    let mut problem = accounts::refused(&target.platform, failure);
-    if needs_login {
-        problem.code = Code::ReconnectRequired;
-    }
-    problem
 }

@@ -63,7 +63,8 @@ fn not_live(status: TargetStatus) -> Problem {
     )
 }
 
-fn refused(target: &Target, failure: Failure) -> Problem {
+/// The problem of a call about a live post that failed. One for a lost grant asks for a new login.
+pub(crate) fn refused(target: &Target, failure: Failure) -> Problem {
     let needs_login = failure.code == ErrorCode::TokenExpired;
     let mut problem = accounts::refused(&target.platform, failure);
     if needs_login {
