@@ -80,7 +80,8 @@ pub async fn planned(
              select t.account_id from targets t join posts p on p.id = t.post_id
              where t.org_id = $2 and t.mode = $3 and t.account_id = any($1)
                and t.status in ('pending', 'queued', 'failed') and p.status <> 'draft'
-               and coalesce(p.scheduled_at, p.created_at) > $4 and coalesce(p.scheduled_at, p.created_at) <= $5
+               and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) > $4
+               and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= $5
            ) posts group by account_id"#,
         &ids,
         owner.org.0,

@@ -400,7 +400,14 @@ async fn an_account_that_can_take_no_post_at_the_wanted_time_is_a_warning() {
 
     // As many posts as X takes in 15 minutes are planned.
     let due = now + TimeDelta::days(400);
-    let post = |n: usize| json!({ "content": format!("Post {n}"), "accounts": [ada], "scheduled_at": domain::event::timestamp(due) });
+    let times = [due, due - TimeDelta::days(1)].map(domain::event::timestamp);
+    // Every other post has a time of its own on X.
+    let post = |n: usize| {
+        json!({
+            "content": format!("Post {n}"), "accounts": [ada], "scheduled_at": times[n % 2],
+            "config": { "x": { "scheduled_at": times[0] } },
+        })
+    };
     for batch in 0..5 {
         let posts: Vec<_> = (0..20).map(|n| post(20 * batch + n)).collect();
         let (status, _) = world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": posts }))).await;
