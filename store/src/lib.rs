@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod bounds;
+pub mod branding;
 mod change;
 pub mod connect;
 mod decode;

@@ -1,0 +1,98 @@
+//! Branding of the connect pages: how an organization's own users see them.
+//!
+//! It belongs to the organization, not to a mode: what is tried out in test mode is what users see in live mode.
+
+use chrono::{DateTime, Utc};
+use domain::OrgId;
+use serde::{Deserialize, Serialize};
+use sqlx::{PgPool, types::Json};
+
+/// Name, logo, color and texts of the connect pages; `None` for this service's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branding {
+    /// Name of the product that asks for the access.
+    pub name: Option<String>,
+    /// https URL of the logo.
+    pub logo_url: Option<String>,
+    /// Color of buttons, `#rrggbb`.
+    pub accent_color: Option<String>,
+    /// https URL of a page with help.
+    pub support_url: Option<String>,
+    /// https URL of the imprint.
+    pub imprint_url: Option<String>,
+    /// Texts of the pages.
+    pub pages: Pages,
+}
+
+/// Texts of each page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pages {
+    /// The page on which a hosted login begins.
+    pub begin: Texts,
+    /// The page on which accounts are selected.
+    pub choice: Texts,
+    /// The page of a login that is confirmed elsewhere.
+    pub confirm: Texts,
+    /// The page after a login that connected accounts.
+    pub success: Texts,
+    /// The page after a login that failed.
+    pub failure: Texts,
+    /// The page of a login or a selection that took too long.
+    pub expired: Texts,
+}
+
+/// Texts of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Texts {
+    /// Heading.
+    pub heading: Option<String>,
+    /// Text below the heading.
+    pub description: Option<String>,
+    /// Words on the button, of a page that has one.
+    pub button: Option<String>,
+}
+
+/// Returns an organization's branding, empty if none was set.
+pub async fn get(db: &PgPool, org: OrgId) -> sqlx::Result<Branding> {
+    let row = sqlx::query!(
+        r#"select name, logo_url, accent_color, support_url, imprint_url, pages as "pages: Json<Pages>"
+           from connect_branding where org_id = $1"#,
+        org.0
+    )
+    .fetch_optional(db)
+    .await?;
+    let branding = row.map(|row| Branding {
+        name: row.name,
+        logo_url: row.logo_url,
+        accent_color: row.accent_color,
+        support_url: row.support_url,
+        imprint_url: row.imprint_url,
+        pages: row.pages.0,
+    });
+    Ok(branding.unwrap_or_default())
+}
+
+/// Replaces an organization's branding.
+pub async fn set(db: &PgPool, org: OrgId, branding: &Branding, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into connect_branding
+           (org_id, name, logo_url, accent_color, support_url, imprint_url, pages, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (org_id) do update set name = excluded.name, logo_url = excluded.logo_url,
+           accent_color = excluded.accent_color, support_url = excluded.support_url,
+           imprint_url = excluded.imprint_url, pages = excluded.pages, updated_at = excluded.updated_at",
+        org.0,
+        branding.name,
+        branding.logo_url,
+        branding.accent_color,
+        branding.support_url,
+        branding.imprint_url,
+        Json(&branding.pages) as _,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
