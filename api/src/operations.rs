@@ -135,6 +135,7 @@ mod tests {
                 "date-time",
                 "email",
                 crate::types::time_of_day::FORMAT,
+                crate::types::color::FORMAT,
                 crate::types::timestamp::BOUND_FORMAT,
             ];
             let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| &kinds[0]);

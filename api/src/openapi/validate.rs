@@ -7,6 +7,7 @@
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Segment, clip},
     types::{
+        color::{self, Color},
         time_of_day,
         timestamp::{BOUND_FORMAT, TimeBound, Timestamp},
         url::Link,
@@ -249,12 +250,14 @@ impl<'a> Walk<'a> {
             Some("email") => ("email", text.parse::<Email>().is_ok()),
             Some("uri") => ("url", Link::read(text).is_some()),
             Some(time_of_day::FORMAT) => ("time", text.parse::<Time>().is_ok()),
+            Some(color::FORMAT) => ("color", Color::read(text).is_some()),
             _ => return,
         };
         if !is_valid {
             let message = match validation {
                 "datetime" => "Must be an ISO 8601 timestamp, such as 2026-01-02T03:04:05Z".to_owned(),
                 "time" => "Must be a time of the day from 00:00 to 23:59".to_owned(),
+                "color" => "Must be a color such as #1a56c4".to_owned(),
                 _ => format!("Invalid {validation}"),
             };
             let issue = Issue::new(self.path.iter().cloned(), "invalid_string", message);

@@ -1,6 +1,7 @@
 //! Scalars and small shapes of the wire: each parses, validates and documents itself.
 
 pub mod bounded_string;
+pub mod color;
 pub mod deleted;
 pub mod email;
 pub mod enum_string;
