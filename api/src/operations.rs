@@ -6,6 +6,7 @@
 use crate::{
     accounts::{Accounts, app_password::Passwords, imports::Imports, limits::Limits, pending::Pending},
     app::PREFIX,
+    branding::ConnectPages,
     client_tokens::ClientTokens,
     events::Events,
     keys::Keys,
@@ -32,7 +33,7 @@ pub(crate) type Operations = (
     MediaAssets,
     (Accounts, Limits),
     Imports,
-    Networks,
+    (Networks, ConnectPages),
     Passwords,
     (Pending, ClientTokens),
     // Nested, because a tuple of operations has at most 16 members.
@@ -63,7 +64,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         MediaAssets,
         (Accounts, Limits),
         Imports,
-        Networks,
+        (Networks, ConnectPages),
         Passwords,
         (Pending, ClientTokens),
         (Webhooks, Events),

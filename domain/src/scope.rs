@@ -11,9 +11,9 @@ crate::string_enum! {
         AccountsRead = "accounts:read",
         /// Connect, update and disconnect accounts.
         AccountsWrite = "accounts:write",
-        /// Read OAuth apps.
+        /// Read OAuth apps and the branding of the connect pages.
         NetworksRead = "networks:read",
-        /// Create, update and delete OAuth apps.
+        /// Create, update and delete OAuth apps, and set the branding of the connect pages.
         NetworksWrite = "networks:write",
         /// Read media.
         MediaRead = "media:read",

@@ -64,7 +64,7 @@ async fn page(response: Response) -> (u16, String) {
     assert_eq!(headers[header::REFERRER_POLICY], "no-referrer");
     assert_eq!(headers[header::CACHE_CONTROL], "no-store");
     assert!(
-        html.contains("<html lang=\"en\">") && html.contains("<h1>") && !html.contains("<script"),
+        html.contains("<html lang=\"en\">") && html.contains("<h1 ") && !html.contains("<script"),
         "{html}"
     );
     (status, html)

@@ -16,6 +16,7 @@ mod attacks;
 mod batch;
 mod binding;
 mod bounds;
+mod branding;
 mod bucket;
 mod clients;
 mod connect;

@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 29] = [
+const API_LAYERS: [&str; 30] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -170,6 +170,7 @@ const API_LAYERS: [&str; 29] = [
     "posts",
     "profiles",
     "connect",
+    "branding",
     "networks",
     "connect::begin",
     "client_tokens",

@@ -20,7 +20,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, Bound, Owner, scope::Scope};
+use domain::{AccountId, Bound, OrgId, Owner, scope::Scope};
 use poem::{FromRequest, Request, RequestBody, web::Data};
 use poem_openapi::{
     ApiResponse, Object, OpenApi,
@@ -224,6 +224,11 @@ pub(crate) async fn finalize(
 /// Returns the pending login of a token, unless it has expired.
 pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending_logins::Pending>, Problem> {
     Ok(store::pending_logins::find(&app.db, Digest::of(token), (app.now)()).await?)
+}
+
+/// Returns the organization of a pending login, also of one that has expired until it is deleted.
+pub(crate) async fn organization(app: &App, token: &str) -> Result<Option<OrgId>, Problem> {
+    Ok(store::pending_logins::organization(&app.db, Digest::of(token)).await?)
 }
 
 /// Platform ids of the offered accounts that are already connected.

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     connect::{
         binding,
+        brand::Brand,
         callback::error_page,
         oauth_state::Refusal,
         pages::{self, BeginPage},
@@ -37,17 +38,21 @@ pub(crate) async fn begin(app: Data<&App>, request: &Request, state: Path<String
 }
 
 async fn answer(app: &App, request: &Request, text: &str) -> Result<Response, Problem> {
-    let state = match app.config.states.open(text, (app.now)()) {
-        Ok(state) if state.is_hosted => state,
-        Err(Refusal::Expired(_)) => return Ok(pages::failed("", LoginError::StateExpired)),
+    let (state, is_expired) = match app.config.states.open(text, (app.now)()) {
+        Ok(state) if state.is_hosted => (state, false),
+        Err(Refusal::Expired(state)) => (state, true),
         Ok(_) | Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
     let call = Call::new(app, state.owner);
+    let brand = Brand::of(app, state.owner.org).await?;
+    if is_expired {
+        return Ok(pages::failed(&brand, "", LoginError::StateExpired));
+    }
     let Some(intent) = oauth_states::get(call.db(), call.owner, state.id).await? else {
-        return Ok(pages::failed("", LoginError::StateExpired));
+        return Ok(pages::failed(&brand, "", LoginError::StateExpired));
     };
     let Some(address) = networks::address_of(&call, &intent, &state, text).await? else {
-        return Ok(pages::failed(&intent.platform, LoginError::ExchangeFailed));
+        return Ok(pages::failed(&brand, &intent.platform, LoginError::ExchangeFailed));
     };
     if *request.method() == Method::POST {
         if !browser::is_ours(request) {
@@ -61,6 +66,7 @@ async fn answer(app: &App, request: &Request, text: &str) -> Result<Response, Pr
     }
     let organization = organizations::name(call.db(), call.owner.org).await?.unwrap_or_default();
     let page = BeginPage {
+        brand: &brand,
         platform: &intent.platform,
         organization: &organization,
         tenant_id: intent.tenant_id.as_deref(),

@@ -12,6 +12,7 @@ use crate::{
     app::App,
     connect::{
         binding,
+        brand::Brand,
         oauth_state::Refusal,
         pages::{self, ChoicePage},
     },
@@ -130,16 +131,18 @@ async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Re
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
+    let call = Call::new(app, state.owner);
     // Before the state is claimed, so that the login can still be finished where it began.
     if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
-        return Ok(pages::other_browser());
+        return Ok(pages::other_browser(&Brand::of(app, state.owner.org).await?));
     }
-    let call = Call::new(app, state.owner);
     let (intent, is_first) = match oauth_states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
         Some(Claim::Repeated(intent)) => (intent, false),
         // Claimed states are deleted after a day.
-        None => return Ok(pages::failed("", LoginError::StateExpired)),
+        None => {
+            return Ok(pages::failed(&Brand::of(app, state.owner.org).await?, "", LoginError::StateExpired));
+        }
     };
     let failed = |error, detail: &str| CallbackOutcome::Failed(error, detail.to_owned());
     let outcome = if is_expired {
@@ -202,13 +205,19 @@ async fn finish(
         return match outcome {
             CallbackOutcome::Connected(account) => {
                 let account = accounts::get(call.db(), call.owner, account).await?;
-                Ok(pages::finished(&intent.platform, account.as_slice()))
+                Ok(pages::finished(
+                    &Brand::of(call.app, call.owner.org).await?,
+                    &intent.platform,
+                    account.as_slice(),
+                ))
             }
             CallbackOutcome::Choice(token) => {
                 let base_url = call.app.config.base_url.trim_end_matches('/');
                 Ok(redirect(&format!("{base_url}{CHOOSE}/{token}")))
             }
-            CallbackOutcome::Failed(error, _) => Ok(pages::failed(&intent.platform, error)),
+            CallbackOutcome::Failed(error, _) => {
+                Ok(pages::failed(&Brand::of(call.app, call.owner.org).await?, &intent.platform, error))
+            }
         };
     };
     let result: Vec<(&str, String)> = match outcome {
@@ -242,15 +251,29 @@ fn redirect(to: &str) -> Response {
     pages::private(Response::builder().status(StatusCode::FOUND)).header(header::LOCATION, to).finish()
 }
 
+/// The brand of the organization of a pending login.
+async fn brand_of(app: &App, pending: &Pending) -> Result<Brand, Problem> {
+    Brand::of(app, pending.owner.org).await
+}
+
+/// The page of a selection that has expired, or was never there.
+async fn gone(app: &App, token: &str) -> Result<Response, Problem> {
+    let brand = match pending::organization(app, token).await? {
+        Some(org) => Brand::of(app, org).await?,
+        None => Brand::none(),
+    };
+    Ok(pages::gone(&brand))
+}
+
 async fn show_choice(app: &App, token: &str) -> Result<Response, Problem> {
-    let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    let Some(pending) = pending::find(app, token).await? else { return gone(app, token).await };
     if pending.confirm {
-        return Ok(pages::elsewhere());
+        return Ok(pages::elsewhere(&brand_of(app, &pending).await?));
     }
     match &pending.selection {
         Some(made) => {
             let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
-            Ok(pages::finished(&pending.platform, &accounts))
+            Ok(pages::finished(&brand_of(app, &pending).await?, &pending.platform, &accounts))
         }
         None => choice_page(app, &pending, StatusCode::OK, &[], None).await,
     }
@@ -264,6 +287,7 @@ async fn choice_page(
     error: Option<&str>,
 ) -> Result<Response, Problem> {
     let page = ChoicePage {
+        brand: &brand_of(app, pending).await?,
         platform: &pending.platform,
         offers: &pending.offers,
         connected: &pending::connected(app, pending).await?,
@@ -274,9 +298,9 @@ async fn choice_page(
 }
 
 async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
-    let Some(login) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    let Some(login) = pending::find(app, token).await? else { return gone(app, token).await };
     if login.confirm {
-        return Ok(pages::elsewhere());
+        return Ok(pages::elsewhere(&brand_of(app, &login).await?));
     }
     let Ok(form) = body.into_bytes_limit(MAX_FORM_BYTES).await else { return Ok(pages::invalid()) };
     let ids: Vec<_> = form_urlencoded::parse(&form)
@@ -296,8 +320,8 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
         Err(problem) => {
             let status = problem.code.status();
             return match problem.code {
-                Code::NotFound => Ok(pages::gone()),
-                Code::Conflict => Ok(pages::already_chosen()),
+                Code::NotFound => gone(app, token).await,
+                Code::Conflict => Ok(pages::already_chosen(&brand_of(app, &login).await?)),
                 Code::QuotaExceeded => {
                     let error = "The plan does not allow that many accounts. Select fewer.";
                     choice_page(app, &login, status, &ids, Some(error)).await
@@ -316,7 +340,7 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
     };
     let Some(uri) = &login.redirect_uri else {
         let accounts = pending::accounts(app, login.owner, &accounts).await?;
-        return Ok(pages::finished(&login.platform, &accounts));
+        return Ok(pages::finished(&brand_of(app, &login).await?, &login.platform, &accounts));
     };
     let ids: Vec<_> = accounts.iter().map(AccountId::to_string).collect();
     let result = [("status", "connected".to_owned()), ("account_ids", ids.join(","))];

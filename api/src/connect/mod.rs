@@ -2,6 +2,7 @@
 
 pub(crate) mod begin;
 pub(crate) mod binding;
+pub(crate) mod brand;
 pub mod callback;
 pub mod oauth_state;
 pub(crate) mod pages;

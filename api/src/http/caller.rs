@@ -86,9 +86,9 @@ permissions! {
     AccountsRead,
     /// Connect, update and disconnect accounts.
     AccountsWrite,
-    /// Read OAuth apps.
+    /// Read OAuth apps and the branding of the connect pages.
     NetworksRead,
-    /// Register, update and remove OAuth apps.
+    /// Register, update and remove OAuth apps, and set the branding of the connect pages.
     NetworksWrite,
     /// Read media.
     MediaRead,

@@ -40,6 +40,8 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("POST", "/api-keys/{id}/rotate", Organization),
     ("POST", "/client-tokens", Within),
     ("DELETE", "/client-tokens/{id}", Within),
+    ("GET", "/connect/branding", Organization),
+    ("PUT", "/connect/branding", Organization),
     ("GET", "/connect/platforms", Within),
     ("GET", "/events", Within),
     ("GET", "/media", Within),

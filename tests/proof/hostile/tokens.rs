@@ -286,7 +286,7 @@ impl Issued {
                 Box::pin(get(back.into()))
             }),
             refusals: &[400],
-            says: "<h1>",
+            says: "<h1 ",
         });
         tokens
     }
