@@ -124,6 +124,27 @@ export class ConnectOperations {
   constructor(protected readonly api: Api) {}
 
   /**
+   * Get the branding.
+   *
+   * Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
+   * same branding. Scope `networks:read`.
+   */
+  getBranding(options?: RequestOptions): Promise<schema.ConnectBranding> {
+    return this.api.call({ method: "GET", path: "/connect/branding" }, options);
+  }
+
+  /**
+   * Set the branding.
+   *
+   * Replaces the branding of the pages that this service shows to people who connect an account, in live and in
+   * test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
+   * wrong. Scope `networks:write`.
+   */
+  setBranding(body: schema.NewConnectBranding, options?: RequestOptions): Promise<schema.ConnectBranding> {
+    return this.api.call({ method: "PUT", path: "/connect/branding", body }, options);
+  }
+
+  /**
    * List platforms.
    *
    * Lists the platforms whose accounts the caller can connect, and how. Scope `accounts:read`.

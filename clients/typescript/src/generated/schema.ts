@@ -162,6 +162,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connect/branding": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the branding
+         * @description Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
+         *     same branding. Scope `networks:read`.
+         */
+        get: operations["getConnectBranding"];
+        /**
+         * Set the branding
+         * @description Replaces the branding of the pages that this service shows to people who connect an account, in live and in
+         *     test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
+         *     wrong. Scope `networks:write`.
+         */
+        put: operations["setConnectBranding"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/connect/platforms": {
         parameters: {
             query?: never;
@@ -1542,6 +1569,54 @@ export interface components {
             token: string;
         };
         /**
+         * ConnectBranding
+         * @description The branding of the connect pages.
+         */
+        ConnectBranding: {
+            /** @description Color of buttons. */
+            accent_color: string | null;
+            /** @description URL of the imprint. */
+            imprint_url: string | null;
+            /** @description URL of the logo. */
+            logo_url: string | null;
+            /** @description Name of the product. */
+            name: string | null;
+            /** @description Texts of the pages. */
+            pages: components["schemas"]["ConnectPages"];
+            /** @description URL of a page with help. */
+            support_url: string | null;
+        };
+        /**
+         * ConnectFormTexts
+         * @description Texts of a page with a button.
+         */
+        ConnectFormTexts: {
+            /** @description Words on the button. */
+            button: string | null;
+            /** @description Text below the heading. */
+            description: string | null;
+            /** @description Heading. */
+            heading: string | null;
+        };
+        /**
+         * ConnectPages
+         * @description Texts, by page.
+         */
+        ConnectPages: {
+            /** @description The page on which a `hosted` login begins. */
+            begin: components["schemas"]["ConnectFormTexts"];
+            /** @description The page on which accounts are selected. */
+            choice: components["schemas"]["ConnectFormTexts"];
+            /** @description The page of a login with `confirm`. */
+            confirm: components["schemas"]["ConnectTexts"];
+            /** @description The page of a login or a selection that took too long. */
+            expired: components["schemas"]["ConnectTexts"];
+            /** @description The page after a login that failed. */
+            failure: components["schemas"]["ConnectTexts"];
+            /** @description The page after a login that connected accounts. */
+            success: components["schemas"]["ConnectTexts"];
+        };
+        /**
          * ConnectPlatform
          * @description A platform that can be connected.
          */
@@ -1560,6 +1635,16 @@ export interface components {
         ConnectPlatforms: {
             /** @description The platforms. */
             data: components["schemas"]["ConnectPlatform"][];
+        };
+        /**
+         * ConnectTexts
+         * @description Texts of a page.
+         */
+        ConnectTexts: {
+            /** @description Text on the page. */
+            description: string | null;
+            /** @description Heading. */
+            heading: string | null;
         };
         /**
          * ConnectedAccounts
@@ -2704,6 +2789,83 @@ export interface components {
             redirect_uri?: string | null;
             /** @description End tenant that accounts are connected for. */
             tenant_id: string;
+        };
+        /**
+         * NewConnectBranding
+         * @description A branding to set. Texts without a visible character are the same as none.
+         */
+        NewConnectBranding: {
+            /**
+             * Format: hex-color
+             * @description Color of buttons, `#rrggbb`. Their text is black or white, and links and outlines take the color as far as
+             *     they are readable.
+             */
+            accent_color?: string | null;
+            /**
+             * Format: uri
+             * @description https URL of your imprint, linked below each page.
+             */
+            imprint_url?: string | null;
+            /**
+             * Format: uri
+             * @description https URL of your logo, shown in place of the name, 48 pixels high.
+             */
+            logo_url?: string | null;
+            /**
+             * @description Name of your product, shown above each page and as the one that asks for the access; the organization's name by
+             *     default.
+             */
+            name?: string | null;
+            /** @description Texts of the pages. */
+            pages?: components["schemas"]["NewConnectPages"] | null;
+            /**
+             * Format: uri
+             * @description https URL of a page with help, linked below each page.
+             */
+            support_url?: string | null;
+        };
+        /**
+         * NewConnectFormTexts
+         * @description Texts to set for a page with a button.
+         */
+        NewConnectFormTexts: {
+            /** @description Words on the button. */
+            button?: string | null;
+            /** @description Text below the heading. */
+            description?: string | null;
+            /** @description Heading. */
+            heading?: string | null;
+        };
+        /**
+         * NewConnectPages
+         * @description Texts to set, by page.
+         */
+        NewConnectPages: {
+            /**
+             * @description The page on which a `hosted` login begins. It also says who asks for the access and for which tenant, and warns
+             *     of links that somebody else sent.
+             */
+            begin?: components["schemas"]["NewConnectFormTexts"] | null;
+            /** @description The page on which accounts are selected. */
+            choice?: components["schemas"]["NewConnectFormTexts"] | null;
+            /** @description The page of a login with `confirm`, whose accounts are selected on your own page. */
+            confirm?: components["schemas"]["NewConnectTexts"] | null;
+            /** @description The page of a login or a selection that took too long. */
+            expired?: components["schemas"]["NewConnectTexts"] | null;
+            /** @description The page after a login that failed. It also says what went wrong; the description follows that. */
+            failure?: components["schemas"]["NewConnectTexts"] | null;
+            /** @description The page after a login that connected accounts, which are listed. */
+            success?: components["schemas"]["NewConnectTexts"] | null;
+        };
+        /**
+         * NewConnectTexts
+         * @description Texts to set for a page.
+         */
+        NewConnectTexts: {
+            /** @description Text on the page. */
+            description?: string | null;
+            /** @description Heading. */
+            heading?: string | null;
         };
         /**
          * NewContainer
@@ -4898,8 +5060,12 @@ export type BlueskyLogin = components['schemas']['BlueskyLogin'];
 export type BlueskySettings = components['schemas']['BlueskySettings'];
 export type CanceledPost = components['schemas']['CanceledPost'];
 export type ClientToken = components['schemas']['ClientToken'];
+export type ConnectBranding = components['schemas']['ConnectBranding'];
+export type ConnectFormTexts = components['schemas']['ConnectFormTexts'];
+export type ConnectPages = components['schemas']['ConnectPages'];
 export type ConnectPlatform = components['schemas']['ConnectPlatform'];
 export type ConnectPlatforms = components['schemas']['ConnectPlatforms'];
+export type ConnectTexts = components['schemas']['ConnectTexts'];
 export type ConnectedAccounts = components['schemas']['ConnectedAccounts'];
 export type Container = components['schemas']['Container'];
 export type ContainerMedia = components['schemas']['ContainerMedia'];
@@ -4955,6 +5121,10 @@ export type Metered = components['schemas']['Metered'];
 export type Mode = components['schemas']['Mode'];
 export type NewAuthorization = components['schemas']['NewAuthorization'];
 export type NewClientToken = components['schemas']['NewClientToken'];
+export type NewConnectBranding = components['schemas']['NewConnectBranding'];
+export type NewConnectFormTexts = components['schemas']['NewConnectFormTexts'];
+export type NewConnectPages = components['schemas']['NewConnectPages'];
+export type NewConnectTexts = components['schemas']['NewConnectTexts'];
 export type NewContainer = components['schemas']['NewContainer'];
 export type NewContainerMedia = components['schemas']['NewContainerMedia'];
 export type NewImport = components['schemas']['NewImport'];
@@ -5275,6 +5445,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Removed"];
+                };
+            };
+        };
+    };
+    getConnectBranding: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectBranding"];
+                };
+            };
+        };
+    };
+    setConnectBranding: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "accent_color": "#0f766e",
+                 *       "imprint_url": "https://acme.example/imprint",
+                 *       "logo_url": "https://cdn.acme.example/logo.svg",
+                 *       "name": "Acme Social",
+                 *       "pages": {
+                 *         "begin": {
+                 *           "button": "Continue",
+                 *           "description": "Acme Social publishes the posts that you approve.",
+                 *           "heading": "Connect your channel"
+                 *         },
+                 *         "success": {
+                 *           "description": "Go back to Acme Social to plan your first post.",
+                 *           "heading": "All set"
+                 *         }
+                 *       },
+                 *       "support_url": "https://acme.example/help"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewConnectBranding"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectBranding"];
                 };
             };
         };

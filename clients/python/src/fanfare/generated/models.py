@@ -374,6 +374,87 @@ class ClientToken(Model):
     """
 
 
+class ConnectBranding(Model):
+    """
+    The branding of the connect pages.
+    """
+
+    accent_color: str | None
+    """
+    Color of buttons.
+    """
+    imprint_url: str | None
+    """
+    URL of the imprint.
+    """
+    logo_url: str | None
+    """
+    URL of the logo.
+    """
+    name: str | None
+    """
+    Name of the product.
+    """
+    pages: ConnectPages
+    """
+    Texts of the pages.
+    """
+    support_url: str | None
+    """
+    URL of a page with help.
+    """
+
+
+class ConnectFormTexts(Model):
+    """
+    Texts of a page with a button.
+    """
+
+    button: str | None
+    """
+    Words on the button.
+    """
+    description: str | None
+    """
+    Text below the heading.
+    """
+    heading: str | None
+    """
+    Heading.
+    """
+
+
+class ConnectPages(Model):
+    """
+    Texts, by page.
+    """
+
+    begin: ConnectFormTexts
+    """
+    The page on which a `hosted` login begins.
+    """
+    choice: ConnectFormTexts
+    """
+    The page on which accounts are selected.
+    """
+    confirm: ConnectTexts
+    """
+    The page of a login with `confirm`.
+    """
+    expired: ConnectTexts
+    """
+    The page of a login or a selection that took too long.
+    """
+    failure: ConnectTexts
+    """
+    The page after a login that failed.
+    """
+    success: ConnectTexts
+    """
+    The page after a login that connected accounts.
+    """
+
+
 class ConnectPlatform(Model):
     """
     A platform that can be connected.
@@ -401,6 +482,21 @@ class ConnectPlatforms(Model):
     data: list[ConnectPlatform]
     """
     The platforms.
+    """
+
+
+class ConnectTexts(Model):
+    """
+    Texts of a page.
+    """
+
+    description: str | None
+    """
+    Text on the page.
+    """
+    heading: str | None
+    """
+    Heading.
     """
 
 

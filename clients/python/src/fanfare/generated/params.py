@@ -581,6 +581,105 @@ class NewClientToken(TypedDict):
     """
 
 
+class NewConnectBranding(TypedDict):
+    """
+    A branding to set. Texts without a visible character are the same as none.
+    """
+
+    accent_color: NotRequired[str | None]
+    """
+    Color of buttons, `#rrggbb`. Their text is black or white, and links and outlines take the color as far as
+    they are readable.
+    """
+    imprint_url: NotRequired[str | None]
+    """
+    https URL of your imprint, linked below each page.
+    """
+    logo_url: NotRequired[str | None]
+    """
+    https URL of your logo, shown in place of the name, 48 pixels high.
+    """
+    name: NotRequired[str | None]
+    """
+    Name of your product, shown above each page and as the one that asks for the access; the organization's name by
+    default.
+    """
+    pages: NotRequired[NewConnectPages | None]
+    """
+    Texts of the pages.
+    """
+    support_url: NotRequired[str | None]
+    """
+    https URL of a page with help, linked below each page.
+    """
+
+
+class NewConnectFormTexts(TypedDict):
+    """
+    Texts to set for a page with a button.
+    """
+
+    button: NotRequired[str | None]
+    """
+    Words on the button.
+    """
+    description: NotRequired[str | None]
+    """
+    Text below the heading.
+    """
+    heading: NotRequired[str | None]
+    """
+    Heading.
+    """
+
+
+class NewConnectPages(TypedDict):
+    """
+    Texts to set, by page.
+    """
+
+    begin: NotRequired[NewConnectFormTexts | None]
+    """
+    The page on which a `hosted` login begins. It also says who asks for the access and for which tenant, and warns
+    of links that somebody else sent.
+    """
+    choice: NotRequired[NewConnectFormTexts | None]
+    """
+    The page on which accounts are selected.
+    """
+    confirm: NotRequired[NewConnectTexts | None]
+    """
+    The page of a login with `confirm`, whose accounts are selected on your own page.
+    """
+    expired: NotRequired[NewConnectTexts | None]
+    """
+    The page of a login or a selection that took too long.
+    """
+    failure: NotRequired[NewConnectTexts | None]
+    """
+    The page after a login that failed. It also says what went wrong; the description follows that.
+    """
+    success: NotRequired[NewConnectTexts | None]
+    """
+    The page after a login that connected accounts, which are listed.
+    """
+
+
+class NewConnectTexts(TypedDict):
+    """
+    Texts to set for a page.
+    """
+
+    description: NotRequired[str | None]
+    """
+    Text on the page.
+    """
+    heading: NotRequired[str | None]
+    """
+    Heading.
+    """
+
+
 class NewContainer(TypedDict):
     """
     A text with media: the main post or a reply.

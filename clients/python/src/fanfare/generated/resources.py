@@ -148,6 +148,25 @@ class ConnectOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
+    def get_branding(self, *, timeout: float | None = None) -> models.ConnectBranding:
+        """Get the branding.
+
+        Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
+        same branding. Scope `networks:read`.
+        """
+        return self._api.call("GET", "/connect/branding", timeout=timeout, model=models.ConnectBranding)
+
+    def set_branding(
+        self, *, timeout: float | None = None, **body: Unpack[params.NewConnectBranding]
+    ) -> models.ConnectBranding:
+        """Set the branding.
+
+        Replaces the branding of the pages that this service shows to people who connect an account, in live and in
+        test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
+        wrong. Scope `networks:write`.
+        """
+        return self._api.call("PUT", "/connect/branding", timeout=timeout, body=body, model=models.ConnectBranding)
+
     def list_platforms(self, *, timeout: float | None = None) -> Page[models.ConnectPlatform]:
         """List platforms.
 
@@ -1105,6 +1124,27 @@ class AsyncClientTokensOperations:
 class AsyncConnectOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
+
+    async def get_branding(self, *, timeout: float | None = None) -> models.ConnectBranding:
+        """Get the branding.
+
+        Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
+        same branding. Scope `networks:read`.
+        """
+        return await self._api.call("GET", "/connect/branding", timeout=timeout, model=models.ConnectBranding)
+
+    async def set_branding(
+        self, *, timeout: float | None = None, **body: Unpack[params.NewConnectBranding]
+    ) -> models.ConnectBranding:
+        """Set the branding.
+
+        Replaces the branding of the pages that this service shows to people who connect an account, in live and in
+        test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
+        wrong. Scope `networks:write`.
+        """
+        return await self._api.call(
+            "PUT", "/connect/branding", timeout=timeout, body=body, model=models.ConnectBranding
+        )
 
     def list_platforms(self, *, timeout: float | None = None) -> AsyncPaginator[models.ConnectPlatform]:
         """List platforms.
