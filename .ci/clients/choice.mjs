@@ -1,5 +1,5 @@
 // Connects accounts in a real browser, on Fanfare's own pages: by keyboard, on a phone's screen, without
-// scripts, in light and dark, without external resources and without violations reported by axe.
+// scripts, in light and dark, without external resources but a logo, and without violations reported by axe.
 // Usage: choice BASE_URL KEY CHROMIUM
 
 import { createServer } from "node:http";
@@ -122,6 +122,35 @@ try {
   await page.goto(`${baseUrl}/connect/callback?state=made-up`);
   await inspect(page, "the invalid link");
   check(refused.length === 0, refused);
+
+  // With a branding: its logo is loaded, without a referrer, and nothing else; each color is readable.
+  const logo = "https://cdn.acme.example/logo.svg";
+  const headers = [];
+  await page.setRequestInterception(true);
+  page.on("request", (request) => {
+    if (request.url() !== logo) return request.continue();
+    headers.push(request.headers());
+    const body = '<svg xmlns="http://www.w3.org/2000/svg" width="96" height="48"><rect width="96" height="48"/></svg>';
+    request.respond({ contentType: "image/svg+xml", body });
+  });
+  const texts = { heading: "Dein Kanal", description: "Acme veröffentlicht, was du freigibst." };
+  const pages = { choice: { ...texts, button: "Verbinden" }, failure: texts };
+  for (const accent_color of ["#ffffff", "#000000", "#ffcc00", "#15171b", "#808080"]) {
+    const links = { support_url: "https://acme.example/help", imprint_url: "https://acme.example/imprint" };
+    const branding = { name: "Acme", logo_url: logo, accent_color, ...links, pages };
+    await call("PUT", "/connect/branding", branding);
+    headers.length = 0;
+    await login(page, "facebook", "adaspage,bobspage", "allow");
+    check((await page.title()) === "Dein Kanal · Acme", await page.title());
+    check(await page.$eval("img", (image) => image.naturalWidth === 96 && image.alt === "Acme"), "no logo");
+    await inspect(page, `the choice in ${accent_color}`);
+    await login(page, "x", "ada", "deny");
+    check((await page.content()).includes("access_denied"), await page.content());
+    await inspect(page, `the refusal in ${accent_color}`);
+    check(headers.length > 0 && headers.every((sent) => !sent.referer), headers);
+  }
+  check(refused.every((url) => url === logo), refused);
+  await call("PUT", "/connect/branding", {});
   console.log("the connect pages work by keyboard, on a phone and with a screen reader");
 } finally {
   await browser.close();
