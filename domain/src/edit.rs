@@ -7,8 +7,11 @@ use serde_json::Value;
 /// A change of one container of a published post. It names the result, so that it can be repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edit {
-    /// Position of the container; 0 is the main one.
+    /// Position of the container in its post, from 0.
     pub position: u16,
+    /// True if the post is itself a reply to a live one.
+    #[serde(default)]
+    pub of_reply: bool,
     /// True if the container has media, which an edit does not change.
     pub has_media: bool,
     /// Kinds of its media, as far as they were not deleted since.
@@ -24,6 +27,11 @@ pub struct Edit {
 }
 
 impl Edit {
+    /// Returns true if the container is a reply on its platform.
+    pub fn is_reply(&self) -> bool {
+        self.of_reply || self.position > 0
+    }
+
     /// Returns the text after the edit.
     pub fn after(&self) -> &str {
         self.text.as_deref().unwrap_or(&self.before)

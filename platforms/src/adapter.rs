@@ -62,7 +62,7 @@ impl Adapter {
         self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
     }
 
-    /// Returns the limits of the media in the container at `position` of a post with these settings.
+    /// Returns the limits of the media in the container at `position` of a thread, with these settings.
     pub fn media_limits(&self, position: usize, settings: &Value) -> &'static [MediaLimit] {
         match (&self.limits.comment, self.publisher.media_limits(position, settings)) {
             (_, Some(limits)) => limits,
@@ -78,6 +78,11 @@ pub trait Publisher: Send + Sync {
     /// Checks rules that depend on settings and media together, which no table can express. Called when the
     /// media are within the tables' limits.
     fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        Vec::new()
+    }
+
+    /// Checks the same of a post that replies to a live one, whose containers are all replies.
+    fn validate_replies(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
     }
 
@@ -159,6 +164,11 @@ pub trait Analytics: Send + Sync {
         Collection::Scheduled
     }
 
+    /// Returns true if the platform has figures of replies as well.
+    fn covers_replies(&self) -> bool {
+        true
+    }
+
     /// Returns the current figures of one post.
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
 }
@@ -202,7 +212,7 @@ pub trait Editing: Send + Sync {
         None
     }
 
-    /// Changes the post or reply with this id.
+    /// Changes the post or reply ([`Edit::is_reply`]) with this id.
     async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()>;
 }
 
@@ -342,7 +352,8 @@ impl Checkpoint {
 pub struct Publication {
     /// The target; with `position` a stable key to derive record keys from.
     pub target: TargetId,
-    /// Index of the container, from 0.
+    /// Position in its thread: 0 for a post of its own, and more for a reply, also for one to a post that was live
+    /// before.
     pub position: u16,
     /// Text.
     pub text: String,
@@ -350,7 +361,7 @@ pub struct Publication {
     pub media: Vec<Media>,
     /// The platform's own `config` block; an empty object if none was given.
     pub settings: Value,
-    /// The post that it replies to; set for every container after the first.
+    /// The post that it replies to; set for every position but 0.
     pub reply_to: Option<ReplyTo>,
     /// When the post was created: fixed, so that a repeated call sends the same bytes.
     pub created_at: DateTime<Utc>,

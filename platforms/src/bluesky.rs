@@ -87,6 +87,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
         }),
         replies: Replies::Thread,
+        reply_settings: &["labels", "languages"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::Idempotent,
         ..Limits::DEFAULT

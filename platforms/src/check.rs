@@ -91,7 +91,6 @@ pub fn check_for(
     containers: &[Draft<'_>],
     settings: &Value,
 ) -> Vec<Issue> {
-    let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers beyond the account's maximum are not published there, so they are not checked further.
     let (containers, left_out) =
@@ -102,25 +101,82 @@ pub fn check_for(
     }
     let mismatches = self::settings(platform, settings);
     let valid = without(settings, &mismatches);
-    let fitted: Vec<_> = containers
-        .iter()
-        .enumerate()
-        .map(|(index, container)| fit_media(&mut found, platform, index, &valid, container.media))
-        .collect();
+    let fitted = check_containers(&mut found, platform, account, containers, 0, &valid);
     let containers: Vec<_> =
         containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
-    for (index, container) in containers.iter().enumerate() {
+    found.issues.extend(mismatches);
+    if let Some((setting, message)) = platform.uncovered(&valid, account.scopes) {
+        let path = vec![json!("config"), json!(platform.id), json!(setting)];
+        found.error("scope_missing", path, message);
+    }
+    let at = [json!("config"), json!(platform.id)];
+    excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
+    found.finish(|| platform.publisher.validate(&containers, &valid))
+}
+
+/// Validates a post that replies to a live one, for an account of this kind: all of its containers are replies.
+pub fn check_reply(
+    platform: &Adapter,
+    account: AccountKind<'_>,
+    containers: &[Draft<'_>],
+    settings: &Value,
+) -> Vec<Issue> {
+    let mut found = IssueList { platform: platform.id, issues: Vec::new() };
+    if let Some(message) = platform.takes_no_reply(account.scopes) {
+        found.error("replies_not_supported", vec![json!("reply_to")], message);
+        return found.issues;
+    }
+    let count = containers.len().min(platform.containers(account.scopes) - 1);
+    if count < containers.len() {
+        let path = vec![json!("containers"), json!(count)];
+        found.error("replies_not_supported", path, "takes one container in a reply to a live post");
+    }
+    let containers = &containers[..count];
+    let mismatches = self::settings(platform, settings);
+    let valid = without(settings, &mismatches);
+    let fitted = check_containers(&mut found, platform, account, containers, 1, &valid);
+    let containers: Vec<_> =
+        containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
+    found.issues.extend(mismatches);
+    let given = valid.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    for setting in given.map(|(setting, _)| setting.as_str()) {
+        let is_known = Schema::of(platform).document()["properties"][setting].is_object();
+        if is_known && !platform.limits.reply_settings.contains(&setting) {
+            let path = vec![json!("config"), json!(platform.id), json!(setting)];
+            let message = format!("uses {setting} for a post of its own, and not for a reply");
+            found.warning("setting_not_for_replies", path, message);
+        }
+    }
+    found.finish(|| platform.publisher.validate_replies(&containers, &valid))
+}
+
+/// Compares containers with the limits of a main post or of replies; `first` is the position of the first one in its
+/// thread. Returns their media as they are published.
+fn check_containers(
+    found: &mut IssueList,
+    platform: &Adapter,
+    account: AccountKind<'_>,
+    containers: &[Draft<'_>],
+    first: usize,
+    settings: &Value,
+) -> Vec<Vec<Media>> {
+    let can = &platform.limits;
+    let fitted: Vec<_> = (containers.iter().enumerate())
+        .map(|(index, container)| fit_media(found, platform, (index, first), settings, container.media))
+        .collect();
+    for (index, (container, media)) in containers.iter().zip(&fitted).enumerate() {
+        let container = &Draft { media, ..*container };
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
             text: platform.text_limit(account.account_type),
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,
-            media: platform.media_limits(index, &valid),
+            media: platform.media_limits(first + index, settings),
             mixed_media: can.mixed_media,
             alt_text: can.alt_text.as_ref(),
         };
-        let part = match (index, &can.comment) {
+        let part = match (first + index, &can.comment) {
             (0, _) | (_, None) => main,
             (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
@@ -131,36 +187,23 @@ pub fn check_for(
                 ..main
             },
         };
-        text(&mut found, &part, container, at(&[json!("content")]));
-        media(&mut found, &part, container, &at);
+        text(found, &part, container, at(&[json!("content")]));
+        self::media(found, &part, container, &at);
     }
-    found.issues.extend(mismatches);
-    if let Some((setting, message)) = platform.uncovered(&valid, account.scopes) {
-        let path = vec![json!("config"), json!(platform.id), json!(setting)];
-        found.error("scope_missing", path, message);
-    }
-    let at = [json!("config"), json!(platform.id)];
-    excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
-    // The adapter would report the same issue again.
-    let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
-    if !found.issues.iter().any(is_told) {
-        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
-        found.issues.extend(platform.publisher.validate(&containers, &valid).into_iter().map(clipped));
-    }
-    found.issues.truncate(MAX_ISSUES);
-    found.issues
+    fitted
 }
 
-/// Returns the media as they are published, and tells which pictures are fitted.
+/// Returns the media as they are published, and tells which pictures are fitted. `first` is the position of the first
+/// container in its thread.
 fn fit_media(
     found: &mut IssueList,
     platform: &Adapter,
-    container: usize,
+    (container, first): (usize, usize),
     settings: &Value,
     media: &[Media],
 ) -> Vec<Media> {
     let mut fit = |(index, medium): (usize, &Media)| {
-        let Some(fit) = platform.fit(container, settings, medium) else { return medium.clone() };
+        let Some(fit) = platform.fit(first + container, settings, medium) else { return medium.clone() };
         let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];
         let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, fit);
         let message = if fit.kind == kind {
@@ -222,6 +265,19 @@ impl IssueList {
         }
         let message = clip(&format!("{} {message}", self.platform), MAX_MESSAGE_CHARACTERS);
         self.issues.push(Issue { severity, code: code.to_owned(), message, path });
+    }
+
+    /// Returns the issues with those that the adapter finds.
+    fn finish(mut self, validate: impl FnOnce() -> Vec<Issue>) -> Vec<Issue> {
+        // The adapter would report the same issue again.
+        let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
+        if !self.issues.iter().any(is_told) {
+            let clipped =
+                |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
+            self.issues.extend(validate().into_iter().map(clipped));
+        }
+        self.issues.truncate(MAX_ISSUES);
+        self.issues
     }
 }
 
@@ -519,6 +575,27 @@ mod tests {
         let issues = check(instagram, &[Draft { text: "a", media: &[photo] }], &reels);
         let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
         assert_eq!(codes, ["setting_invalid", "media_kind_not_supported"]);
+    }
+
+    #[test]
+    fn settings_of_a_main_post_have_no_effect_on_a_reply() {
+        let told = |settings: Value| -> Vec<_> {
+            let reply = [Draft { text: "a", media: &[image()] }];
+            let issues =
+                check_reply(crate::get("x").unwrap(), AccountKind::default(), &reply, &settings).into_iter();
+            issues.map(|issue| (issue.severity, issue.code, issue.path[2].clone())).collect()
+        };
+        assert_eq!(told(json!({ "made_with_ai": true, "quote_tweet_id": null, "of_tomorrow": 1 })), []);
+        let unused = |setting| (Severity::Warning, "setting_not_for_replies".to_owned(), json!(setting));
+        // Together with the image they would be a conflict in a main post.
+        let poll = json!({ "options": ["a", "b"], "duration_minutes": 5 });
+        assert_eq!(
+            told(json!({ "poll": poll, "reply_settings": "following" })),
+            [unused("poll"), unused("reply_settings")]
+        );
+        // What can't be stored is an error all the same.
+        let invalid = (Severity::Error, "setting_invalid".to_owned(), json!("reply_settings"));
+        assert_eq!(told(json!({ "reply_settings": "nobody" })), [invalid]);
     }
 
     #[test]

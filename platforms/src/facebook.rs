@@ -872,6 +872,11 @@ fn is_too_much_data(failure: &Failure) -> bool {
 
 #[async_trait]
 impl Analytics for Facebook {
+    /// A comment has no figures of its own.
+    fn covers_replies(&self) -> bool {
+        false
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         if !id.contains('_') {
             return video_metrics(cx, id).await;
@@ -1000,7 +1005,7 @@ impl Editing for Facebook {
         let kind = schema::read::<Settings>(&edit.settings).ok().and_then(|settings| settings.media_type);
         let is_feed =
             !edit.kinds.contains(&MediaKind::Video) && kind.is_none_or(|kind| kind == MediaType::Feed);
-        (edit.position == 0 && !is_feed).then(|| UNEDITABLE.to_owned())
+        (!edit.is_reply() && !is_feed).then(|| UNEDITABLE.to_owned())
     }
 
     // A message that is set again is the same message.

@@ -596,6 +596,11 @@ impl Listing for Comments<'_> {
 
 #[async_trait]
 impl Analytics for Instagram {
+    /// A comment has no figures of its own.
+    fn covers_replies(&self) -> bool {
+        false
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let fields = "id,media_type,media_product_type,like_count,comments_count";
         let post: Post = graph::read(cx, &format!("{API}/{id}"), fields).await?;

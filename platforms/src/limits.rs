@@ -25,6 +25,8 @@ pub struct Limits {
     pub replies: Replies,
     /// Limits of a reply, if they differ from the post's.
     pub comment: Option<CommentLimits>,
+    /// Names of the settings that concern replies as well; the others are those of a main post.
+    pub reply_settings: &'static [&'static str],
     /// When publishing is complete: with the response of the call, or later.
     pub publishing: Publishing,
     /// The effect of repeating a commit, which determines when the look-up result `Absent` is reliable.
@@ -43,6 +45,7 @@ impl Limits {
         forbidden: &[],
         replies: Replies::None,
         comment: None,
+        reply_settings: &[],
         publishing: Publishing::Immediate,
         idempotency: Idempotency::Idempotent,
     };

@@ -95,6 +95,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ],
         alt_text: Some(AltTextLimit { max: 4086, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
+        reply_settings: &["organization_id"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits {
@@ -254,13 +255,11 @@ enum PollDuration {
 impl Publisher for LinkedIn {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else { return Vec::new() };
-        let validate = containers.iter().enumerate().filter_map(|(index, container)| {
-            let link = settings.link.as_ref().filter(|_| index == 0);
-            let (code, message) = fits(container.media, link).err()?;
-            let path = vec![json!("containers"), json!(index), json!("media")];
-            Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
-        });
-        validate.collect()
+        misfits(containers, settings.link.as_ref())
+    }
+
+    fn validate_replies(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        misfits(containers, None)
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -601,6 +600,17 @@ fn author(cx: &Session<'_>, settings: &Settings) -> String {
 
 fn is_picture(kind: MediaKind) -> bool {
     matches!(kind, MediaKind::Image | MediaKind::Gif)
+}
+
+/// Returns the media that LinkedIn would refuse; the first container has the link.
+fn misfits(containers: &[Draft<'_>], link: Option<&Link>) -> Vec<Issue> {
+    let validate = containers.iter().enumerate().filter_map(|(index, container)| {
+        let link = link.filter(|_| index == 0);
+        let (code, message) = fits(container.media, link).err()?;
+        let path = vec![json!("containers"), json!(index), json!("media")];
+        Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
+    });
+    validate.collect()
 }
 
 /// Checks of a container that no table can express; an issue code and a message.

@@ -407,7 +407,7 @@ impl Deletion for Reddit {
 #[async_trait]
 impl Editing for Reddit {
     fn objection(&self, edit: &Edit) -> Option<String> {
-        let settings = schema::read::<Settings>(&edit.settings).ok().filter(|_| edit.position == 0)?;
+        let settings = schema::read::<Settings>(&edit.settings).ok().filter(|_| !edit.is_reply())?;
         let kind = PostKind::of(&[], &edit.before, &settings);
         if edit.has_media || kind != Ok(PostKind::Text) {
             return Some(
@@ -425,9 +425,9 @@ impl Editing for Reddit {
     // A text that is set again is the same text.
     async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
         let Some(text) = &edit.text else { return Ok(()) };
-        let body = match edit.position {
-            0 => title_and_text(text, &[], &schema::read(&edit.settings)?).1,
-            _ => Cow::Borrowed(text.as_str()),
+        let body = match edit.is_reply() {
+            false => title_and_text(text, &[], &schema::read(&edit.settings)?).1,
+            true => Cow::Borrowed(text.as_str()),
         };
         named(cx, cx.post(format!("{API}/api/editusertext")))
             .form(&[("api_type", "json"), ("thing_id", id), ("text", &body)])

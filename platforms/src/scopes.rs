@@ -127,6 +127,20 @@ impl Adapter {
         )
     }
 
+    /// Explains why a grant with these scopes can't reply to a live post; the subject is the platform. `None` if it can.
+    pub fn takes_no_reply(&self, granted: &[String]) -> Option<String> {
+        if self.limits.replies.containers() == 1 {
+            return Some("takes no replies".to_owned());
+        }
+        let missing = self.missing(Feature::Replies, granted);
+        (!missing.is_empty()).then(|| {
+            let missing = missing.join(", ");
+            format!(
+                "takes replies of an account that was connected with {missing}: connect the account again"
+            )
+        })
+    }
+
     /// Returns true if the platform has the feature at all.
     fn has(&self, feature: Feature) -> bool {
         match feature {
@@ -198,6 +212,15 @@ mod tests {
             "takes replies of an account that was connected with pages_manage_engagement, pages_read_user_content; \
              1 container is left out, and connecting the account again may help"
         );
+        let none =
+            |platform: &str, granted: &[&str]| crate::get(platform).unwrap().takes_no_reply(&words(granted));
+        assert_eq!(
+            none("facebook", &publishing).unwrap(),
+            "takes replies of an account that was connected with pages_manage_engagement, pages_read_user_content: \
+             connect the account again"
+        );
+        assert_eq!(none("facebook", &[]), None);
+        assert_eq!(none("tiktok", &[]).unwrap(), "takes no replies");
         // A limit of the platform itself is no matter of scopes.
         for (platform, granted, containers) in [
             ("facebook", &[][..], 2),

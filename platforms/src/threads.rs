@@ -68,6 +68,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         mixed_media: true,
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Video] }),
         replies: Replies::Thread,
+        reply_settings: &["allowlisted_country_codes"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         // A container is published once and never again.
         idempotency: Idempotency::Idempotent,
@@ -240,9 +241,16 @@ fn length(text: &str) -> usize {
 #[async_trait]
 impl Publisher for Threads {
     fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
-        let message = containers.first().and_then(|main| too_many(main.media));
-        let issue = |message| Issue::of_main(Severity::Error, "media_too_many", "media", message);
-        message.map(issue).into_iter().collect()
+        let issues = containers.iter().enumerate().filter_map(|(index, container)| {
+            let path = vec![json!("containers"), json!(index), json!("media")];
+            let message = too_many(container.media)?;
+            Some(Issue { severity: Severity::Error, code: "media_too_many".to_owned(), message, path })
+        });
+        issues.collect()
+    }
+
+    fn validate_replies(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        self.validate(containers, settings)
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {

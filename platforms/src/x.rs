@@ -82,6 +82,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ],
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
+        reply_settings: &["made_with_ai", "paid_partnership"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         ..Limits::DEFAULT

@@ -466,6 +466,11 @@ impl Publisher for YouTube {
 
 #[async_trait]
 impl Analytics for YouTube {
+    /// A comment has no figures of its own.
+    fn covers_replies(&self) -> bool {
+        false
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let videos: List<Video> =
             cx.get(format!("{API}/videos")).query(&[("part", "statistics"), ("id", id)]).send().await?;
@@ -561,7 +566,7 @@ impl Editing for YouTube {
 
     // The whole snippet is set, to the same values when the call is repeated.
     async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
-        if edit.position > 0 {
+        if edit.is_reply() {
             let body = json!({ "id": id, "snippet": { "textOriginal": edit.after() } });
             let call = cx.put(format!("{API}/comments")).query(&[("part", "snippet")]);
             return call.json(&body).send_ok().await;

@@ -25,7 +25,7 @@ use fixtures::{Actor, Named, World, clock};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Edit, Idempotency, Limits, Located, MediaKind, Prepared,
     Publication, Publishing, Refresh, Replies,
-    check::{Draft, Severity, check},
+    check::{AccountKind, Draft, Severity, check, check_reply},
 };
 use sandbox::AppStatus;
 use serde_json::{Value, json};
@@ -197,6 +197,7 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
         ];
         assert_eq!(check(actor.platform, &drafts, &json!({})), [], "{name}");
     }
+    replies_to_a_live_post_are_checked_as_replies(&actor);
     let drafts = [Draft { text: "a", media: &[] }; 3];
     let too_many =
         check(actor.platform, &drafts, &json!({})).iter().any(|issue| issue.code == "replies_not_supported");
@@ -208,6 +209,53 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
         assert!(found.iter().all(|issue| issue.severity == Severity::Warning), "{name}: {found:?}");
     }
     assert_eq!(actor.heard().await, 0, "{name} received a request before the check");
+}
+
+/// Compares the check of a post that replies to a live one with that of a post's own replies.
+fn replies_to_a_live_post_are_checked_as_replies(actor: &Actor) {
+    let (name, can, platform) = (actor.name(), &actor.platform.limits, actor.platform);
+    let any = AccountKind::default();
+    let told = |drafts: &[Draft<'_>]| -> Vec<_> {
+        let issues = check_reply(platform, any, drafts, &json!({})).into_iter();
+        issues.map(|issue| (issue.severity, issue.code, Value::from(issue.path))).collect()
+    };
+    let one = |text| Draft { text, media: &[] };
+    let refused = |path: Value| (Severity::Error, "replies_not_supported".to_owned(), path);
+    if can.replies == Replies::None {
+        assert_eq!(told(&[one("a")]), [refused(json!(["reply_to"]))], "{name}");
+        return;
+    }
+    let comment = actor.reply("a comment", &["of something".to_owned()]).text;
+    assert_eq!(told(&[one(&comment)]), [], "{name}");
+    let second = told(&[one(&comment), one(&comment)]);
+    let expected = match can.replies {
+        Replies::Thread => Vec::new(),
+        _ => vec![refused(json!(["containers", 1]))],
+    };
+    assert_eq!(second, expected, "{name}");
+    // Text and media have the limits that they have in a post's own reply.
+    let main = actor.post(&text_for(can));
+    let main = Draft { text: &main.text, media: &main.media };
+    let long = "a".repeat(100_000);
+    let kinds = [MediaKind::Image, MediaKind::Gif, MediaKind::Video, MediaKind::Document, MediaKind::Audio];
+    let media = kinds.map(|kind| vec![actor.medium(kind).0; 25]);
+    let drafts = [one(""), one(&long)];
+    for draft in drafts.into_iter().chain(media.iter().map(|media| Draft { text: "a", media })) {
+        let own = check(platform, &[main, draft], &json!({})).into_iter();
+        let own: Vec<_> = own
+            .filter(|issue| issue.path.get(1) == Some(&json!(1)))
+            .map(|issue| {
+                let path = issue.path.into_iter().enumerate();
+                let path = path.map(|(at, part)| if at == 1 { json!(0) } else { part });
+                (issue.severity, issue.code, path.collect::<Value>())
+            })
+            .collect();
+        assert_eq!(told(&[draft]), own, "{name}: {draft:?}");
+    }
+    let schema = (platform.settings)();
+    for setting in can.reply_settings {
+        assert!(schema["properties"][*setting].is_object(), "{name}: {setting}");
+    }
 }
 
 async fn each_kind_of_media_is_published_with_its_alt_text(platform: &'static Adapter) {
@@ -963,6 +1011,7 @@ async fn a_deleted_post_is_gone_and_can_be_deleted_again(platform: &'static Adap
 fn edit_of(post: &Publication, text: &str) -> Edit {
     Edit {
         position: post.position,
+        of_reply: post.reply_to.is_some(),
         has_media: !post.media.is_empty(),
         kinds: post.media.iter().map(|medium| medium.kind).collect(),
         before: post.text.clone(),

@@ -269,6 +269,7 @@ fn edits(
         let text = texts.get(&container.position).cloned();
         (text.is_some() || !names.is_empty()).then(|| Edit {
             position: container.position,
+            of_reply: false,
             has_media: !container.media.is_empty(),
             kinds: media.iter().map(|medium| medium.kind).collect(),
             before: container.content.clone(),

@@ -9,6 +9,11 @@ use serde::Deserialize;
 
 #[async_trait]
 impl Analytics for LinkedIn {
+    /// A comment has no figures of its own.
+    fn covers_replies(&self) -> bool {
+        false
+    }
+
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let mut metrics = Metrics::default();
         let actions: Result<Actions> =
