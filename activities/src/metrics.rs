@@ -65,9 +65,9 @@ impl Metrics {
     ) -> Result<CollectionSummary, ActivityError> {
         let deps = &self.deps;
         let analytics = (deps.engine.adapters)(&platform).and_then(|platform| platform.analytics);
-        if analytics.is_none_or(|analytics| analytics.collection() == Collection::OnRequest) {
-            return Ok(CollectionSummary::default());
-        }
+        let analytics = analytics.filter(|analytics| analytics.collection() != Collection::OnRequest);
+        let Some(analytics) = analytics else { return Ok(CollectionSummary::default()) };
+        let has_replies = analytics.covers_replies();
         let collecting = async {
             let (min_interval, per_hour) = (
                 deps.engine.time_scale.scale(SCHEDULE.min_interval),
@@ -75,7 +75,8 @@ impl Metrics {
             );
             let schedule = CollectionSchedule { min_interval, per_hour, ..SCHEDULE };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
-            for due in store::metrics::due(&deps.engine.db, &platform, schedule, (deps.engine.now)()).await? {
+            let now = (deps.engine.now)();
+            for due in store::metrics::due(&deps.engine.db, &platform, has_replies, schedule, now).await? {
                 accounts.entry(due.account.0).or_default().push(request(due, &platform));
             }
             let until = Instant::now() + COLLECTION_SPAN;

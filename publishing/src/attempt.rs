@@ -8,11 +8,11 @@ use domain::{
     retry::{self, Spent},
 };
 use platforms::{
-    Adapter, Publication, Publishing, ReplyTo, Session,
+    Adapter, Publication, Publishing, Replies, ReplyTo, Session,
     check::{self, AccountKind, Draft, Severity},
 };
 use std::time::Duration;
-use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Purpose, Settled, TargetKey};
+use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Place, Purpose, Settled, TargetKey};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -93,6 +93,9 @@ impl Engine {
             BeginResult::Ended(status) => return Ok(PublishResult::Ended { status }),
         };
         let attempt = &run.attempt;
+        if let Some(barred) = attempt.barred.filter(|barred| attempt.is_over(*barred)) {
+            return self.bar(attempt, barred).await;
+        }
         let account = match self.open_session(attempt).await? {
             Ok(account) => account,
             Err(failure) => return self.give_up(attempt, failure).await,
@@ -148,6 +151,7 @@ impl Engine {
     /// Publishes what is not live yet, container by container.
     async fn advance(&self, account: &AccountSession<'_>, run: &Run) -> Result<TargetStatus, Interrupt> {
         let attempt = &run.attempt;
+        check_reply(attempt, account.platform)?;
         self.check_fetched(attempt, account).await?;
         let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
         let mut status = attempt.status;
@@ -206,7 +210,6 @@ impl Engine {
     /// Checks a post whose files were still to be fetched when it was created, before anything of it is published.
     async fn check_fetched(&self, attempt: &Attempt, account: &AccountSession<'_>) -> Result<(), Interrupt> {
         let entries = &attempt.entries;
-        let is_begun = |entry: &Entry| entry.commit_begun_at.is_some() || entry.platform_id.is_some();
         if entries.iter().any(is_begun) {
             return Ok(());
         }
@@ -219,7 +222,8 @@ impl Engine {
             .map(|(entry, media)| Draft { text: &entry.container.content, media })
             .collect();
         let kind = AccountKind { account_type: &attempt.account.account_type, scopes: &attempt.scopes };
-        let issues = check::check_for(account.platform, kind, &drafts, &attempt.settings);
+        let check = if attempt.place.is_reply() { check::check_reply } else { check::check_for };
+        let issues = check(account.platform, kind, &drafts, &attempt.settings);
         match issues.into_iter().find(|issue| issue.severity == Severity::Error) {
             None => Ok(()),
             Some(issue) => {
@@ -385,6 +389,12 @@ impl Engine {
                 let end = End::Canceled { reason: "the post was deleted".to_owned() };
                 self.end(attempt, &end).await
             }
+            Barred::NoParent(reason) => {
+                // After a restore, a call may have been made for which nothing tells where to look.
+                let is_unknown = attempt.place == Place::Nowhere && attempt.is_in_doubt();
+                let failure = Failure::rejected(422, reason.to_string());
+                self.give_up(attempt, failure.with_effect(Effect::from(is_unknown))).await
+            }
         }
     }
 
@@ -439,17 +449,17 @@ impl Engine {
             None => Vec::new(),
         };
         let (platform, settings) = (&attempt.account.platform, &attempt.settings);
-        let media = self.resolve_media(attempt.key.owner, platform, &entry.container, settings).await?;
+        let reply_to = reply_to(attempt, (self.adapters)(platform), ids);
+        let position = entry.container.position + u16::from(attempt.place.is_reply());
+        let media =
+            self.resolve_media(attempt.key.owner, platform, &entry.container, position, settings).await?;
         Ok(Publication {
             target: attempt.key.target,
-            position: entry.container.position,
+            position,
             text: entry.container.content.clone(),
             media,
             settings: settings.clone(),
-            reply_to: match (ids.first(), ids.last()) {
-                (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),
-                _ => None,
-            },
+            reply_to,
             created_at: attempt.created_at,
             commit_begun_at: doubted_since,
             taken,
@@ -471,15 +481,45 @@ impl Engine {
     }
 }
 
+fn is_begun(entry: &Entry) -> bool {
+    entry.commit_begun_at.is_some() || entry.platform_id.is_some()
+}
+
+/// Returns the posts that a container replies to. `ids` are those of the target's containers before it.
+fn reply_to(attempt: &Attempt, platform: Option<&Adapter>, ids: &[String]) -> Option<ReplyTo> {
+    let below = match &attempt.place {
+        Place::Below(parent) => Some(parent),
+        Place::Own | Place::Nowhere => None,
+    };
+    let root = below.map(|parent| &parent.root).or(ids.first())?;
+    // What takes one comment takes it below the main post.
+    let is_flat = platform.is_some_and(|platform| platform.limits.replies == Replies::FirstComment);
+    let last = below.map(|parent| &parent.last).filter(|_| !is_flat);
+    let parent = ids.last().or(last).unwrap_or(root);
+    Some(ReplyTo { root: root.clone(), parent: parent.clone() })
+}
+
+/// Fails for a reply that the account can't make any more: it may have been connected again with fewer scopes.
+fn check_reply(attempt: &Attempt, platform: &Adapter) -> Result<(), Failure> {
+    if !attempt.place.is_reply() || attempt.entries.iter().any(is_begun) {
+        return Ok(());
+    }
+    match platform.takes_no_reply(&attempt.scopes) {
+        Some(why) => Err(Failure::rejected(403, format!("{} {why}", platform.id))),
+        None => Ok(()),
+    }
+}
+
 /// Removes from an attempt the containers that its platform has no place for, or its account no scopes, and returns a
 /// message about them.
 fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
+    // A reply's number of containers was checked; without the scopes for it, none is published.
+    if attempt.place.is_reply() {
+        return None;
+    }
     let kept = attempt.entries.len().min(platform.containers(&attempt.scopes));
     // A container that is live, or may be, stays: the account may have been connected again with fewer scopes.
-    let begun = attempt
-        .entries
-        .iter()
-        .rposition(|entry| entry.commit_begun_at.is_some() || entry.platform_id.is_some());
+    let begun = attempt.entries.iter().rposition(is_begun);
     let left_out = attempt.entries.split_off(kept.max(begun.map_or(0, |last| last + 1))).len();
     (left_out > 0).then(|| format!("{} {}", platform.id, platform.left_out(&attempt.scopes, left_out)))
 }

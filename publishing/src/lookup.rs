@@ -13,7 +13,7 @@ use domain::{
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
 use std::time::Duration;
-use store::publishing::{self, BeginResult, Entry, Purpose, TargetKey};
+use store::publishing::{self, BeginResult, Entry, Place, Purpose, TargetKey};
 
 /// Pause before a failed look at a processing platform is repeated, where the platform names none.
 const POLL_RETRY: Duration = Duration::from_secs(15);
@@ -36,6 +36,10 @@ impl Engine {
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
+        if attempt.place == Place::Nowhere {
+            // The next attempt ends the target.
+            return Ok(PollResult::Ready);
+        }
         let account = match self.open_session(attempt).await? {
             Ok(account) => account,
             Err(failure) => return polled(self.give_up(attempt, failure).await?),
@@ -170,6 +174,9 @@ impl Engine {
             BeginResult::Stale | BeginResult::Early(_) => return Ok(None),
         };
         let attempt = &run.attempt;
+        if attempt.place == Place::Nowhere {
+            return Ok(None);
+        }
         let Ok(account) = self.open_session(attempt).await? else { return Ok(None) };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let open = attempt.entries.iter().find(|entry| entry.platform_id.is_none());

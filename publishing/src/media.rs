@@ -40,19 +40,20 @@ impl From<store::Error> for MediaError {
 }
 
 impl Engine {
-    /// Returns the assets that a container refers to, pictures fitted to the platform. Waits a little for one that
-    /// is still being inspected.
+    /// Returns the assets that a container refers to, pictures fitted to the platform. `position` is that in its thread.
+    /// Waits a little for one that is still being inspected.
     pub(crate) async fn resolve_media(
         &self,
         owner: Owner,
         platform: &str,
         container: &Container,
+        position: u16,
         settings: &Value,
     ) -> Result<Vec<Media>, MediaError> {
         let mut media = self.find_media(owner, &container.media).await?;
         let Some(platform) = (self.adapters)(platform) else { return Ok(media) };
         for medium in &mut media {
-            if let Some(fit) = platform.fit(container.position.into(), settings, medium) {
+            if let Some(fit) = platform.fit(position.into(), settings, medium) {
                 self.fit_medium(owner, medium, &fit).await?;
             }
         }

@@ -42,11 +42,12 @@ pub async fn published(
                  or ($5::boolean and a.org_id = own.org_id and a.mode = own.mode and a.platform = own.platform
                      and a.social_network_id is not distinct from own.social_network_id)
                join targets t on t.account_id = a.id join publications u on u.target_id = t.id
+               join posts p on p.id = t.post_id
              where own.id = $1 and own.org_id = $2 and own.mode = $3 and t.org_id = $2 and t.mode = $3
                and t.status = 'published' and u.published_at > $4
                -- A thread is completed within days; the index is on the targets' time.
                and t.published_at > $4 - interval '7 days'
-               and case when u.position = 0 then $6::boolean else $7::boolean end
+               and case when u.position = 0 and p.reply_to is null then $6::boolean else $7::boolean end
              order by u.published_at desc limit $8
            ) latest"#,
         account.0,
@@ -74,12 +75,14 @@ pub async fn planned(
     let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
     let rows = sqlx::query!(
         r#"select account_id as "account_id!", count(*) as "count!" from (
-             select account_id from targets
-             where org_id = $2 and mode = $3 and account_id = any($1) and published_at > $4 and published_at <= $5
+             select t.account_id from targets t join posts p on p.id = t.post_id
+             where t.org_id = $2 and t.mode = $3 and t.account_id = any($1) and t.published_at > $4
+               and t.published_at <= $5 and p.reply_to is null
              union all
              select t.account_id from targets t join posts p on p.id = t.post_id
              where t.org_id = $2 and t.mode = $3 and t.account_id = any($1)
                and t.status in ('pending', 'queued', 'failed') and p.status <> 'draft'
+               and p.reply_to is null
                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) > $4
                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= $5
            ) posts group by account_id"#,

@@ -162,10 +162,12 @@ pub struct Due {
 }
 
 /// Returns the targets of a platform whose metrics are due, of all owners, longest overdue first. Targets
-/// that can't be queried are left out: their account is not active, or their post was deleted or unpublished.
+/// that can't be queried are left out: their account is not active, or their post was deleted or unpublished; and those
+/// that are replies, unless the platform has metrics of them.
 pub async fn due(
     db: &PgPool,
     platform: &str,
+    has_replies: bool,
     schedule: CollectionSchedule,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<Due>> {
@@ -180,7 +182,7 @@ pub async fn due(
              from targets t join accounts a on a.id = t.account_id join posts p on p.id = t.post_id
              where t.platform = $1 and t.status = 'published' and t.published_at > $2
                and t.platform_post_id is not null and t.unpublished_at is null and a.status = 'active'
-               and p.deleted_at is null
+               and p.deleted_at is null and (p.reply_to is null or $8)
                and $3 - coalesce(t.metrics_asked_at, t.published_at)
                  >= make_interval(secs => greatest(
                    $4, extract(epoch from $3 - t.published_at)::float8 / 3600 * $5))
@@ -194,7 +196,8 @@ pub async fn due(
         schedule.min_interval.as_secs_f64(),
         schedule.per_hour.as_secs_f64(),
         schedule.per_account,
-        schedule.per_platform
+        schedule.per_platform,
+        has_replies
     )
     .map(|row| Due {
         target: row.id.into(),

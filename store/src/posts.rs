@@ -10,6 +10,7 @@ use crate::{
     media::{self, NewMedia},
     outbox,
     page::{Cursor, Page, Request},
+    publishing::wake_replies,
     slots::{self, Queue},
     timeline::{self, Entry},
 };
@@ -49,6 +50,8 @@ pub struct Post {
     pub is_draft: bool,
     /// Version; each edit raises it.
     pub version: i32,
+    /// The live post that it replies to; `None` for a post of its own.
+    pub reply_to: Option<PostId>,
     /// When the post is due; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
     /// When the first target was published.
@@ -98,9 +101,9 @@ impl Container {
         Self { id: ContainerId(Uuid::now_v7()), position, content, media }
     }
 
-    /// Returns the role of the container in its post.
-    pub fn role(&self) -> Role {
-        Role::at(self.position)
+    /// Returns the role of the container in its thread; the first one of a post that is a reply is a comment.
+    pub fn role(&self, is_reply: bool) -> Role {
+        Role::at(self.position + u16::from(is_reply))
     }
 }
 
@@ -129,6 +132,8 @@ pub struct Target {
     pub scheduled_at: Option<DateTime<Utc>>,
     /// Target status.
     pub status: TargetStatus,
+    /// The platform's own id of the post that it replies to, from its first attempt on.
+    pub reply_parent: Option<String>,
     /// The platform's own id of the published post.
     pub platform_post_id: Option<String>,
     /// URL of the published post.
@@ -200,6 +205,8 @@ pub struct Summary {
 pub struct NewPost {
     /// True to create a draft, which is not published until it is released.
     pub is_draft: bool,
+    /// The live post to reply to; `None` for a post of its own.
+    pub reply_to: Option<PostId>,
     /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
     /// Settings by platform, a JSON object.
@@ -304,8 +311,8 @@ macro_rules! select {
     ($tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
             Row,
-            r#"select p.id, p.status as "status: Parsed<PostStatus>", p.is_draft, p.version, p.scheduled_at,
-                      p.published_at, p.default_config, p.external_ref,
+            r#"select p.id, p.status as "status: Parsed<PostStatus>", p.is_draft, p.version,
+                      p.reply_to, p.scheduled_at, p.published_at, p.default_config, p.external_ref,
                       p.metadata as "metadata: Json<Metadata>", p.created_at, p.updated_at,
                       (select coalesce(json_agg(json_build_object(
                          'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
@@ -319,7 +326,7 @@ macro_rules! select {
                       ) as "variants!: Json<Vec<Vec<Container>>>",
                       (select coalesce(json_agg(json_build_object(
                          'id', t.id, 'variant', t.variant, 'scheduled_at', t.scheduled_at, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
-                         'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
+                         'reply_parent', t.reply_parent, 'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
                          'error_code', t.error_code, 'error_message', t.error_message,
                          'error_source', t.error_source, 'attempts', t.attempts,
                          'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at,
@@ -581,6 +588,7 @@ pub async fn delete(
     if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
+    wake_replies(&mut tx, owner, id).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -601,6 +609,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         variant: new.deviations.of(account_id).variant,
         scheduled_at: new.deviations.of(account_id).scheduled_at,
         status: TargetStatus::Pending,
+        reply_parent: None,
         platform_post_id: None,
         platform_post_url: None,
         error_code: None,
@@ -620,6 +629,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         status,
         is_draft: new.is_draft,
         version: 1,
+        reply_to: new.reply_to,
         scheduled_at: new.scheduled_at.map(|at| at.trunc_subsecs(6)),
         published_at: None,
         default_config: new.default_config,
@@ -651,8 +661,8 @@ async fn insert(
     let inserted = sqlx::query_scalar!(
         "with post as (
            insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
-             external_ref, created_at, updated_at, slot_account_id, metadata)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20)
+             external_ref, created_at, updated_at, slot_account_id, metadata, reply_to)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20, $23)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id
          ), text as (
@@ -696,7 +706,8 @@ async fn insert(
         json!(post.metadata),
         &post.targets.iter().map(|target| target.variant.cast_signed()).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.scheduled_at).collect::<Vec<_>>()
-            as &[Option<DateTime<Utc>>]
+            as &[Option<DateTime<Utc>>],
+        post.reply_to.map(|post| post.0)
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -883,6 +894,7 @@ struct Row {
     status: PostStatus,
     is_draft: bool,
     version: i32,
+    reply_to: Option<Uuid>,
     scheduled_at: Option<DateTime<Utc>>,
     published_at: Option<DateTime<Utc>>,
     default_config: Value,
@@ -902,6 +914,7 @@ impl From<Row> for Post {
             status: row.status,
             is_draft: row.is_draft,
             version: row.version,
+            reply_to: row.reply_to.map(PostId),
             scheduled_at: row.scheduled_at,
             published_at: row.published_at,
             default_config: row.default_config,

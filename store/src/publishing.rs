@@ -11,6 +11,7 @@
 mod edit;
 mod left_out;
 mod owned;
+mod replying;
 mod revive;
 mod unpublish;
 
@@ -31,6 +32,7 @@ use domain::{
     post::roll_up,
     retry::Spent,
 };
+use replying::Found;
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
 use std::time::Duration;
@@ -38,6 +40,7 @@ use std::time::Duration;
 pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
+pub use replying::{NoParent, Parent, Place, wake_replies};
 pub use revive::{Revived, lost_with_grant, revive};
 pub use unpublish::{Withdrawn, record_unpublished, withdraw};
 
@@ -94,6 +97,8 @@ pub enum Barred {
     Disconnected,
     /// The post was deleted.
     Deleted,
+    /// The post that it replies to is not live.
+    NoParent(NoParent),
 }
 
 /// Purpose of an attempt.
@@ -136,6 +141,8 @@ pub struct Attempt {
     pub account: AccountGrant,
     /// Scopes of the grant; none if the platform names none.
     pub scopes: Vec<String>,
+    /// Where it is published.
+    pub place: Place,
     /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
     /// URL of the published main container.
@@ -150,6 +157,12 @@ impl Attempt {
     /// Returns how many attempts were spent of the retry budget, including this one.
     pub fn spent(&self) -> u32 {
         self.attempts.saturating_sub(self.free_attempts)
+    }
+
+    /// Returns true if nothing is left to be done but to end the target: it is a reply to what is not live, and no
+    /// publishing call has an unknown result that could be looked up.
+    pub fn is_over(&self, barred: Barred) -> bool {
+        self.place == Place::Nowhere || matches!(barred, Barred::NoParent(_)) && !self.is_in_doubt()
     }
 
     /// Returns whether the result of a publishing call is unknown.
@@ -235,7 +248,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
-             t.platform_post_url,
+             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
@@ -331,6 +344,29 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         "disconnected" => Some(Barred::Disconnected),
         _ => row.deleted_at.map(|_| Barred::Deleted),
     };
+    let known = row.reply_root.zip(row.reply_parent).map(|(root, last)| Parent { root, last });
+    let is_live = entries.first().is_some_and(|entry| entry.platform_id.is_some());
+    let (place, barred) = match (row.reply_to, known) {
+        (None, _) => (Place::Own, barred),
+        // The rest of its thread goes below its own first container.
+        (Some(_), Some(known)) if is_live || barred.is_some() => (Place::Below(known), barred),
+        (Some(_), None) if barred.is_some() => (Place::Nowhere, barred),
+        (Some(post), known) => {
+            let found = replying::find(&mut tx, key, PostId(post), row.account_id.into(), begun_at).await?;
+            match (found, known) {
+                (Found::Gone(reason), known) => {
+                    (known.map_or(Place::Nowhere, Place::Below), Some(Barred::NoParent(reason)))
+                }
+                (_, Some(known)) => (Place::Below(known), None),
+                (Found::Live(parent), None) => (Place::Below(parent), None),
+                (Found::Waiting(pause), None) => {
+                    replying::note_wait(&mut tx, key, begun_at).await?;
+                    tx.commit().await?;
+                    return Ok(BeginResult::Early(pause));
+                }
+            }
+        }
+    };
     let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)
@@ -347,6 +383,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         account.grant_sealed = None;
     }
     let begins = post_status.is_editable();
+    let parent = match &place {
+        Place::Below(parent) => Some(parent),
+        Place::Own | Place::Nowhere => None,
+    };
     let begun = sqlx::query!(
         r#"with post as (
              update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
@@ -357,7 +397,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
            set status = case status when 'pending' then 'queued' else status end,
                attempts = $7, fence = fence + 1,
                -- The sweeper finds a live target by the time of its next attempt.
-               next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2
+               next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2,
+               reply_root = coalesce(reply_root, $9), reply_parent = coalesce(reply_parent, $10)
            where id = $1
            returning fence"#,
         key.target.0,
@@ -367,7 +408,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         key.owner.org.0,
         key.owner.mode.as_str(),
         row.attempts + i32::from(is_counted),
-        is_counted
+        is_counted,
+        parent.map(|parent| parent.root.as_str()),
+        parent.map(|parent| parent.last.as_str())
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -388,6 +431,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         account,
         scopes: row.scopes,
         is_account_active: row.account_status == "active",
+        place,
         barred,
         url: row.platform_post_url,
         entries,
@@ -481,7 +525,8 @@ pub async fn checkpoint(
 
 /// Records the intent: from here until the result is known the post may be live. `limit` is the time limit
 /// of the call. Returns the time that identifies the intent; `None` when nothing may be published, because
-/// another attempt has begun since, the account was disconnected or the post was deleted.
+/// another attempt has begun since, the account was disconnected, the post was deleted, or the post that it replies to
+/// is not live any more.
 ///
 /// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent.
 // Model: Intend.
@@ -495,19 +540,24 @@ pub async fn intend(
 ) -> sqlx::Result<Option<DateTime<Utc>>> {
     sqlx::query_scalar!(
         r#"with target as (
-             select t.id, t.org_id, t.mode, clock_timestamp() as now
+             select t.id, t.org_id, t.mode, clock_timestamp() as now, p.reply_to is not null as is_reply
              from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
              where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
                and p.deleted_at is null and a.status <> 'disconnected'
+               and (p.reply_to is null or $2::smallint > 0 or exists (
+                 select from targets live join posts parent on parent.id = live.post_id
+                 where live.post_id = p.reply_to and live.account_id = t.account_id and live.status = 'published'
+                   and live.unpublished_at is null and parent.deleted_at is null))
              for no key update of t),
            resumed as (
              update targets set processing_since = null where id in (select id from target))
-           insert into publications (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline)
-           select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5) from target
+           insert into publications
+             (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline, is_reply)
+           select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5), is_reply from target
            on conflict (target_id, position) do update
            set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
                commit_deadline = excluded.commit_deadline, commit_ended_at = null, ambiguous_error_code = null,
-               accepted = false
+               accepted = false, is_reply = excluded.is_reply
            where publications.platform_id is null
            returning commit_begun_at as "begun!""#,
         target.0,
@@ -528,7 +578,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
         "update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
              commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_restored = false
+             is_reply = false, is_restored = false
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
@@ -550,7 +600,7 @@ pub async fn discard(db: &PgPool, target: TargetId, position: u16, fence: i32) -
          update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
              commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false,
-             is_restored = false, checkpoint = 'null'
+             is_reply = false, is_restored = false, checkpoint = 'null'
          from target t
          where p.target_id = t.id and p.position = $2 and p.platform_id is null",
         target.0,
@@ -573,7 +623,7 @@ pub async fn void_intent(
     sqlx::query!(
         "update publications
          set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null,
-             accepted = false
+             accepted = false, is_reply = false
          where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
         target.0,
         position.cast_signed(),
@@ -1096,6 +1146,7 @@ pub async fn settle(
             if let Some((failure, source)) = end.given_up() {
                 mark_incomplete(&mut tx, key, &failure, source, now).await?;
             }
+            wake_replies(&mut tx, key.owner, key.post).await?;
             tx.commit().await?;
             return Ok(Settled::Ended(found));
         }
@@ -1226,6 +1277,7 @@ pub async fn settle(
         let event = NewEvent { name, post: Some(key.post), target, account: None, data };
         events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
     }
+    wake_replies(&mut tx, key.owner, key.post).await?;
     tx.commit().await?;
     Ok(Settled::Ended(ended))
 }
@@ -1280,7 +1332,8 @@ pub async fn mark_complete(
     fence: i32,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
+    let mut tx = crate::begin(db).await?;
+    let is_held = sqlx::query_scalar!(
         r#"with target as (
            update targets set error_code = null, error_message = null, error_source = null,
              next_attempt_at = case when platform_post_url is null then next_attempt_at end,
@@ -1299,8 +1352,11 @@ pub async fn mark_complete(
         key.post.0,
         fence
     )
-    .fetch_one(db)
-    .await
+    .fetch_one(&mut *tx)
+    .await?;
+    wake_replies(&mut tx, key.owner, key.post).await?;
+    tx.commit().await?;
+    Ok(is_held)
 }
 
 /// Appends an entry to a target's timeline.

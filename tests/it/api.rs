@@ -373,6 +373,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
         // All have the same creation time, so that the id decides the order.
         let new = NewPost {
             is_draft: true,
+            reply_to: None,
             scheduled_at: None,
             default_config: json!({}),
             external_ref: None,

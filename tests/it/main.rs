@@ -48,6 +48,7 @@ mod processing;
 mod profiles;
 mod publishing;
 mod replay;
+mod replying;
 mod restoring;
 mod retry;
 mod reviving;

@@ -28,7 +28,7 @@ const RESTORE: &str = "
       from backup.posts b where p.id = b.id;
     update targets t set status = b.status, attempts = b.attempts, fence = b.fence,
       next_attempt_at = b.next_attempt_at, platform_post_id = null, platform_post_url = null,
-      published_at = null, updated_at = b.updated_at
+      published_at = null, updated_at = b.updated_at, reply_root = null, reply_parent = null
       from backup.targets b where t.id = b.id;
     insert into outbox overriding system value select * from backup.outbox;";
 
@@ -44,8 +44,8 @@ async fn started(world: &mut World) {
     }
 }
 
-/// Publishes a post with a comment on each account, and restores the database to the time before.
-async fn restored(world: &mut World) -> Value {
+/// Publishes a post with a comment on each account, and a reply to it, and restores the database to the time before.
+async fn restored(world: &mut World) -> [Value; 2] {
     // Reads lag as little as the service waits for them at this pace.
     world.set_sandbox(json!({ "lag_ms": 50 })).await;
     for (platform, account) in ACCOUNTS {
@@ -58,12 +58,14 @@ async fn restored(world: &mut World) -> Value {
             "accounts": accounts,
         }))
         .await;
+    let reply = world.post(json!({ "content": "A reply to it", "reply_to": post["id"] })).await;
     sql(&world.db, BACK_UP).await;
     world.run("worker").await;
     world.completed(&post, ACCOUNTS.len()).await;
+    world.ended(&reply).await;
     stopped(world).await;
     sql(&world.db, RESTORE).await;
-    post
+    [post, reply]
 }
 
 fn service() -> tests::WorldBuilder {
@@ -73,18 +75,20 @@ fn service() -> tests::WorldBuilder {
 #[tokio::test]
 async fn what_was_published_since_the_backup_is_found_and_not_repeated() {
     let mut world = service().start().await;
-    let post = restored(&mut world).await;
+    let [post, reply] = restored(&mut world).await;
     let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
     let output = world.command(&["ops", "restored", "--since", &since]).await;
     assert!(output.status.success(), "{output:?}");
     let report = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(report, "1 open posts; 10 publications are looked up before they are repeated\n");
+    assert_eq!(report, "2 open posts; 15 publications are looked up before they are repeated\n");
     started(&mut world).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     world.completed(&post, ACCOUNTS.len()).await;
+    let replied = world.ended(&reply).await;
+    assert_eq!(replied["status"], "published", "{replied:#}");
     for (platform, account) in ACCOUNTS {
-        assert_eq!(world.accepted(platform, account).await, 2, "{platform}: {ended:#}");
+        assert_eq!(world.accepted(platform, account).await, 3, "{platform}: {ended:#}");
     }
 }
 

@@ -5,7 +5,8 @@
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, Bound, ErrorCode, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
+    AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId,
+    TargetStatus,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -32,7 +33,9 @@ use store::{
     organizations, outbox,
     page::{Cursor, Request},
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
-    publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
+    publishing::{
+        self, Attempt, Barred, BeginResult, End, NoParent, Parent, Place, Purpose, Settled, TargetKey,
+    },
     requests,
     slots::{self, Queue},
     sweep::{self, Timing},
@@ -80,6 +83,7 @@ async fn account(db: &Pool, owner: Owner, platform: &str, id: &str, username: &s
 fn draft_of(accounts: &[&Account]) -> NewPost {
     NewPost {
         is_draft: false,
+        reply_to: None,
         scheduled_at: None,
         default_config: json!({ "x": { "reply_settings": "following" } }),
         external_ref: None,
@@ -1447,7 +1451,7 @@ async fn metrics_are_collected_less_often_as_a_post_ages() {
     };
     let (hour, day) = (3600, 86_400);
     let due = async |when: i64| -> Vec<String> {
-        let due = metrics::due(&db, "x", rhythm, at(when)).await.unwrap();
+        let due = metrics::due(&db, "x", true, rhythm, at(when)).await.unwrap();
         assert!(due.iter().all(|due| due.owner == owner));
         due.into_iter().map(|due| due.platform_post_id).collect()
     };
@@ -1467,7 +1471,7 @@ async fn metrics_are_collected_less_often_as_a_post_ages() {
     assert_eq!((due(12 * day - 1).await.len(), due(12 * day).await.len()), (0, 2));
     // After a month nothing is due, and nothing is due on another platform.
     assert_eq!(due(30 * day).await, [""; 0]);
-    assert_eq!(metrics::due(&db, "bluesky", rhythm, at(12 * day)).await.unwrap(), []);
+    assert_eq!(metrics::due(&db, "bluesky", true, rhythm, at(12 * day)).await.unwrap(), []);
 
     // A round is limited per account and per platform, and takes those first that waited longest.
     for (name, when) in [("b", 3), ("c", 2), ("d", 1)] {
@@ -1762,4 +1766,199 @@ async fn the_request_log_is_bounded_in_time_and_number() {
     let newest = requests::list(&db, owner, Request { after: None, limit: 1 }).await.unwrap();
     assert_eq!(newest.items[0].id, many[0].1.id);
     assert!(newest.next.is_some());
+}
+
+/// Publishes the container at a position of a target that an attempt holds.
+async fn publish(db: &Pool, key: TargetKey, position: u16, fence: i32, id: &str) {
+    assert!(intend_at(db, key.target, position, fence).await);
+    publishing::capture(db, key, position, id).await.unwrap();
+    if position == 0 {
+        let end = End::Live { id: id.to_owned(), url: Some(format!("https://example.com/{id}")) };
+        publishing::settle(db, key, &end, Some(fence), at(20)).await.unwrap();
+    }
+}
+
+/// Returns the attempt that begins.
+fn begun(result: BeginResult) -> Box<Attempt> {
+    match result {
+        BeginResult::Attempt(attempt) => attempt,
+        other => panic!("no attempt began: {other:?}"),
+    }
+}
+
+fn below(root: &str, last: &str) -> Place {
+    Place::Below(Parent { root: root.to_owned(), last: last.to_owned() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_waits_for_the_whole_thread_and_keeps_what_it_found() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let reply_to = |parent: &Post| NewPost { reply_to: Some(parent.id), ..draft_of(&[&ada]) };
+    let parent = create(&db, owner, draft_of(&[&ada])).await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    let waits = async || matches!(begin(&db, owner, &reply, 0).await.1, BeginResult::Early(_));
+    assert!(waits().await, "nothing is live");
+    let (key, attempt) = begin(&db, owner, &parent, 0).await;
+    let attempt = begun(attempt);
+    assert_eq!(attempt.place, Place::Own);
+    messages(&db).await;
+    publish(&db, key, 0, attempt.fence, "1").await;
+    let woken = async || {
+        let is_wake =
+            |message: &Message| matches!(message, Message::RetryTarget { post, .. } if *post == reply.id);
+        messages(&db).await.iter().any(is_wake)
+    };
+    assert!(woken().await, "the end of the post wakes what waits for it");
+    assert!(waits().await, "the comment is still to come");
+    publish(&db, key, 1, attempt.fence, "2").await;
+    assert!(publishing::mark_complete(&db, key, attempt.fence, at(21)).await.unwrap());
+    assert!(woken().await);
+
+    let (reply_key, first) = begin(&db, owner, &reply, 0).await;
+    let first = begun(first);
+    assert_eq!((&first.place, first.attempts), (&below("1", "2"), 1), "waiting is no attempt");
+    let entries = timeline::list(&db, owner, reply.id).await.unwrap();
+    assert_eq!(entries.iter().filter(|entry| entry.kind == "waiting").count(), 1, "{entries:?}");
+    // What the post gets later changes nothing for a reply that has begun.
+    sqlx::query("update publications set platform_id = 'other' where target_id = $1 and position = 1")
+        .bind(key.target.0)
+        .execute(&db)
+        .await
+        .unwrap();
+    let second = begun(begin(&db, owner, &reply, 0).await.1);
+    assert_eq!(second.place, below("1", "2"));
+    publish(&db, reply_key, 0, second.fence, "3").await;
+    publish(&db, reply_key, 1, second.fence, "4").await;
+    publishing::mark_complete(&db, reply_key, second.fence, at(22)).await.unwrap();
+    let target = posts::get(&db, owner, reply.id).await.unwrap().unwrap().targets.remove(0);
+    assert_eq!(target.reply_parent.as_deref(), Some("2"));
+    // A reply of the reply belongs to the same thread.
+    let next = create(&db, owner, reply_to(&reply)).await;
+    assert_eq!(begun(begin(&db, owner, &next, 0).await.1).place, below("1", "4"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_intended_below_a_post_that_is_gone() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let bob = account(&db, owner, "x", "2", "bob").await;
+    let live = async || {
+        let post = create(&db, owner, draft_of(&[&ada])).await;
+        let (key, attempt) = begin(&db, owner, &post, 0).await;
+        let fence = begun(attempt).fence;
+        publish(&db, key, 0, fence, &format!("{}-0", post.id)).await;
+        publish(&db, key, 1, fence, &format!("{}-1", post.id)).await;
+        publishing::mark_complete(&db, key, fence, at(21)).await.unwrap();
+        post
+    };
+    let reply_to = |parent: &Post| NewPost { reply_to: Some(parent.id), ..draft_of(&[&ada]) };
+    let barred = async |reply: &Post| {
+        let attempt = begun(begin(&db, owner, reply, 0).await.1);
+        let Some(barred @ Barred::NoParent(reason)) = attempt.barred else { panic!("{:?}", attempt.barred) };
+        (reason, attempt.is_over(barred))
+    };
+
+    // Unpublished between the beginning of an attempt and its call.
+    let parent = live().await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    let (key, attempt) = begin(&db, owner, &reply, 0).await;
+    let target = parent.targets[0].id;
+    publishing::record_unpublished(&db, owner, parent.id, target, at(30)).await.unwrap();
+    assert!(!intend(&db, key.target, begun(attempt).fence).await);
+    assert_eq!(barred(&reply).await, (NoParent::Unpublished, true));
+
+    // A call that was made before is looked up.
+    let parent = live().await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    let (key, attempt) = begin(&db, owner, &reply, 0).await;
+    assert!(intend(&db, key.target, begun(attempt).fence).await);
+    posts::delete(&db, owner, parent.id, None, at(30)).await.unwrap();
+    assert_eq!(barred(&reply).await, (NoParent::Deleted, false));
+    let place = begun(begin(&db, owner, &reply, 0).await.1).place;
+    assert_eq!(place, below(&format!("{}-0", parent.id), &format!("{}-1", parent.id)));
+
+    // A post that is deleted wakes what waits for it.
+    let parent = create(&db, owner, draft_of(&[&ada])).await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    assert!(matches!(begin(&db, owner, &reply, 0).await.1, BeginResult::Early(_)));
+    messages(&db).await;
+    posts::delete(&db, owner, parent.id, None, at(30)).await.unwrap();
+    let is_wake =
+        |message: &Message| matches!(message, Message::RetryTarget { post, .. } if *post == reply.id);
+    assert!(messages(&db).await.iter().any(is_wake));
+    assert_eq!(barred(&reply).await, (NoParent::Deleted, true));
+
+    let parent = create(&db, owner, draft_of(&[&bob])).await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    assert_eq!(barred(&reply).await, (NoParent::NoTarget, true));
+    let parent = create(&db, owner, draft_of(&[&ada])).await;
+    let reply = create(&db, owner, reply_to(&parent)).await;
+    let (key, _) = begin(&db, owner, &parent, 0).await;
+    let failure = Failure::rejected(400, "no");
+    let end = End::Dead { failure, source: ErrorSource::User };
+    publishing::settle(&db, key, &end, None, at(30)).await.unwrap();
+    assert_eq!(barred(&reply).await, (NoParent::Dead, true));
+}
+
+/// The statements of the version before replies, as its workers send them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_knows_no_replies_publishes_none() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let old_intend = async |target: TargetId, position: i16, fence: i32| {
+        let intent = sqlx::query(
+            "with target as (
+               select t.id, t.org_id, t.mode, clock_timestamp() as now
+               from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
+               where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
+                 and p.deleted_at is null and a.status <> 'disconnected'
+               for no key update of t)
+             insert into publications (target_id, position, org_id, mode, commit_begun_at, commit_deadline)
+             select id, $2, org_id, mode, now, now + interval '1 minute' from target
+             on conflict (target_id, position) do update
+             set commit_begun_at = excluded.commit_begun_at, commit_deadline = excluded.commit_deadline,
+                 commit_ended_at = null
+             where publications.platform_id is null
+             returning commit_begun_at",
+        );
+        let intent = intent.bind(target.0).bind(position).bind(fence);
+        intent.fetch_optional(&db).await.unwrap().is_some()
+    };
+    let parent = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, attempt) = begin(&db, owner, &parent, 0).await;
+    let fence = begun(attempt).fence;
+    assert!(old_intend(key.target, 0, fence).await, "a post of its own is published");
+    publishing::capture(&db, key, 0, "1").await.unwrap();
+    let end = End::Live { id: "1".to_owned(), url: Some("https://example.com/1".to_owned()) };
+    publishing::settle(&db, key, &end, None, at(20)).await.unwrap();
+    assert!(old_intend(key.target, 1, fence).await, "and so is its comment");
+    publishing::capture(&db, key, 1, "2").await.unwrap();
+    publishing::mark_complete(&db, key, fence, at(21)).await.unwrap();
+
+    let reply = create(&db, owner, NewPost { reply_to: Some(parent.id), ..draft_of(&[&ada]) }).await;
+    let (key, attempt) = begin(&db, owner, &reply, 0).await;
+    let fence = begun(attempt).fence;
+    assert!(!old_intend(key.target, 0, fence).await && !old_intend(key.target, 1, fence).await);
+    assert!(intend(&db, key.target, fence).await);
+    assert!(!old_intend(key.target, 0, fence).await, "also not after an attempt of this version");
+    // It would look the call up among posts of their own, and find nothing.
+    sqlx::query(
+        "update publications set doubted_since = commit_begun_at, commit_begun_at = null, commit_deadline = null
+         where target_id = $1 and position = 0",
+    )
+    .bind(key.target.0)
+    .execute(&db)
+    .await
+    .unwrap();
+    let attempt = begun(publishing::begin(&db, key, Purpose::Look).await.unwrap());
+    assert!(attempt.is_in_doubt(), "the intent is there");
+    publishing::clear_intent(&db, key.target, 0, attempt.fence).await.unwrap();
+    let attempt = begun(publishing::begin(&db, key, Purpose::Look).await.unwrap());
+    assert!(!attempt.is_in_doubt(), "this version clears it");
+    assert!(intend(&db, key.target, attempt.fence).await);
+    publishing::capture(&db, key, 0, "3").await.unwrap();
 }

@@ -196,6 +196,7 @@ impl Runner {
         };
         let new = NewPost {
             is_draft: false,
+            reply_to: None,
             scheduled_at: None,
             default_config: serde_json::json!({}),
             external_ref: None,

@@ -133,11 +133,12 @@ fn seconds(count: u64) -> TimeDelta {
     TimeDelta::seconds(i64::try_from(count).unwrap_or(i64::MAX / 1000))
 }
 
-/// Returns why accounts can't take a post at a time, by account: they rest, or a documented limit is used up by
+/// Returns why accounts can't take a post, or a reply, at a time, by account: they rest, or a documented limit is used up by
 /// what was published and what is planned. Asks no platform.
 pub(crate) async fn exhausted(
     call: &Call<'_>,
     accounts: &[Account],
+    is_reply: bool,
     due: DateTime<Utc>,
 ) -> Result<HashMap<AccountId, String>, Problem> {
     let mut by_platform = HashMap::<&str, Vec<AccountId>>::new();
@@ -147,7 +148,12 @@ pub(crate) async fn exhausted(
     let mut reasons = HashMap::new();
     for (id, ids) in by_platform {
         let Some(platform) = platforms::get(id) else { continue };
-        for cap in platform.caps.iter().filter(|cap| cap.counts != Counted::Replies) {
+        let concerns = |cap: &&Cap| match cap.counts {
+            Counted::Posts | Counted::PostsOfApp => !is_reply,
+            Counted::Replies => false,
+            Counted::All => true,
+        };
+        for cap in platform.caps.iter().filter(concerns) {
             let (start, end) = bounds(cap.window, due);
             let planned = counts::planned(call.db(), call.owner, &ids, start, end).await?;
             for (account, count) in planned.into_iter().filter(|(_, count)| *count >= cap.limit.into()) {

@@ -34,6 +34,8 @@ struct Page {
     created: AbsoluteTime,
     scheduled: Option<AbsoluteTime>,
     published: Option<AbsoluteTime>,
+    /// The post that it replies to.
+    reply_to: Option<ReplyTo>,
     external_ref: Option<String>,
     settings: Option<String>,
     contents: Vec<Content>,
@@ -50,6 +52,12 @@ struct Content {
     /// Accounts whose content is their own; empty for the post's.
     who: String,
     texts: Vec<Text>,
+}
+
+struct ReplyTo {
+    id: String,
+    /// Its text; `None` if it was deleted.
+    excerpt: Option<String>,
 }
 
 struct Text {
@@ -144,7 +152,7 @@ pub(crate) async fn show(
                 context.form.given(&field(position)).filter(|_| refused_at == Some(target.id.to_string()));
             LiveText {
                 position,
-                name: part(domain::Role::at(position)),
+                name: part(domain::Role::at(position + u16::from(post.reply_to.is_some()))),
                 content: typed.map(str::to_owned).unwrap_or(content),
             }
         });
@@ -152,7 +160,7 @@ pub(crate) async fn show(
     };
     let texts = |containers: &[Container]| {
         let texts = containers.iter().map(|container| Text {
-            name: part(container.role()),
+            name: part(container.role(post.reply_to.is_some())),
             content: container.content.clone(),
             media: container.media.iter().map(file).collect(),
         });
@@ -168,14 +176,21 @@ pub(crate) async fn show(
         contents.push(Content { who: String::new(), texts: texts(&post.containers) });
     }
     contents.extend(own);
-    let first = post.containers.first().map_or("", |container| container.content.as_str());
+    let reply_to = match post.reply_to {
+        Some(id) => {
+            let parent = store::posts::get(call.db(), call.owner, id).await?;
+            Some(ReplyTo { id: id.to_string(), excerpt: parent.as_ref().map(beginning) })
+        }
+        None => None,
+    };
     let page = Page {
         layout: context.layout_with_error("Post", "/posts", error).live(&format!("/posts/{}", post.id)),
         label: labels::post(post.status),
-        excerpt: excerpt(&first.chars().take(80).collect::<String>()),
+        excerpt: beginning(&post),
         created: AbsoluteTime(post.created_at),
         scheduled: post.scheduled_at.map(AbsoluteTime),
         published: post.published_at.map(AbsoluteTime),
+        reply_to,
         external_ref: post.external_ref.clone(),
         settings: post
             .default_config
@@ -262,6 +277,12 @@ pub(crate) async fn show(
         id: post.id.to_string(),
     };
     Ok(render(page.layout.status(), &page))
+}
+
+/// Returns the beginning of a post's text.
+fn beginning(post: &store::posts::Post) -> String {
+    let first = post.containers.first().map_or("", |container| container.content.as_str());
+    excerpt(&first.chars().take(80).collect::<String>())
 }
 
 fn part(role: domain::Role) -> &'static str {

@@ -71,9 +71,10 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     if let Some(detail) = early {
         return Err(Problem::new(Code::Unprocessable, detail));
     }
+    let is_reply = post.reply_to.is_some();
     let targets: Vec<_> = published
         .iter()
-        .filter(|target| target.unpublished_at.is_none())
+        .filter(|target| target.unpublished_at.is_none() && (!is_reply || covers_replies(&target.platform)))
         .filter_map(|target| {
             Some(MetricsRequest {
                 target: target.id,
@@ -122,6 +123,12 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
         aggregated_metrics: total.into(),
         history,
     })
+}
+
+/// Returns whether a platform has metrics of replies. One without any metrics is asked, and says so.
+fn covers_replies(platform: &str) -> bool {
+    let analytics = platforms::get(platform).and_then(|platform| platform.analytics);
+    analytics.is_none_or(|analytics| analytics.covers_replies())
 }
 
 /// Returns the history of a post's engagement.

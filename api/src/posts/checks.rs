@@ -206,7 +206,8 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((id, kind), accounts) in kinds {
         let Some(platform) = platforms::get(id) else { continue };
-        let mut issues = check::check_for(platform, kind, &drafts, &variant.settings);
+        let check = if variant.is_reply { check::check_reply } else { check::check_for };
+        let mut issues = check(platform, kind, &drafts, &variant.settings);
         if content.is_partial {
             issues = without_media(issues);
         }
@@ -226,7 +227,8 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
 fn without_media(mut issues: Vec<check::Issue>) -> Vec<check::Issue> {
     issues.retain(|issue| {
         let is_setting = issue.path.first().is_some_and(|first| first == "config");
-        issue.code == "text_too_long" || is_setting && issue.code != "settings_conflict"
+        ["text_too_long", "replies_not_supported"].contains(&issue.code.as_str())
+            || is_setting && issue.code != "settings_conflict"
     });
     let message = "Files are checked when they have been fetched".to_owned();
     issues.push(check::Issue::of_main(Severity::Warning, "media_not_checked", "media", message));

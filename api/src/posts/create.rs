@@ -14,12 +14,14 @@ use crate::{
         checks::{self, Assets, Finding, SourcePaths},
         imports::Imports,
         overrides::{self, Plan, Variant},
+        replying::Parent,
         settings::{self, Config, TopLevel},
     },
     slots,
     types::{bounded_string::Text, metadata, time_zone, timestamp::Timestamp, url::Link},
 };
 use chrono::{DateTime, Utc};
+use domain::PostId;
 use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
@@ -28,6 +30,7 @@ use store::{
     posts::{self, Container, CreateError, Created},
     slots::Queue,
 };
+use uuid::Uuid;
 
 /// Maximum length of an idempotency key, in characters.
 const MAX_KEY_LENGTH: usize = 255;
@@ -43,9 +46,15 @@ pub struct NewPost {
     /// publishes as many as it can; the target's `error_message` mentions omitted ones.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
-    /// Accounts to publish to: ids, usernames or platform-side ids.
+    /// Accounts to publish to: ids, usernames or platform-side ids. Required, except with `reply_to`.
     #[oai(validator(min_items = 1, max_items = 1000))]
-    pub accounts: Vec<Text<255, 0>>,
+    pub accounts: Option<Vec<Text<255, 0>>>,
+    /// Id of a post to reply to: on each account, this one is published below the last part of that one's thread, or as
+    /// a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
+    /// which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
+    /// live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
+    /// not used.
+    pub reply_to: Option<Uuid>,
     /// Time to publish, in ISO 8601, UTC without an offset; immediately by default.
     pub scheduled_at: Option<Timestamp>,
     /// Publish at the next open posting slot of this account, which must be one of `accounts`.
@@ -101,6 +110,9 @@ pub struct NewMedia {
 impl Rules for NewPost {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+        if !given("accounts") && !given("reply_to") {
+            issues.push(Issue::wrong_type(&["accounts".into()], "array", "undefined"));
+        }
         if !given("content") && !given("containers") {
             issues.push(Issue::custom(["content"], "One of content and containers is required"));
         }
@@ -184,6 +196,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     }
     let new = posts::NewPost {
         is_draft,
+        reply_to: draft.parent.as_ref().map(Parent::id),
         scheduled_at: draft.scheduled_at,
         default_config: draft.default_config,
         external_ref: key,
@@ -233,6 +246,8 @@ pub(crate) struct Draft {
     pub default_config: Value,
     /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
+    /// The post to reply to.
+    pub parent: Option<Parent>,
     /// Files to fetch.
     pub imports: Imports,
     /// The account's queue, for a post that takes the next open slot.
@@ -247,7 +262,14 @@ impl Draft {
     ///
     /// If an account or a media asset is missing, ambiguous or not ready, or an override can't be applied.
     pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
-        let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
+        let parent = match body.reply_to {
+            Some(id) => Some(Parent::find(call, PostId(id)).await?),
+            None => None,
+        };
+        let (entries, is_given) = match (body.accounts, &parent) {
+            (None, Some(parent)) => (parent.accounts()?, false),
+            (entries, _) => (entries.into_iter().flatten().map(|entry| entry.0).collect::<Vec<_>>(), true),
+        };
         let is_single = body.content.is_some();
         let mut imports = Imports::default();
         let texts = texts(body.content, body.containers, &mut imports);
@@ -264,6 +286,9 @@ impl Draft {
                 }
                 Err(problem) => return Err(problem),
             };
+        if let Some(parent) = &parent {
+            parent.check(&accounts, is_given.then_some(&entries[..]), body.is_draft)?;
+        }
         let config = body.config.unwrap_or_default();
         let source = SourcePaths::of(is_single, &body.blocks, &config);
         let mut default_config =
@@ -277,7 +302,10 @@ impl Draft {
         let containers = content.containers.clone();
         let variants = overrides::variants(&accounts, content, &default_config, &plan, &mut assets, due);
         let imports = assets.complete().map_err(|problem| source.lead(problem))?;
-        let variants = variants.map_err(|problem| source.lead(problem))?;
+        let mut variants = variants.map_err(|problem| source.lead(problem))?;
+        if parent.is_some() {
+            variants.iter_mut().for_each(|variant| variant.is_reply = true);
+        }
         let queue = match queued {
             Some(account) => {
                 overrides::refuse_times(&variants)?;
@@ -286,7 +314,17 @@ impl Draft {
             None => None,
         };
         let scheduled_at = overrides::due(due, &variants);
-        Ok(Self { accounts, containers, variants, default_config, scheduled_at, imports, queue, source })
+        Ok(Self {
+            accounts,
+            containers,
+            variants,
+            default_config,
+            scheduled_at,
+            parent,
+            imports,
+            queue,
+            source,
+        })
     }
 
     /// Refuses what a platform would certainly reject.
@@ -371,6 +409,7 @@ mod tests {
                 json!([]),
             ),
             (json!({}), json!([[["accounts"], "invalid_type"], [["content"], "custom"]])),
+            (json!({"content": "a", "reply_to": "01a1fd4e-61fa-7799-8461-a9bc82ffd5a8"}), json!([])),
             (json!([]), json!([[[], "invalid_type"]])),
             (
                 json!({"content": "", "containers": [], "accounts": []}),

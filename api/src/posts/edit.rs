@@ -18,6 +18,7 @@ use crate::{
         imports::Imports,
         missing,
         overrides::{self, Plan},
+        replying::{Parent, REPLY_TO},
         settings::{self, Config, TopLevel},
     },
     slots,
@@ -27,6 +28,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
+use domain::PostId;
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -34,6 +36,7 @@ use store::{
     posts::{Edit, EditResult, Post},
     slots::Queue,
 };
+use uuid::Uuid;
 
 /// Maximum number of attempts when concurrent edits come first.
 const MAX_ATTEMPTS: usize = 5;
@@ -69,6 +72,9 @@ pub struct EditPost {
     /// Idempotency key; can't be changed.
     #[oai(nullable, validator(max_length = 255))]
     pub external_ref: MaybeUndefined<String>,
+    /// The post to reply to; can't be changed.
+    #[oai(nullable)]
+    pub reply_to: MaybeUndefined<Uuid>,
     /// Changes of your own data: a text sets its key, null removes it, and other keys stay. Null instead of an
     /// object removes all.
     #[oai(nullable)]
@@ -135,16 +141,28 @@ async fn resolve_edit(
         MaybeUndefined::Null => &None,
         MaybeUndefined::Value(key) => &Some(key.clone()),
     };
+    let mut issues = Vec::new();
     if *external_ref != post.external_ref {
-        let issue = Issue::custom(["external_ref"], "Can't be changed");
-        return Err(Problem::invalid_body(vec![issue]));
+        issues.push(Issue::custom(["external_ref"], "Can't be changed"));
     }
-    let (accounts, queued) = match (&body.accounts, &body.queued_from_account) {
+    let reply_to = match &body.reply_to {
+        MaybeUndefined::Undefined => post.reply_to,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(id) => Some(PostId(*id)),
+    };
+    if reply_to != post.reply_to {
+        issues.push(Issue::custom([REPLY_TO], "Can't be changed"));
+    }
+    if !issues.is_empty() {
+        return Err(Problem::invalid_body(issues));
+    }
+    let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
+    let entries: Option<Vec<String>> = body.accounts.as_ref().map(named);
+    let (accounts, queued) = match (&entries, &body.queued_from_account) {
         (None, None) => (None, None),
         (entries, queued) => {
             let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
-            let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
-            let entries: Vec<String> = entries.as_ref().map_or_else(kept, named);
+            let entries = entries.clone().unwrap_or_else(kept);
             let (accounts, queued) = resolve::accounts(call, &entries, queued.as_deref()).await?;
             (Some(accounts), queued)
         }
@@ -167,6 +185,14 @@ async fn resolve_edit(
             &kept
         }
     };
+    if let Some(id) = post.reply_to {
+        match Parent::find(call, id).await {
+            Ok(parent) => parent.check(effective, entries.as_deref(), is_draft)?,
+            // A draft may be unfinished.
+            Err(_) if is_draft => {}
+            Err(problem) => return Err(problem),
+        }
+    }
     // As on creation. Otherwise a setting that was removed would come back.
     if is_reset {
         default_config = settings::complete(call, effective, default_config).await?;
@@ -203,7 +229,8 @@ async fn resolve_edit(
     };
     let variants = overrides::variants(effective, content, &default_config, &plan, &mut assets, due);
     let imports = assets.complete().map_err(|problem| source.lead(problem))?;
-    let variants = variants.map_err(|problem| source.lead(problem))?;
+    let mut variants = variants.map_err(|problem| source.lead(problem))?;
+    variants.iter_mut().for_each(|variant| variant.is_reply = post.reply_to.is_some());
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
         checks::reject_errors(checks::check(&variants, &source))?;

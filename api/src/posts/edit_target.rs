@@ -73,6 +73,8 @@ struct Live {
     containers: Vec<Container>,
     /// The platform's settings.
     settings: Map<String, Value>,
+    /// True if the post is a reply to a live one.
+    is_reply: bool,
 }
 
 impl Live {
@@ -87,7 +89,7 @@ impl Live {
         let settings = overrides::settings(&post.default_config[&target.platform], target.account_id);
         let Value::Object(mut settings) = settings else { unreachable!("settings are an object") };
         settings.extend(edits.config);
-        Self { containers, settings }
+        Self { containers, settings, is_reply: post.reply_to.is_some() }
     }
 
     fn text(&self, position: u16) -> Option<&str> {
@@ -98,7 +100,8 @@ impl Live {
     fn variant(&self, account: &Account, media: &[Vec<Media>]) -> Variant {
         let containers = self.containers.clone();
         let content = Content { containers, media: media.to_vec(), is_partial: false };
-        Variant::new(vec![account.clone()], content, Value::Object(self.settings.clone()))
+        let settings = Value::Object(self.settings.clone());
+        Variant::new(vec![account.clone()], content, settings, self.is_reply)
     }
 }
 
@@ -269,7 +272,7 @@ fn edits(
         let text = texts.get(&container.position).cloned();
         (text.is_some() || !names.is_empty()).then(|| Edit {
             position: container.position,
-            of_reply: false,
+            of_reply: after.is_reply,
             has_media: !container.media.is_empty(),
             kinds: media.iter().map(|medium| medium.kind).collect(),
             before: container.content.clone(),

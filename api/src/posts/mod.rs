@@ -8,6 +8,7 @@ pub mod edit;
 pub mod edit_target;
 mod imports;
 pub mod overrides;
+mod replying;
 pub mod retry;
 pub mod settings;
 pub mod timeline;
@@ -52,7 +53,8 @@ impl Posts {
     ///
     /// Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
     /// slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
-    /// response; the targets show the result. A repeated idempotency key returns the first post with 200.
+    /// response; the targets show the result. A repeated idempotency key returns the first post with 200. With
+    /// `reply_to` the post is published below another one that is live, as a comment or the next part of its thread.
     /// Scope `posts:write`.
     #[oai(path = "/posts", method = "post", operation_id = "createPost")]
     async fn create(
@@ -369,6 +371,9 @@ pub struct Post {
     pub status: EnumString<PostStatus>,
     /// True if the post is a draft.
     pub is_draft: bool,
+    /// Id of the post that it replies to; null for a post of its own.
+    #[oai(nullable)]
+    pub reply_to: Option<Uuid>,
     /// Scheduled time; null for immediately.
     #[oai(nullable)]
     pub scheduled_at: Option<Timestamp>,
@@ -411,7 +416,7 @@ pub struct Container {
     pub id: Uuid,
     /// Position in the post, from 0.
     pub position: u16,
-    /// Role in the post.
+    /// Role in its thread: `main`, or for a reply `first_comment` and `thread`.
     pub role: EnumString<Role>,
     /// Text.
     pub content: String,
@@ -446,6 +451,9 @@ pub struct Target {
     pub scheduled_at: Option<Timestamp>,
     /// Status. `failed` is retried, `dead` is final unless the post is retried.
     pub status: EnumString<TargetStatus>,
+    /// The platform's id of the post that it replies to, from the first attempt on; null if its post has no `reply_to`.
+    #[oai(nullable)]
+    pub reply_to_platform_post_id: Option<String>,
     /// The platform's id of the published post.
     #[oai(nullable)]
     pub platform_post_id: Option<String>,
@@ -512,10 +520,12 @@ impl From<posts::Edits> for TargetEdits {
 
 impl From<posts::Post> for Post {
     fn from(post: posts::Post) -> Self {
+        let is_reply = post.reply_to.is_some();
         Self {
             id: post.id.0,
             status: EnumString::of(post.status.as_str()),
             is_draft: post.is_draft,
+            reply_to: post.reply_to.map(|post| post.0),
             scheduled_at: post.scheduled_at.map(Timestamp),
             published_at: post.published_at.map(Timestamp),
             default_config: json_object(post.default_config),
@@ -523,28 +533,29 @@ impl From<posts::Post> for Post {
             metadata: Metadata(post.metadata),
             created_at: post.created_at.into(),
             updated_at: post.updated_at.into(),
-            containers: post.containers.into_iter().map(Container::from).collect(),
-            variants: (1..).zip(post.variants).map(Variant::of).collect(),
+            containers: Container::all(post.containers, is_reply),
+            variants: (1..).zip(post.variants).map(|variant| Variant::of(variant, is_reply)).collect(),
             targets: post.targets.into_iter().map(Target::from).collect(),
         }
     }
 }
 
 impl Variant {
-    fn of((variant, containers): (u16, Vec<posts::Container>)) -> Self {
-        Self { variant, containers: containers.into_iter().map(Container::from).collect() }
+    fn of((variant, containers): (u16, Vec<posts::Container>), is_reply: bool) -> Self {
+        Self { variant, containers: Container::all(containers, is_reply) }
     }
 }
 
-impl From<posts::Container> for Container {
-    fn from(container: posts::Container) -> Self {
-        Self {
+impl Container {
+    fn all(containers: Vec<posts::Container>, is_reply: bool) -> Vec<Self> {
+        let one = |container: posts::Container| Self {
             id: container.id.0,
             position: container.position,
-            role: EnumString::of(container.role().as_str()),
+            role: EnumString::of(container.role(is_reply).as_str()),
             content: container.content,
             media: container.media.into_iter().map(ContainerMedia::from).collect(),
-        }
+        };
+        containers.into_iter().map(one).collect()
     }
 }
 
@@ -563,6 +574,7 @@ impl From<posts::Target> for Target {
             variant: Some(target.variant).filter(|variant| *variant > 0),
             scheduled_at: target.scheduled_at.map(Timestamp),
             status: EnumString::of(target.status.as_str()),
+            reply_to_platform_post_id: target.reply_parent,
             platform_post_id: target.platform_post_id,
             platform_post_url: target.platform_post_url,
             error_code: target.error_code,

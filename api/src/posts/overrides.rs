@@ -240,7 +240,8 @@ fn import_all(block: &mut Value, imports: &mut Imports) {
     }
 }
 
-fn is_named(account: &Account, key: &str) -> bool {
+/// Returns true if a request means the account by this text.
+pub(crate) fn is_named(account: &Account, key: &str) -> bool {
     account.id.to_string() == key.to_lowercase()
         || account.username == key
         || account.network_unique_id == key
@@ -273,6 +274,8 @@ pub(crate) struct Variant {
     pub settings: Value,
     /// Time to publish; `None` for the post's.
     pub scheduled_at: Option<DateTime<Utc>>,
+    /// True if the post replies to a live one.
+    pub is_reply: bool,
     origin: Origin,
 }
 
@@ -288,9 +291,9 @@ struct Origin {
 
 impl Variant {
     /// Content and settings of `accounts` that no request overrides.
-    pub(crate) fn new(accounts: Vec<Account>, content: Content, settings: Value) -> Self {
+    pub(crate) fn new(accounts: Vec<Account>, content: Content, settings: Value, is_reply: bool) -> Self {
         let (content, origin) = (Arc::new(content), Origin::default());
-        Self { accounts, number: 0, content, settings, scheduled_at: None, origin }
+        Self { accounts, number: 0, content, settings, scheduled_at: None, is_reply, origin }
     }
 
     /// Leads a path of a check to the override that it concerns; other paths stay.
@@ -395,6 +398,7 @@ pub(crate) fn variants(
             content,
             settings,
             scheduled_at: time.map(|(at, _)| at),
+            is_reply: false,
             origin,
         });
     }

@@ -83,10 +83,13 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
         let text = &variant.content.containers[0].content;
         let due = variant.scheduled_at.unwrap_or(due).max(call.now());
-        let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
-        duplicates
-            .extend(found.into_iter().map(|(account, found)| (account, (found, draft.text_path(variant)))));
-        exhausted.extend(limits::exhausted(call, &variant.accounts, due).await?);
+        // Only main texts are compared.
+        if !variant.is_reply {
+            let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
+            let found = found.into_iter();
+            duplicates.extend(found.map(|(account, found)| (account, (found, draft.text_path(variant)))));
+        }
+        exhausted.extend(limits::exhausted(call, &variant.accounts, variant.is_reply, due).await?);
     }
     let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {

@@ -43,7 +43,7 @@ pub async fn find(
              ) c join posts p on p.id = c.post_id join targets t on t.post_id = p.id and t.variant = c.variant,
              lateral (select coalesce(t.published_at,
                greatest(coalesce(t.scheduled_at, p.scheduled_at), p.created_at)) as at) at
-           where t.account_id = any($4)
+           where t.account_id = any($4) and p.reply_to is null
              and (t.status = 'published' and t.unpublished_at is null
                   or t.status in ('pending', 'queued', 'failed') and p.status <> 'draft')
              and at.at > $5 and at.at < $6

@@ -1,12 +1,13 @@
 //! Parts of a post that its platform doesn't support.
 
-use super::TargetKey;
+use super::{TargetKey, wake_replies};
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
 /// Records on a published target that a part of its post was not published. Nothing failed, so there is no
 /// error code; the message is set on the target and appended to the timeline, once.
 pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "with target as (
            update targets
@@ -25,7 +26,8 @@ pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime
         key.post.0,
         format!("Published in part: {message}")
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
-    Ok(())
+    wake_replies(&mut tx, key.owner, key.post).await?;
+    tx.commit().await
 }

@@ -362,7 +362,8 @@ export interface paths {
          * Create a post
          * @description Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
          *     slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
-         *     response; the targets show the result. A repeated idempotency key returns the first post with 200.
+         *     response; the targets show the result. A repeated idempotency key returns the first post with 200. With
+         *     `reply_to` the post is published below another one that is live, as a comment or the next part of its thread.
          *     Scope `posts:write`.
          */
         post: operations["createPost"];
@@ -1675,7 +1676,7 @@ export interface components {
              * @description Position in the post, from 0.
              */
             position: number;
-            /** @description Role in the post. */
+            /** @description Role in its thread: `main`, or for a reply `first_comment` and `thread`. */
             role: components["schemas"]["Role"];
         };
         /**
@@ -1775,6 +1776,11 @@ export interface components {
             reddit?: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: uuid
+             * @description The post to reply to; can't be changed.
+             */
+            reply_to?: string | null;
             /**
              * Format: date-time
              * @description Time to publish, in ISO 8601, UTC without an offset; null for immediately.
@@ -2965,8 +2971,8 @@ export interface components {
          *     top-level member named after the platform; `config` takes precedence.
          */
         NewPost: {
-            /** @description Accounts to publish to: ids, usernames or platform-side ids. */
-            accounts: string[];
+            /** @description Accounts to publish to: ids, usernames or platform-side ids. Required, except with `reply_to`. */
+            accounts?: string[] | null;
             /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
             bluesky?: {
                 [key: string]: unknown;
@@ -3022,6 +3028,15 @@ export interface components {
             reddit?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Format: uuid
+             * @description Id of a post to reply to: on each account, this one is published below the last part of that one's thread, or as
+             *     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
+             *     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
+             *     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
+             *     not used.
+             */
+            reply_to?: string | null;
             /**
              * Format: date-time
              * @description Time to publish, in ISO 8601, UTC without an offset; immediately by default.
@@ -3403,6 +3418,11 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             published_at: string | null;
+            /**
+             * Format: uuid
+             * @description Id of the post that it replies to; null for a post of its own.
+             */
+            reply_to: string | null;
             /**
              * Format: date-time
              * @description Scheduled time; null for immediately.
@@ -4287,6 +4307,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             published_at: string | null;
+            /** @description The platform's id of the post that it replies to, from the first attempt on; null if its post has no `reply_to`. */
+            reply_to_platform_post_id: string | null;
             /**
              * Format: date-time
              * @description Its own time to publish; null for the post's.

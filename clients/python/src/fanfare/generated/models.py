@@ -538,7 +538,7 @@ class Container(Model):
     """
     role: Role
     """
-    Role in the post.
+    Role in its thread: `main`, or for a reply `first_comment` and `thread`.
     """
 
 
@@ -1657,6 +1657,10 @@ class Post(Model):
     """
     Time when the first target was published.
     """
+    reply_to: str | None
+    """
+    Id of the post that it replies to; null for a post of its own.
+    """
     scheduled_at: AwareDatetime | None
     """
     Scheduled time; null for immediately.
@@ -2653,6 +2657,10 @@ class Target(Model):
     published_at: AwareDatetime | None
     """
     Time of publication.
+    """
+    reply_to_platform_post_id: str | None
+    """
+    The platform's id of the post that it replies to, from the first attempt on; null if its post has no `reply_to`.
     """
     scheduled_at: AwareDatetime | None
     """

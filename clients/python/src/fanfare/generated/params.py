@@ -168,6 +168,10 @@ class EditPost(TypedDict):
     """
     Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
     """
+    reply_to: NotRequired[str | None]
+    """
+    The post to reply to; can't be changed.
+    """
     scheduled_at: NotRequired[str | None]
     """
     Time to publish, in ISO 8601, UTC without an offset; null for immediately.
@@ -790,9 +794,9 @@ class NewPost(TypedDict):
     top-level member named after the platform; `config` takes precedence.
     """
 
-    accounts: list[str]
+    accounts: NotRequired[list[str] | None]
     """
-    Accounts to publish to: ids, usernames or platform-side ids.
+    Accounts to publish to: ids, usernames or platform-side ids. Required, except with `reply_to`.
     """
     bluesky: NotRequired[dict[str, Any] | None]
     """
@@ -855,6 +859,14 @@ class NewPost(TypedDict):
     reddit: NotRequired[dict[str, Any] | None]
     """
     Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    reply_to: NotRequired[str | None]
+    """
+    Id of a post to reply to: on each account, this one is published below the last part of that one's thread, or as
+    a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
+    which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
+    live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
+    not used.
     """
     scheduled_at: NotRequired[str | None]
     """

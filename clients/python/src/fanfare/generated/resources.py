@@ -335,7 +335,8 @@ class PostsOperations:
 
         Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
         slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
-        response; the targets show the result. A repeated idempotency key returns the first post with 200.
+        response; the targets show the result. A repeated idempotency key returns the first post with 200. With
+        `reply_to` the post is published below another one that is live, as a comment or the next part of its thread.
         Scope `posts:write`.
         """
         return self._api.call(
@@ -1316,7 +1317,8 @@ class AsyncPostsOperations:
 
         Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
         slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
-        response; the targets show the result. A repeated idempotency key returns the first post with 200.
+        response; the targets show the result. A repeated idempotency key returns the first post with 200. With
+        `reply_to` the post is published below another one that is live, as a comment or the next part of its thread.
         Scope `posts:write`.
         """
         return await self._api.call(

@@ -1,0 +1,204 @@
+//! Replies to live posts: where a target of such a post is published.
+//!
+//! A reply waits until the post that it replies to is live on its account, with its whole thread. The ids that it then
+//! finds are stored with its first attempt and never change, because a look-up has to search below the same post as the
+//! call did. An end of the post that it replies to locks the target's row, which the reply reads under a shared lock:
+//! either the reply sees the end, or the end sees the reply and wakes it.
+
+use super::{TOLERANCE, TargetKey};
+use crate::{decode::Parsed, outbox};
+use chrono::{DateTime, Utc};
+use domain::{AccountId, Owner, PostId, PostStatus, TargetStatus, outbox::Message};
+use sqlx::PgConnection;
+use std::{fmt, time::Duration};
+
+/// Shortest and longest pause between two looks at a post that is not live yet. Its end wakes the reply; this finds one
+/// that was not woken.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
+
+/// Where a target is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// As a post of its own.
+    Own,
+    /// As a reply.
+    Below(Parent),
+    /// Nowhere, and nothing can be looked up: it is a reply, and the post that it replies to was not live when its
+    /// attempts began.
+    Nowhere,
+}
+
+impl Place {
+    /// Returns true for a reply.
+    pub fn is_reply(&self) -> bool {
+        *self != Self::Own
+    }
+}
+
+/// The live posts that a reply belongs to, by their platform ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// The thread's first post.
+    pub root: String,
+    /// The last live container of the post that is replied to.
+    pub last: String,
+}
+
+/// Why a post can't be replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoParent {
+    /// It doesn't exist, or was deleted.
+    Deleted,
+    /// It has no target on the account.
+    NoTarget,
+    /// It is a draft.
+    Draft,
+    /// It failed for good.
+    Dead,
+    /// It was canceled.
+    Canceled,
+    /// It was deleted from its platform.
+    Unpublished,
+}
+
+impl NoParent {
+    /// Returns why a post in this state can't be replied to; `None` if it is live, or may still be.
+    pub fn of(post: PostStatus, target: TargetStatus, is_unpublished: bool) -> Option<Self> {
+        match (post, target) {
+            (_, TargetStatus::Published) if is_unpublished => Some(Self::Unpublished),
+            (_, TargetStatus::Published) => None,
+            (_, TargetStatus::Dead) => Some(Self::Dead),
+            (_, TargetStatus::Canceled) | (PostStatus::Canceled, _) => Some(Self::Canceled),
+            (PostStatus::Draft, _) => Some(Self::Draft),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for NoParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deleted => "the post that it replies to was deleted",
+            Self::NoTarget => "the post that it replies to is not published to this account",
+            Self::Draft => "the post that it replies to is a draft",
+            Self::Dead => "the post that it replies to was not published",
+            Self::Canceled => "the post that it replies to was canceled",
+            Self::Unpublished => "the post that it replies to was deleted from its platform",
+        })
+    }
+}
+
+/// What a reply finds of the post that it replies to.
+pub(super) enum Found {
+    /// It is live.
+    Live(Parent),
+    /// It is not live yet, or its thread is not; look again after this time.
+    Waiting(Duration),
+    /// It can't be replied to.
+    Gone(NoParent),
+}
+
+/// Finds the live post that an account's reply belongs to.
+pub(super) async fn find(
+    tx: &mut PgConnection,
+    key: TargetKey,
+    post: PostId,
+    account: AccountId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Found> {
+    // In a separate statement: what is committed while waiting for the lock must be visible to the next one.
+    sqlx::query!(
+        "select id from targets where post_id = $1 and account_id = $2 and org_id = $3 and mode = $4 for share",
+        post.0,
+        account.0,
+        key.owner.org.0,
+        key.owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let row = sqlx::query!(
+        r#"select p.status as "post_status: Parsed<PostStatus>", p.deleted_at,
+             t.id as "target?", t.status as "status?: Parsed<TargetStatus>", t.unpublished_at as "unpublished_at?",
+             t.next_attempt_at as "next_attempt_at?", t.reply_root as "reply_root?",
+             coalesce(t.scheduled_at, p.scheduled_at) as due
+           from posts p left join targets t on t.post_id = p.id and t.account_id = $4
+           where p.id = $1 and p.org_id = $2 and p.mode = $3"#,
+        post.0,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        account.0
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row.filter(|row| row.deleted_at.is_none()) else {
+        return Ok(Found::Gone(NoParent::Deleted));
+    };
+    let (Some(target), Some(status)) = (row.target, row.status) else {
+        return Ok(Found::Gone(NoParent::NoTarget));
+    };
+    if let Some(reason) = NoParent::of(row.post_status.0, status.0, row.unpublished_at.is_some()) {
+        return Ok(Found::Gone(reason));
+    }
+    let waiting = || {
+        let next = row.next_attempt_at.max(row.due.filter(|_| status.0 != TargetStatus::Published));
+        let pause = next.and_then(|next| (next - now).to_std().ok()).unwrap_or_default();
+        Found::Waiting((pause + TOLERANCE).clamp(PAUSES.0, PAUSES.1))
+    };
+    if status.0 != TargetStatus::Published {
+        return Ok(waiting());
+    }
+    let live = sqlx::query!(
+        r#"select c.position, p.platform_id as "platform_id?"
+           from target_containers c left join publications p on p.target_id = c.target_id and p.position = c.position
+           where c.target_id = $1 order by c.position"#,
+        target
+    )
+    .fetch_all(tx)
+    .await?;
+    if row.next_attempt_at.is_some() && live.iter().any(|container| container.platform_id.is_none()) {
+        return Ok(waiting());
+    }
+    let mut ids = live.into_iter().map_while(|container| container.platform_id);
+    let Some(first) = ids.next() else { return Ok(Found::Gone(NoParent::Dead)) };
+    let last = ids.last().unwrap_or_else(|| first.clone());
+    Ok(Found::Live(Parent { root: row.reply_root.unwrap_or(first), last }))
+}
+
+/// Notes in the timeline, once, that a target waits for the post that it replies to.
+pub(super) async fn note_wait(tx: &mut PgConnection, key: TargetKey, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $1, $2, $3, $4, $5, 'waiting', $6
+         where not exists (
+           select from timeline where post_id = $3 and target_id = $4 and kind = 'waiting' and message = $6)",
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0,
+        key.target.0,
+        now,
+        "Waits until the post that it replies to is live"
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Lets the replies to a post begin that waited for it.
+pub async fn wake_replies(tx: &mut PgConnection, owner: Owner, post: PostId) -> sqlx::Result<()> {
+    let waiting = sqlx::query!(
+        "select t.id, t.post_id from posts p join targets t on t.post_id = p.id
+         where p.reply_to = $1 and p.org_id = $2 and p.mode = $3 and p.status in ('scheduled', 'queued', 'publishing')
+           and t.status in ('pending', 'queued') and t.reply_parent is null
+           and coalesce(coalesce(t.scheduled_at, p.scheduled_at) <= clock_timestamp(), true)",
+        post.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for row in waiting {
+        let wake = Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner };
+        outbox::push(&mut *tx, &wake).await?;
+    }
+    Ok(())
+}
