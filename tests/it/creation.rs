@@ -52,6 +52,7 @@ async fn a_created_post_returns_every_requested_field() {
         "is_draft",
         "scheduled_at",
         "published_at",
+        "reply_to",
         "default_config",
         "external_ref",
         "metadata",

@@ -296,5 +296,5 @@ test("a call can be aborted, and has a timeout", async () => {
 });
 
 // Types: a wrong member does not compile.
-// @ts-expect-error A post has accounts.
-export const wrong = () => client().posts.create({ content: "To nobody" });
+// @ts-expect-error An account is text.
+export const wrong = () => client().posts.create({ content: "To nobody", accounts: [1] });

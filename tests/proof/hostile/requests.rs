@@ -269,9 +269,11 @@ impl Attacker<'_> {
             && ends.iter().any(|end| operation.path.ends_with(end))
     }
 
-    /// Returns true for an operation on the team, which belongs to both modes of an organization.
+    /// Returns true for an operation on the team or the branding, which belong to both modes of an organization.
     fn is_shared(&self, operation: &Operation) -> bool {
-        self.tenant.owner.org == self.victim.owner.org && operation.path.starts_with("/team")
+        let paths = ["/team", "/connect/branding"];
+        self.tenant.owner.org == self.victim.owner.org
+            && paths.iter().any(|path| operation.path.starts_with(path))
     }
 
     /// Returns the request of an operation with the attacker's own ids, and `places` replaced.
