@@ -170,12 +170,10 @@ impl Engine {
             if entry.container.position == 0 && status != TargetStatus::Published {
                 // Live from here on, with or without its address and the rest.
                 let url = address(&cx, &id).await;
-                let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
+                let (url_found, left_out) = (url.as_ref().ok().cloned(), run.left_out.clone());
+                let end = End::Live { id: id.clone(), url: url_found, left_out };
                 status = self.settle_held(attempt, &end).await?.ok_or(Interrupt::Superseded)?;
                 unknown_url = url.err();
-                if let Some(message) = &run.left_out {
-                    publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?;
-                }
             }
             ids.push(id);
         }

@@ -1040,6 +1040,8 @@ pub enum End {
         id: String,
         /// URL of the main container; `None` when the platform didn't return it.
         url: Option<String>,
+        /// A part of the post that the platform doesn't support, in words for the target's `error_message`.
+        left_out: Option<String>,
     },
     /// Failed for good.
     Dead {
@@ -1126,14 +1128,14 @@ pub async fn settle(
     // A live target can't fail, even if no more is known about it than its id: it only loses its replies.
     let captured = match (end, &rows[own].platform_post_id) {
         (End::Dead { .. } | End::Canceled { .. }, Some(id)) if !found.is_terminal() => {
-            Some(End::Live { id: id.clone(), url: None })
+            Some(End::Live { id: id.clone(), url: None, left_out: None })
         }
         _ => None,
     };
     let given_up = captured.is_some().then(|| end.given_up()).flatten();
     let end = captured.as_ref().unwrap_or(end);
     let ended = match (found, end) {
-        (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url }) => {
+        (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url, .. }) => {
             let message = format!("Found live after it had ended: {}", url.as_ref().unwrap_or(id));
             note(&mut *tx, key, "late", &message, now).await?;
             tx.commit().await?;
@@ -1155,7 +1157,7 @@ pub async fn settle(
         (_, End::Canceled { .. }) => TargetStatus::Canceled,
     };
     let (id, url, failure, source) = match end {
-        End::Live { id, url } => (Some(id), url.as_ref(), None, None),
+        End::Live { id, url, .. } => (Some(id), url.as_ref(), None, None),
         End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
         End::Canceled { .. } => (None, None, None, None),
     };
@@ -1164,7 +1166,7 @@ pub async fn settle(
     let post_status = roll_up(&statuses);
     let is_first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
     let message = match end {
-        End::Live { id, url } => {
+        End::Live { id, url, .. } => {
             format!("Published on {}: {}", rows[own].platform, url.as_ref().unwrap_or(id))
         }
         End::Dead { failure, .. } => format!("Failed for good: {failure}"),
@@ -1214,6 +1216,9 @@ pub async fn settle(
     if let Some((failure, source)) = given_up {
         mark_incomplete(&mut tx, key, &failure, source, now).await?;
     }
+    if let End::Live { left_out: Some(message), .. } = end {
+        left_out::record(&mut tx, key, message, now).await?;
+    }
     let subscribers = events::subscribers(&mut tx, key.owner).await?;
     let accounts: Vec<_> = rows
         .iter()
@@ -1245,7 +1250,7 @@ pub async fn settle(
     // Settling a target again, after its main container was found live, repeats no event.
     if found != ended {
         new.extend(match end {
-            End::Live { id, url } => Some((
+            End::Live { id, url, .. } => Some((
                 EventName::TargetPublished,
                 event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
             )),

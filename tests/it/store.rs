@@ -369,9 +369,25 @@ async fn deleting_a_post_cancels_targets_without_a_call_in_flight() {
     };
     assert_eq!(look.barred, Some(Barred::Deleted));
     assert!(!intend(&db, key.target, look.fence).await);
-    let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
+    let end =
+        End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()), left_out: None };
     publishing::settle(&db, key, &end, None, at(22)).await.unwrap();
     assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Partial);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_live_together_with_what_was_left_out_of_it() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    let message = "without the first comment".to_owned();
+    let end = End::Live { id: "9".to_owned(), url: None, left_out: Some(message.clone()) };
+    publishing::settle(&db, key, &end, Some(attempt.fence), at(22)).await.unwrap();
+    let target = now_of(&db, owner, &post).await.targets.remove(0);
+    assert_eq!((target.status, target.error_code), (TargetStatus::Published, None));
+    assert_eq!(target.error_message, Some(message));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -400,7 +416,7 @@ async fn a_superseded_attempt_settles_nothing() {
 
     assert!(intend(&db, key.target, fast.fence).await);
     publishing::capture(&db, key, 0, "9").await.unwrap();
-    let live = End::Live { id: "9".to_owned(), url: None };
+    let live = End::Live { id: "9".to_owned(), url: None, left_out: None };
     publishing::settle(&db, key, &live, None, at(23)).await.unwrap();
     let target = &now_of(&db, owner, &post).await.targets[0];
     assert_eq!((target.status, target.attempts), (TargetStatus::Published, 2));
@@ -541,7 +557,7 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     };
     assert!(intend(&db, key.target, attempt.fence).await);
     publishing::capture(&db, key, 0, "9").await.unwrap();
-    let live = End::Live { id: "9".to_owned(), url: Some("https://x.com/9".to_owned()) };
+    let live = End::Live { id: "9".to_owned(), url: Some("https://x.com/9".to_owned()), left_out: None };
     publishing::settle(&db, key, &live, Some(attempt.fence), Utc::now()).await.unwrap();
     assert_eq!(swept().await, 1, "the reply was not begun");
     let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
@@ -621,7 +637,7 @@ async fn a_dead_target_is_not_settled_again() {
     let dead = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, key, &dead, None, at(22)).await.unwrap();
     publishing::capture(&db, key, 0, "9").await.unwrap();
-    let live = End::Live { id: "9".to_owned(), url: None };
+    let live = End::Live { id: "9".to_owned(), url: None, left_out: None };
     let late = publishing::settle(&db, key, &live, Some(attempt.fence), at(23)).await.unwrap();
     assert_eq!(late, Settled::Late(TargetStatus::Dead));
     let after = now_of(&db, owner, &post).await;
@@ -918,7 +934,8 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap();
     let Created::New(post) = created else { panic!("new") };
     let (key, _) = begin(&db, owner, &post, 0).await;
-    let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
+    let end =
+        End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()), left_out: None };
     publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     let reported: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
@@ -1195,7 +1212,7 @@ async fn targets_that_settle_concurrently_end_their_post() {
         let (second, _) = begin(&db, owner, &post, 1).await;
         let settle = |key: TargetKey| {
             let db = db.clone();
-            let end = End::Live { id: "9".to_owned(), url: None };
+            let end = End::Live { id: "9".to_owned(), url: None, left_out: None };
             tokio::spawn(async move { publishing::settle(&db, key, &end, None, at(22)).await.unwrap() })
         };
         for settled in join_all([settle(first), settle(second)]).await {
@@ -1321,7 +1338,7 @@ async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
             && look.is_in_doubt()
             && look.account.grant_sealed.is_some()
     );
-    let end = End::Live { id: "77".to_owned(), url: None };
+    let end = End::Live { id: "77".to_owned(), url: None, left_out: None };
     let settled = publishing::settle(&db, live_key, &end, None, at(34)).await.unwrap();
     assert_eq!(settled, Settled::Ended(TargetStatus::Published));
 
@@ -1429,7 +1446,7 @@ async fn live(db: &Pool, owner: Owner, accounts: &[&Account], external_ref: &str
             .await;
     for target in 0..accounts.len() {
         let (key, _) = begin(db, owner, &post, target).await;
-        let end = End::Live { id: format!("{external_ref}-{target}"), url: None };
+        let end = End::Live { id: format!("{external_ref}-{target}"), url: None, left_out: None };
         publishing::settle(db, key, &end, None, at(when)).await.unwrap();
     }
     post
@@ -1773,7 +1790,8 @@ async fn publish(db: &Pool, key: TargetKey, position: u16, fence: i32, id: &str)
     assert!(intend_at(db, key.target, position, fence).await);
     publishing::capture(db, key, position, id).await.unwrap();
     if position == 0 {
-        let end = End::Live { id: id.to_owned(), url: Some(format!("https://example.com/{id}")) };
+        let end =
+            End::Live { id: id.to_owned(), url: Some(format!("https://example.com/{id}")), left_out: None };
         publishing::settle(db, key, &end, Some(fence), at(20)).await.unwrap();
     }
 }
@@ -1933,7 +1951,7 @@ async fn a_worker_that_knows_no_replies_publishes_none() {
     let fence = begun(attempt).fence;
     assert!(old_intend(key.target, 0, fence).await, "a post of its own is published");
     publishing::capture(&db, key, 0, "1").await.unwrap();
-    let end = End::Live { id: "1".to_owned(), url: Some("https://example.com/1".to_owned()) };
+    let end = End::Live { id: "1".to_owned(), url: Some("https://example.com/1".to_owned()), left_out: None };
     publishing::settle(&db, key, &end, None, at(20)).await.unwrap();
     assert!(old_intend(key.target, 1, fence).await, "and so is its comment");
     publishing::capture(&db, key, 1, "2").await.unwrap();

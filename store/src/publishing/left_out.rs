@@ -2,12 +2,24 @@
 
 use super::{TargetKey, wake_replies};
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 /// Records on a published target that a part of its post was not published. Nothing failed, so there is no
 /// error code; the message is set on the target and appended to the timeline, once.
 pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
+    record(&mut tx, key, message, now).await?;
+    wake_replies(&mut tx, key.owner, key.post).await?;
+    tx.commit().await
+}
+
+/// Like [`leave_out`], in a transaction.
+pub(super) async fn record(
+    tx: &mut PgConnection,
+    key: TargetKey,
+    message: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
            update targets
@@ -26,8 +38,7 @@ pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime
         key.post.0,
         format!("Published in part: {message}")
     )
-    .execute(&mut *tx)
+    .execute(tx)
     .await?;
-    wake_replies(&mut tx, key.owner, key.post).await?;
-    tx.commit().await
+    Ok(())
 }
