@@ -338,7 +338,7 @@ async fn replies_and_first_comments_are_published_under_their_parents(platform: 
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), length, "{name}");
     assert_eq!(actor.accepted().await, length, "{name}");
     let mut missing = actor.reply("to nothing", &ids);
-    let gone = actor.unknown(&ids[0]);
+    let gone = actor.unknown(&ids);
     missing.reply_to = Some(platforms::ReplyTo { root: gone.clone(), parent: gone });
     let failure = actor.publish(&missing).await.expect_err(name);
     assert!(failure.code.is_permanent(), "{name}: {failure}");
@@ -941,7 +941,10 @@ async fn metrics_are_read_and_a_missing_post_fails_permanently(platform: &'stati
         return;
     }
     analytics.metrics(&actor.session(&keep), &id).await.on(name);
-    let failure = analytics.metrics(&actor.session(&keep), &actor.unknown(&id)).await.expect_err(name);
+    let failure = analytics
+        .metrics(&actor.session(&keep), &actor.unknown(std::slice::from_ref(&id)))
+        .await
+        .expect_err(name);
     assert!(failure.code.is_permanent(), "{name}: {failure}");
 }
 
@@ -1046,7 +1049,8 @@ async fn an_edited_post_shows_its_new_text_however_often_it_is_edited(platform: 
             assert!(shown.contains(&of_this), "{name}: {of_this:?} in {shown}");
         }
         assert_eq!(actor.accepted().await, accepted, "{name}: an edit publishes nothing");
-        let missing = editing.edit(&actor.session(&keep), &actor.unknown(id), &edit).await;
+        let missing =
+            editing.edit(&actor.session(&keep), &actor.unknown(std::slice::from_ref(id)), &edit).await;
         let failure = missing.expect_err("there is no such post");
         assert!(failure.code.is_permanent(), "{name}: {failure}");
     }

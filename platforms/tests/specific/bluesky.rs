@@ -433,5 +433,5 @@ async fn the_sandbox_shows_a_post_in_its_thread() {
         (&Value::Null, &Value::Null),
         "{thread}"
     );
-    assert_eq!(ask(&ada.unknown(&ids[0]), "").await, Value::Null);
+    assert_eq!(ask(&ada.unknown(&ids), "").await, Value::Null);
 }

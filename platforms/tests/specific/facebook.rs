@@ -364,7 +364,10 @@ async fn a_story_is_measured_without_its_removed_metrics() {
     let analytics = actor.platform.analytics.expect("it has figures");
     let keep = Kept::default();
     analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
-    let failure = analytics.metrics(&actor.session(&keep), &actor.unknown(&id)).await.expect_err("unknown");
+    let failure = analytics
+        .metrics(&actor.session(&keep), &actor.unknown(std::slice::from_ref(&id)))
+        .await
+        .expect_err("unknown");
     assert_eq!(failure.code, rejected(404));
 }
 
