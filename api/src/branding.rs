@@ -62,7 +62,7 @@ pub async fn get(call: &Call<'_>) -> Result<Branding, Problem> {
 /// Replaces the branding.
 pub async fn set(call: &Call<'_>, body: NewBranding) -> Result<Branding, Problem> {
     let branding = branding::Branding::from(body);
-    branding::set(call.db(), call.owner.org, &branding, call.now()).await?;
+    branding::set(call.db(), call.owner.org, &branding, call.by, call.now()).await?;
     Ok(branding.into())
 }
 

@@ -98,7 +98,8 @@ pub async fn create(call: &Call<'_>, body: NewClientToken) -> Result<ClientToken
     };
     let now = call.now();
     let expires_at = now + TimeDelta::seconds(body.expires_in.unwrap_or(DEFAULT_SECONDS).into());
-    let (id, token) = keys::create_client(call.db(), call.owner, &tenant, &client, expires_at, now).await?;
+    let (id, token) =
+        keys::create_client(call.db(), call.owner, &tenant, &client, expires_at, call.by, now).await?;
     Ok(ClientToken {
         id: id.0,
         token,
@@ -114,7 +115,7 @@ pub async fn create(call: &Call<'_>, body: NewClientToken) -> Result<ClientToken
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let missing = || Problem::not_found("client token");
     let id: KeyId = id.parse().map_err(|_| missing())?;
-    if !keys::revoke_client(call.db(), call.owner, call.bound, id, call.now()).await? {
+    if !keys::revoke_client(call.db(), call.owner, call.bound, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

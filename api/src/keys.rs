@@ -101,7 +101,7 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     };
     check_bound(call, owner, &bound).await?;
     let new = keys::NewKey { owner, name: body.name, scopes, expires_at };
-    let (key, text) = keys::create_within(call.db(), new, bound, now).await?;
+    let (key, text) = keys::create_within(call.db(), new, bound, call.by, now).await?;
     Ok(Key { key: Some(text), ..key.into() })
 }
 
@@ -143,7 +143,7 @@ pub async fn list(call: &Call<'_>) -> Result<KeyList, Problem> {
 /// Revokes a key.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    if !keys::revoke(call.db(), call.owner, id, call.now()).await? {
+    if !keys::revoke(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })
@@ -158,7 +158,8 @@ pub async fn rotate(call: &Call<'_>, granted: &[Scope], id: &str, body: Rotation
     // The key existed a moment ago: it expired, or was rotated or revoked concurrently.
     let ended =
         || Problem::new(Code::Conflict, "the API key has expired, was revoked or was rotated already");
-    let (key, text) = keys::rotate(call.db(), call.owner, id, until, now).await?.ok_or_else(ended)?;
+    let (key, text) =
+        keys::rotate(call.db(), call.owner, id, until, call.by, now).await?.ok_or_else(ended)?;
     Ok(Key { key: Some(text), ..key.into() })
 }
 

@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod app;
+pub mod audit;
 pub mod branding;
 pub mod client_tokens;
 pub mod connect;

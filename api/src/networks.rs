@@ -149,7 +149,8 @@ pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved
     };
     let secret = Change::from(body.client_secret);
     let seal = |id| secret.map(|secret| seal(call, id, &secret));
-    Ok(networks::upsert(call.db(), call.owner, body.platform.as_str(), edit, seal, call.now()).await?)
+    Ok(networks::upsert(call.db(), call.owner, body.platform.as_str(), edit, seal, call.by, call.now())
+        .await?)
 }
 
 /// Lists all apps.
@@ -181,14 +182,14 @@ pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Netwo
         is_enabled: body.is_enabled,
     };
     let secret = body::change(body.client_secret).map(|secret| seal(call, id, &secret));
-    let network = networks::edit(call.db(), call.owner, id, edit, secret, call.now()).await?;
+    let network = networks::edit(call.db(), call.owner, id, edit, secret, call.by, call.now()).await?;
     network.map(Network::from).ok_or_else(missing)
 }
 
 /// Removes an app.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    if !networks::delete(call.db(), call.owner, id, call.now()).await? {
+    if !networks::delete(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

@@ -6,6 +6,7 @@
 use crate::{
     accounts::{Accounts, app_password::Passwords, imports::Imports, limits::Limits, pending::Pending},
     app::PREFIX,
+    audit::Audit,
     branding::ConnectPages,
     client_tokens::ClientTokens,
     events::Events,
@@ -41,7 +42,7 @@ pub(crate) type Operations = (
     Profiles,
     Team,
     Keys,
-    (Account, Requests),
+    (Account, Requests, Audit),
 );
 
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts with one call, and reports \
@@ -71,7 +72,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Profiles,
         Team,
         Keys,
-        (Account, Requests),
+        (Account, Requests, Audit),
     );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)

@@ -63,7 +63,7 @@ pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
 pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem> {
     let role = body.role.value();
     let email = body.email.0;
-    let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.now()).await?;
+    let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.by, call.now()).await?;
     let Some((member, token)) = invited else {
         return Err(Problem::new(Code::Conflict, "the person is in the team already"));
     };
@@ -75,7 +75,7 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
 pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let missing = || Problem::not_found("team member");
     let id: MemberId = id.parse().map_err(|_| missing())?;
-    match team::remove(call.db(), call.owner.org, id).await? {
+    match team::remove(call.db(), call.owner.org, id, call.by, call.now()).await? {
         RemoveResult::Removed => Ok(DeletedResource { id: id.0, deleted: true }),
         RemoveResult::LastOwner => {
             Err(Problem::new(Code::Conflict, "the last owner can't be removed; add another owner first"))

@@ -160,7 +160,7 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     };
     let seal =
         |id| call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_webhook_secret(call.owner, id));
-    let webhook = webhooks::create(call.db(), call.owner, new, seal, call.now()).await?;
+    let webhook = webhooks::create(call.db(), call.owner, new, seal, call.by, call.now()).await?;
     let webhook = webhook.ok_or_else(|| {
         let detail =
             format!("there are {} endpoints, which is as many as there may be", webhooks::MAX_ENDPOINTS);
@@ -205,7 +205,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
         description: body::change(body.description),
         is_active: body.is_active,
     };
-    let edited = webhooks::edit(call.db(), call.owner, known.id.into(), edit, call.now()).await?;
+    let edited = webhooks::edit(call.db(), call.owner, known.id.into(), edit, call.by, call.now()).await?;
     edited.map(Webhook::from).ok_or_else(missing)
 }
 
@@ -231,9 +231,11 @@ pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let request = RevealSecretInput { webhook, owner: call.owner, recipient };
     let sealed = workers::request(call, request).await?.ok_or_else(missing)?;
     let opened = opener.open(&sealed, &vault::aad_webhook_secret(call.owner, webhook)).ok();
-    opened
+    let secret = opened
         .and_then(|secret| String::from_utf8(secret).ok())
-        .ok_or_else(|| workers::unanswered("the sealed secret can't be opened"))
+        .ok_or_else(|| workers::unanswered("the sealed secret can't be opened"))?;
+    webhooks::record_reveal(call.db(), call.owner, webhook, call.by, call.now()).await?;
+    Ok(secret)
 }
 
 /// Replaces an endpoint's signing secret and returns the new one. Deliveries are signed when they are
@@ -242,7 +244,7 @@ pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let (webhook, secret) = (read(id)?, generate());
     let aad = vault::aad_webhook_secret(call.owner, webhook);
     let sealed = call.app.config.sealer.seal(secret.as_bytes(), &aad);
-    let rotated = webhooks::rotate(call.db(), call.owner, webhook, &sealed, call.now()).await?;
+    let rotated = webhooks::rotate(call.db(), call.owner, webhook, &sealed, call.by, call.now()).await?;
     rotated.map(|_| secret).ok_or_else(missing)
 }
 
@@ -274,7 +276,7 @@ pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<D
 /// Deletes an endpoint.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    if !webhooks::delete(call.db(), call.owner, id, call.now()).await? {
+    if !webhooks::delete(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

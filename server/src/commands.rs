@@ -15,6 +15,7 @@ use std::{
 };
 use store::{
     Pool,
+    audit::Actor,
     bounds::{self, Resource},
     keys, organizations, team,
     vault::PrivateKey,
@@ -108,7 +109,7 @@ pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
         }
     };
     let new = keys::NewKey { owner, name, scopes, expires_at };
-    let (key, text) = keys::create_within(&db, new, bound, clock::now()).await?;
+    let (key, text) = keys::create_within(&db, new, bound, &Actor::OPERATOR, clock::now()).await?;
     println!("{mode} key {} for {}\n{text}", key.id, key.bound);
     Ok(())
 }

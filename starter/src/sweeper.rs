@@ -2,14 +2,14 @@
 //!
 //! Postgres holds the facts, Temporal the progress: a workflow that was terminated or lost leaves a row
 //! whose next step never happens. Every API process looks for such rows periodically ([`store::sweep`]) and
-//! writes messages for them, which have no effect on a workflow that runs. It also deletes events that nobody can
-//! read any more.
+//! writes messages for them, which have no effect on a workflow that runs. It also deletes events and entries
+//! of the audit trail that nobody can read any more.
 
 use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
-    Pool, events,
+    Pool, audit, events,
     sweep::{self, Timing},
 };
 use tracing::{info, warn};
@@ -57,6 +57,9 @@ impl Sweeper {
             }
             if let Err(error) = answered(events::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old events");
+            }
+            if let Err(error) = answered(audit::prune(&self.db, BATCH)).await {
+                warn!(%error, "The sweeper can't delete old entries of the audit trail");
             }
         }
     }

@@ -2,9 +2,11 @@
 //!
 //! It belongs to the organization, not to a mode: what is tried out in test mode is what users see in live mode.
 
+use crate::audit::{self, Action, Actor};
 use chrono::{DateTime, Utc};
 use domain::OrgId;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::{PgPool, types::Json};
 
 /// Name, logo, color and texts of the connect pages; `None` for this service's own.
@@ -75,7 +77,14 @@ pub async fn get(db: &PgPool, org: OrgId) -> sqlx::Result<Branding> {
 }
 
 /// Replaces an organization's branding.
-pub async fn set(db: &PgPool, org: OrgId, branding: &Branding, now: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn set(
+    db: &PgPool,
+    org: OrgId,
+    branding: &Branding,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "insert into connect_branding
            (org_id, name, logo_url, accent_color, support_url, imprint_url, pages, updated_at)
@@ -92,7 +101,10 @@ pub async fn set(db: &PgPool, org: OrgId, branding: &Branding, now: DateTime<Utc
         Json(&branding.pages) as _,
         now
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    let change = audit::Change { action: Action::BrandingSet, object: org.0, details: json!({}) };
+    audit::record_shared(&mut tx, org, by, now, change).await?;
+    tx.commit().await?;
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! kept for that until the disconnection's workflow revokes and erases it.
 
 use crate::{
+    audit::{self, Action, Actor},
     decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
@@ -22,7 +23,13 @@ use sqlx::{PgConnection, PgPool};
 
 /// Disconnects an account. Returns false when it is not connected.
 // Model: Disconnect.
-pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+pub async fn disconnect(
+    db: &PgPool,
+    owner: Owner,
+    id: AccountId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
     let disconnected = sqlx::query!(
         "update accounts set status = 'disconnected', last_error_code = null, updated_at = $4
@@ -40,6 +47,9 @@ pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<
         roll_up(&mut tx, owner, post, before, now).await?;
     }
     let subject = EventAccount { account: id, network: row.platform.clone(), username: row.username };
+    let details = json!({ "platform": row.platform, "username": subject.username });
+    let change = audit::Change { action: Action::AccountDisconnected, object: id.0, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
     let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), None);
     let event =
         NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };

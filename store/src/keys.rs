@@ -5,10 +5,15 @@
 //! a bound is of another kind, so that a process that knows no bounds does not find the key: during a deploy it
 //! would have all data of the organization.
 
-use crate::{bounds, decode::Parsed};
+use crate::{
+    audit::{self, Action, Actor, Change},
+    bounds,
+    decode::Parsed,
+};
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Bound, KeyId, Mode, Owner, client::Client, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
@@ -97,9 +102,9 @@ impl From<Row> for Key {
     }
 }
 
-/// Creates a key of the whole organization and returns it with its text, which can't be read again.
+/// Creates a key of the whole organization for an operator and returns it with its text, which can't be read again.
 pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Result<(Key, String)> {
-    create_within(db, new, Bound::Organization, now).await
+    create_within(db, new, Bound::Organization, &Actor::OPERATOR, now).await
 }
 
 /// Creates a key with a bound and returns it with its text, which can't be read again.
@@ -107,6 +112,7 @@ pub async fn create_within(
     db: &PgPool,
     new: NewKey,
     bound: Bound,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<(Key, String)> {
     let text = generate(new.owner.mode);
@@ -124,6 +130,7 @@ pub async fn create_within(
         created_at: now.trunc_subsecs(6),
     };
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.to_string()).collect();
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -138,8 +145,12 @@ pub async fn create_within(
         key.created_at,
         bounds::stored(&key.bound) as _
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    let details = json!({ "name": key.name, "scopes": scopes, "bound": key.bound.to_string() });
+    let change = Change { action: Action::KeyCreated, object: key.id.0, details };
+    audit::record(&mut tx, key.owner, by, now, change).await?;
+    tx.commit().await?;
     Ok((key, text))
 }
 
@@ -156,12 +167,14 @@ pub async fn create_client(
     tenant: &str,
     client: &Client,
     expires_at: DateTime<Utc>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<(KeyId, String)> {
     let (_, prefix) =
         CLIENT_PREFIXES.iter().find(|(mode, _)| *mode == owner.mode).expect("each mode has one");
     let bound = Bound::Tenant(tenant.to_owned());
     let (id, text) = (KeyId(Uuid::now_v7()), format!("{prefix}{}", random_text(LENGTH)));
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "with ended as (
            delete from api_keys where id in (
@@ -182,8 +195,12 @@ pub async fn create_client(
         bounds::stored(&bound) as _,
         Json(client) as _
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    let details = json!({ "bound": bound.to_string(), "expires_at": expires_at });
+    let change = Change { action: Action::ClientTokenCreated, object: id.0, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
+    tx.commit().await?;
     Ok((id, text))
 }
 
@@ -193,8 +210,10 @@ pub async fn revoke_client(
     owner: Owner,
     bound: &Bound,
     id: KeyId,
+    by: &Actor,
     at: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update api_keys set revoked_at = $4
          where id = $1 and org_id = $2 and mode = $3 and client is not null and revoked_at is null
@@ -205,8 +224,13 @@ pub async fn revoke_client(
         at,
         bounds::stored(bound) as _
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    if done.rows_affected() > 0 {
+        let change = Change { action: Action::ClientTokenRevoked, object: id.0, details: json!({}) };
+        audit::record(&mut tx, owner, by, at, change).await?;
+    }
+    tx.commit().await?;
     Ok(done.rows_affected() > 0)
 }
 
@@ -266,7 +290,14 @@ pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result
 }
 
 /// Revokes a key at `at`. Returns false when it doesn't exist or is revoked earlier.
-pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> sqlx::Result<bool> {
+pub async fn revoke(
+    db: &PgPool,
+    owner: Owner,
+    id: KeyId,
+    by: &Actor,
+    at: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update api_keys set revoked_at = $4
          where id = $1 and org_id = $2 and mode = $3 and client is null and (revoked_at is null or revoked_at > $4)",
@@ -275,8 +306,13 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
         owner.mode.as_str(),
         at
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    if done.rows_affected() > 0 {
+        let change = Change { action: Action::KeyRevoked, object: id.0, details: json!({}) };
+        audit::record(&mut tx, owner, by, at, change).await?;
+    }
+    tx.commit().await?;
     Ok(done.rows_affected() > 0)
 }
 
@@ -307,9 +343,11 @@ pub async fn rotate(
     owner: Owner,
     id: KeyId,
     until: DateTime<Utc>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<(Key, String)>> {
     let text = generate(owner.mode);
+    let mut tx = crate::begin(db).await?;
     let row = sqlx::query_as!(
         Row,
         r#"with old as (
@@ -333,9 +371,14 @@ pub async fn rotate(
         last_four(&text),
         limited_digest(&text)
     )
-    .fetch_optional(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(row.map(|row| (row.into(), text)))
+    let Some(row) = row else { return Ok(None) };
+    let details = json!({ "replaces": id.0, "until": until });
+    let change = Change { action: Action::KeyRotated, object: row.id, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
+    tx.commit().await?;
+    Ok(Some((row.into(), text)))
 }
 
 fn generate(mode: Mode) -> String {

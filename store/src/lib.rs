@@ -5,6 +5,7 @@
 //! a row of another owner.
 
 pub mod accounts;
+pub mod audit;
 pub mod bounds;
 pub mod branding;
 mod change;

@@ -3,10 +3,13 @@
 //! A deleted app keeps its row, because accounts that were connected through it still refresh their grants
 //! with its secret. Registering the platform again resets every other column of that row.
 
-use crate::Change;
+use crate::{
+    Change,
+    audit::{self, Action, Actor},
+};
 use chrono::{DateTime, Utc};
 use domain::{NetworkId, Owner};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -82,6 +85,7 @@ pub async fn upsert(
     platform: &str,
     edit: Edit,
     seal: impl FnOnce(NetworkId) -> Change<Vec<u8>>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Saved> {
     let mut tx = crate::begin(db).await?;
@@ -103,8 +107,11 @@ pub async fn upsert(
     if row.is_new {
         reset(&mut tx, id, now).await?;
     }
+    let secret = seal(id);
+    let change = change(id, platform, &changed(&edit, &secret), row.is_new);
     let network =
-        apply(&mut tx, owner, id, edit, seal(id), now).await?.expect("the row is locked and not deleted");
+        apply(&mut tx, owner, id, edit, secret, now).await?.expect("the row is locked and not deleted");
+    audit::record(&mut tx, owner, by, now, change).await?;
     tx.commit().await?;
     Ok(Saved { network, is_new: row.is_new })
 }
@@ -132,10 +139,37 @@ pub async fn edit(
     id: NetworkId,
     edit: Edit,
     secret: Change<Vec<u8>>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Network>> {
-    let mut connection = db.acquire().await?;
-    apply(&mut connection, owner, id, edit, secret, now).await
+    let mut tx = crate::begin(db).await?;
+    let changed = changed(&edit, &secret);
+    let network = apply(&mut tx, owner, id, edit, secret, now).await?;
+    if let Some(network) = &network {
+        let change = change(id, &network.platform, &changed, false);
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(network)
+}
+
+/// The names of the members that are given.
+fn changed(edit: &Edit, secret: &Change<Vec<u8>>) -> Vec<&'static str> {
+    let given = [
+        ("display_name", edit.display_name.is_change()),
+        ("client_id", edit.client_id.is_change()),
+        ("client_secret", secret.is_change()),
+        ("redirect_uri", edit.redirect_uri.is_change()),
+        ("scopes", edit.scopes.is_some()),
+        ("extra_config", edit.extra_config.is_some()),
+        ("is_enabled", edit.is_enabled.is_some()),
+    ];
+    given.into_iter().filter_map(|(name, given)| given.then_some(name)).collect()
+}
+
+fn change(id: NetworkId, platform: &str, changed: &[&str], is_new: bool) -> audit::Change {
+    let action = if is_new { Action::NetworkCreated } else { Action::NetworkUpdated };
+    audit::Change { action, object: id.0, details: json!({ "platform": platform, "changed": changed }) }
 }
 
 async fn apply(
@@ -237,16 +271,29 @@ pub async fn credentials(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Resu
 }
 
 /// Deletes and disables an app. Returns false when it doesn't exist.
-pub async fn delete(db: &PgPool, owner: Owner, id: NetworkId, now: DateTime<Utc>) -> sqlx::Result<bool> {
-    let done = sqlx::query!(
+pub async fn delete(
+    db: &PgPool,
+    owner: Owner,
+    id: NetworkId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
+    let deleted = sqlx::query_scalar!(
         "update networks set deleted_at = $4, is_enabled = false, updated_at = $4
-         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+         returning platform",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
         now
     )
-    .execute(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(done.rows_affected() > 0)
+    let Some(platform) = deleted else { return Ok(false) };
+    let details = json!({ "platform": platform });
+    let change = audit::Change { action: Action::NetworkDeleted, object: id.0, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
+    tx.commit().await?;
+    Ok(true)
 }

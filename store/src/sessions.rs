@@ -5,11 +5,13 @@
 //! SHA-256 digest of it is stored.
 
 use crate::{
+    audit::{self, Action, Actor, Change},
     decode::Parsed,
     keys::{self, Key, key},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Bound, Mode, client::Client, scope::Scope};
+use serde_json::json;
 use sqlx::{PgPool, types::Json};
 
 /// Lifetime of a session; activity doesn't extend it.
@@ -18,8 +20,9 @@ pub const TTL: TimeDelta = TimeDelta::hours(12);
 const LENGTH: usize = 43;
 
 /// Starts a session and returns its token, which can't be read again. Deletes expired sessions.
-pub async fn begin(db: &PgPool, key: &Key, now: DateTime<Utc>) -> sqlx::Result<String> {
+pub async fn begin(db: &PgPool, key: &Key, by: &Actor, now: DateTime<Utc>) -> sqlx::Result<String> {
     let token = keys::random_text(LENGTH);
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "with ended as (delete from sessions where expires_at <= $5)
          insert into sessions (digest, org_id, mode, key_id, created_at, expires_at)
@@ -31,8 +34,12 @@ pub async fn begin(db: &PgPool, key: &Key, now: DateTime<Utc>) -> sqlx::Result<S
         now,
         now + TTL
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    let change =
+        Change { action: Action::SessionStarted, object: key.id.0, details: json!({ "key": key.name }) };
+    audit::record(&mut tx, key.owner, by, now, change).await?;
+    tx.commit().await?;
     Ok(token)
 }
 
@@ -63,8 +70,16 @@ pub async fn find(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::Result<
     Ok(row.map(|row| Session { key: key!(row), organization: row.organization }))
 }
 
-/// Ends a session.
-pub async fn end(db: &PgPool, token: &str) -> sqlx::Result<()> {
-    sqlx::query!("delete from sessions where digest = $1", keys::digest(token)).execute(db).await?;
+/// Ends a session of a key.
+pub async fn end(db: &PgPool, token: &str, key: &Key, by: &Actor, now: DateTime<Utc>) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    let ended =
+        sqlx::query!("delete from sessions where digest = $1", keys::digest(token)).execute(&mut *tx).await?;
+    if ended.rows_affected() > 0 {
+        let change =
+            Change { action: Action::SessionEnded, object: key.id.0, details: json!({ "key": key.name }) };
+        audit::record(&mut tx, key.owner, by, now, change).await?;
+    }
+    tx.commit().await?;
     Ok(())
 }

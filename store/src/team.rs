@@ -3,9 +3,14 @@
 //! A member belongs to the organization, not to one of its modes, so these queries have no mode. An
 //! invitation's token contains 256 random bits, so a plain SHA-256 digest of it is stored.
 
-use crate::{decode::Parsed, keys};
+use crate::{
+    audit::{self, Action, Actor, Change},
+    decode::Parsed,
+    keys,
+};
 use chrono::{DateTime, Utc};
 use domain::{MemberId, OrgId};
+use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -73,9 +78,11 @@ pub async fn invite(
     org: OrgId,
     email: &str,
     role: Role,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<(Member, String)>> {
     let token = keys::random_text(TOKEN_LENGTH);
+    let mut tx = crate::begin(db).await?;
     let member = sqlx::query_as!(
         Member,
         r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
@@ -90,9 +97,14 @@ pub async fn invite(
         keys::digest(&token),
         now
     )
-    .fetch_optional(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(member.map(|member| (member, token)))
+    let Some(member) = member else { return Ok(None) };
+    let details = json!({ "email": email, "role": role.as_str() });
+    let change = Change { action: Action::MemberInvited, object: member.id.0, details };
+    audit::record_shared(&mut tx, org, by, now, change).await?;
+    tx.commit().await?;
+    Ok(Some((member, token)))
 }
 
 /// Creates the owner of a new organization; `None` when it has a member with this address.
@@ -155,30 +167,42 @@ pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitat
     .await
 }
 
-/// Accepts an invitation. Returns `None` when it was accepted or withdrawn before.
+/// Accepts an invitation. Returns false when it was accepted or withdrawn before.
 pub async fn accept(
     db: &PgPool,
     token: &str,
     name: &str,
+    by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Member>> {
-    sqlx::query_as!(
-        Member,
-        r#"update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
-           where invitation_digest = $1 and status = 'invited'
-           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
-             invited_at, joined_at"#,
+) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
+    let joined = sqlx::query!(
+        "update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
+         where invitation_digest = $1 and status = 'invited'
+         returning id, org_id, email",
         keys::digest(token),
         name,
         now
     )
-    .fetch_optional(db)
-    .await
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(member) = joined else { return Ok(false) };
+    let details = json!({ "email": member.email, "name": name });
+    let change = Change { action: Action::MemberJoined, object: member.id, details };
+    audit::record_shared(&mut tx, OrgId(member.org_id), by, now, change).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Removes a member, unless they are the last owner. An invited owner doesn't replace an active one,
 /// because they may never accept.
-pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<RemoveResult> {
+pub async fn remove(
+    db: &PgPool,
+    org: OrgId,
+    id: MemberId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<RemoveResult> {
     let mut tx = crate::begin(db).await?;
     // Locks all owners, so that of the last two who remove each other concurrently one stays.
     let owners = sqlx::query!(
@@ -194,9 +218,13 @@ pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Remov
             return Ok(RemoveResult::LastOwner);
         }
     }
-    let done = sqlx::query!("delete from members where id = $1 and org_id = $2", id.0, org.0)
-        .execute(&mut *tx)
-        .await?;
+    let removed =
+        sqlx::query_scalar!("delete from members where id = $1 and org_id = $2 returning email", id.0, org.0)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let Some(email) = removed else { return Ok(RemoveResult::NotFound) };
+    let change = Change { action: Action::MemberRemoved, object: id.0, details: json!({ "email": email }) };
+    audit::record_shared(&mut tx, org, by, now, change).await?;
     tx.commit().await?;
-    Ok(if done.rows_affected() > 0 { RemoveResult::Removed } else { RemoveResult::NotFound })
+    Ok(RemoveResult::Removed)
 }

@@ -1,8 +1,12 @@
 //! Webhook endpoints and their subscriptions.
 
-use crate::Change;
+use crate::{
+    Change,
+    audit::{self, Action, Actor},
+};
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};
+use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -47,6 +51,7 @@ pub async fn create(
     owner: Owner,
     new: NewWebhook,
     seal: impl FnOnce(WebhookId) -> Vec<u8>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Webhook>> {
     let now = now.trunc_subsecs(6);
@@ -91,6 +96,9 @@ pub async fn create(
     )
     .execute(&mut *tx)
     .await?;
+    let details = json!({ "events": webhook.events });
+    let change = audit::Change { action: Action::WebhookCreated, object: webhook.id.0, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
     tx.commit().await?;
     Ok(Some(webhook))
 }
@@ -164,9 +172,18 @@ pub async fn edit(
     owner: Owner,
     id: WebhookId,
     edit: Edit,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Webhook>> {
-    sqlx::query_as!(
+    let given = [
+        ("url", edit.url.is_some()),
+        ("events", edit.events.is_some()),
+        ("description", edit.description.is_change()),
+        ("is_active", edit.is_active.is_some()),
+    ];
+    let changed: Vec<_> = given.into_iter().filter_map(|(name, given)| given.then_some(name)).collect();
+    let mut tx = crate::begin(db).await?;
+    let webhook = sqlx::query_as!(
         Webhook,
         "update webhooks
          set url = coalesce($4, url), events = coalesce($5, events),
@@ -184,8 +201,15 @@ pub async fn edit(
         edit.is_active,
         now
     )
-    .fetch_optional(db)
-    .await
+    .fetch_optional(&mut *tx)
+    .await?;
+    if webhook.is_some() {
+        let details = json!({ "changed": changed, "is_active": edit.is_active });
+        let change = audit::Change { action: Action::WebhookUpdated, object: id.0, details };
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(webhook)
 }
 
 /// Replaces the signing secret, from the next attempt on. Returns `None` when the endpoint doesn't exist.
@@ -194,9 +218,11 @@ pub async fn rotate(
     owner: Owner,
     id: WebhookId,
     secret_sealed: &[u8],
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Webhook>> {
-    sqlx::query_as!(
+    let mut tx = crate::begin(db).await?;
+    let webhook = sqlx::query_as!(
         Webhook,
         "update webhooks set secret_sealed = $4, updated_at = $5
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
@@ -207,12 +233,37 @@ pub async fn rotate(
         secret_sealed,
         now
     )
-    .fetch_optional(db)
-    .await
+    .fetch_optional(&mut *tx)
+    .await?;
+    if webhook.is_some() {
+        let change = audit::Change { action: Action::SecretRotated, object: id.0, details: json!({}) };
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(webhook)
+}
+
+/// Records that an endpoint's signing secret is shown.
+pub async fn record_reveal(
+    db: &PgPool,
+    owner: Owner,
+    id: WebhookId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let change = audit::Change { action: Action::SecretRevealed, object: id.0, details: json!({}) };
+    audit::record(&mut *db.acquire().await?, owner, by, now, change).await
 }
 
 /// Deletes an endpoint and fails its open deliveries. Returns false when it doesn't exist.
-pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+pub async fn delete(
+    db: &PgPool,
+    owner: Owner,
+    id: WebhookId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
     let deleted = sqlx::query_scalar!(
         r#"with deleted as (
              update webhooks set deleted_at = $4, is_active = false, updated_at = $4
@@ -229,7 +280,12 @@ pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>
         owner.mode.as_str(),
         now
     )
-    .fetch_optional(db)
+    .fetch_optional(&mut *tx)
     .await?;
+    if deleted.is_some() {
+        let change = audit::Change { action: Action::WebhookDeleted, object: id.0, details: json!({}) };
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
     Ok(deleted.is_some())
 }

@@ -8,7 +8,7 @@ use crate::{
     attacks::{filled, operations, send},
     mcp, world,
 };
-use ::store::keys;
+use ::store::{audit::Actor, keys};
 use domain::{Bound, Owner, scope::Scope};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
@@ -498,9 +498,11 @@ async fn a_process_that_knows_no_bounds_finds_no_limited_key() {
     };
     let (_, whole) = keys::create(&world.db, new("whole"), now()).await.unwrap();
     let bound = Bound::Tenant("mine".to_owned());
-    let (key, limited) = keys::create_within(&world.db, new("limited"), bound.clone(), now()).await.unwrap();
+    let (key, limited) =
+        keys::create_within(&world.db, new("limited"), bound.clone(), &Actor::OPERATOR, now()).await.unwrap();
     let until = now();
-    let (rotated, next) = keys::rotate(&world.db, world.owner, key.id, until, now()).await.unwrap().unwrap();
+    let (rotated, next) =
+        keys::rotate(&world.db, world.owner, key.id, until, &Actor::OPERATOR, now()).await.unwrap().unwrap();
     assert_eq!(rotated.bound, bound);
     for (text, is_found) in [(&whole, true), (&limited, false), (&next, false)] {
         let found: bool =

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use domain::client::Client;
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
-use store::keys;
+use store::{audit::Actor, keys};
 use tests::{
     World,
     login::{BACK, arrive, browser, decide, joined, location, reported},
@@ -124,7 +124,9 @@ async fn an_ended_client_token_says_so() {
     let client = Client { platforms: Vec::new(), redirect_uri: None };
     let (then, over) = (now() - TimeDelta::hours(1), now() - TimeDelta::minutes(1));
     let (_, expired) =
-        keys::create_client(&world.db, world.owner, "mine", &client, over, then).await.unwrap();
+        keys::create_client(&world.db, world.owner, "mine", &client, over, &Actor::OPERATOR, then)
+            .await
+            .unwrap();
     let token = mint(&world, json!({ "tenant_id": "mine" })).await;
     assert_eq!(call(&world, text(&token), Method::GET, path, Value::Null).await.0, 200);
     // It is no API key: neither listed nor rotated nor revoked as one.

@@ -6,18 +6,18 @@ use domain::{Mode, Owner, scope::Scope, signature};
 use reqwest::{Client, StatusCode, header, redirect::Policy};
 use serde_json::json;
 use std::{collections::HashSet, time::Duration};
-use store::keys;
+use store::{audit::Actor, keys};
 use tests::{Delivery, Receiver, World, if_right, now, samples::png, wait_until};
 
 /// A browser without scripts.
-struct Browser {
+pub(crate) struct Browser {
     http: Client,
     origin: String,
     cookie: String,
 }
 
 /// A response: a page or a redirect.
-struct Page {
+pub(crate) struct Page {
     status: StatusCode,
     headers: header::HeaderMap,
     text: String,
@@ -31,7 +31,7 @@ impl Browser {
     }
 
     /// Returns a browser that is signed in with the world's key.
-    async fn signed_in(world: &World) -> Self {
+    pub(crate) async fn signed_in(world: &World) -> Self {
         let mut browser = Self::new(world);
         let page = browser.sign_in(&world.key).await;
         assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);
@@ -52,13 +52,13 @@ impl Browser {
     }
 
     /// Returns the text of a page that must be 200.
-    async fn open(&self, path: &str) -> String {
+    pub(crate) async fn open(&self, path: &str) -> String {
         let page = self.get(path).await;
         assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
         page.text
     }
 
-    async fn post(&self, path: &str, form: &[(&str, &str)]) -> Page {
+    pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Page {
         let request = self.http.post(format!("{}/dashboard{path}", self.origin)).form(form);
         let request = request.header(header::COOKIE, &self.cookie);
         Page::of(request.header(header::ORIGIN, &self.origin).header("sec-fetch-site", "same-origin")).await
@@ -154,7 +154,7 @@ async fn a_session_ends_with_its_key() {
     let mut browser = Browser::new(&world);
     browser.sign_in(&text).await;
     browser.open("").await;
-    keys::revoke(&world.db, world.owner, revoked.id, now()).await.unwrap();
+    keys::revoke(&world.db, world.owner, revoked.id, &Actor::OPERATOR, now()).await.unwrap();
     assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED);
     let page = browser.post("/compose", &[("text", "Hello")]).await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED);

@@ -13,6 +13,7 @@ mod analytics;
 mod api;
 mod at_most_once;
 mod attacks;
+mod audit;
 mod batch;
 mod binding;
 mod bounds;

@@ -24,6 +24,7 @@ use std::{
 use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
+    audit::Actor,
     deliveries::{self, DeliveryStatus, RedeliverResult, Response},
     disconnect,
     events::{self, NewEvent},
@@ -203,7 +204,10 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
     let gone = account(&db, owner, "x", "300", "gone").await;
     let stranger = account(&db, Owner { mode: Mode::Live, ..owner }, "x", "400", "stranger").await;
     for transition in [true, false] {
-        assert_eq!(disconnect::disconnect(&db, owner, gone.id, at(5)).await.unwrap(), transition);
+        assert_eq!(
+            disconnect::disconnect(&db, owner, gone.id, &Actor::OPERATOR, at(5)).await.unwrap(),
+            transition
+        );
     }
     let expected = [
         (ada.id.to_string(), Some(&ada)),
@@ -280,7 +284,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     store::connect::move_to_tenant(&mut tx, owner, id, "two").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
-    assert!(disconnect::disconnect(&db, owner, id, at(2)).await.unwrap());
+    assert!(disconnect::disconnect(&db, owner, id, &Actor::OPERATOR, at(2)).await.unwrap());
     assert_eq!(tenant(Some("three")).await.1, of("three"));
 }
 
@@ -298,7 +302,7 @@ async fn one_of_two_concurrent_refreshes_of_a_grant_is_kept() {
     let kept = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
     assert_eq!(kept.version, read.version + 1);
-    assert!(disconnect::disconnect(&db, owner, account.id, at(10)).await.unwrap());
+    assert!(disconnect::disconnect(&db, owner, account.id, &Actor::OPERATOR, at(10)).await.unwrap());
     assert!(!store(b"late", kept.version).await, "the account stays disconnected");
     assert_eq!(grants::get(&db, owner, account.id).await.unwrap(), None);
 }
@@ -396,7 +400,7 @@ async fn a_superseded_attempt_settles_nothing() {
     let owner = owner(&db).await;
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
+    webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(0)).await.unwrap();
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
     let (key, BeginResult::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
@@ -896,7 +900,8 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
         events: vec!["post.error".to_owned()],
         description: None,
     };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap().unwrap();
+    let webhook =
+        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
     let (one, other) =
         (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
     let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
@@ -914,8 +919,8 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
         panic!("one event, one message")
     };
     assert_eq!((dispatch.name.as_str(), dispatch.deliveries.len()), ("post.error", 1));
-    assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
-    assert!(!webhooks::delete(&db, owner, webhook.id, at(24)).await.unwrap());
+    assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
+    assert!(!webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(24)).await.unwrap());
     assert_eq!(webhooks::list(&db, owner).await.unwrap(), []);
 }
 
@@ -928,7 +933,8 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
         events: vec!["*".to_owned()],
         description: Some("all".to_owned()),
     };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap().unwrap();
+    let webhook =
+        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
     let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap();
@@ -943,7 +949,7 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
     // Deleting the endpoint ends both deliveries.
-    assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
+    assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
 }
@@ -1052,8 +1058,12 @@ async fn a_key_authenticates_until_it_expires_or_is_revoked() {
     assert_eq!(open(&text.replace("test", "live"), at(1)).await, None);
     assert_eq!(open("", at(1)).await, None);
     let (other, text) = keys::create(&db, new(None), at(1)).await.unwrap();
-    assert!(!keys::revoke(&db, Owner { mode: Mode::Live, ..owner }, other.id, at(50)).await.unwrap());
-    assert!(keys::revoke(&db, owner, other.id, at(50)).await.unwrap());
+    assert!(
+        !keys::revoke(&db, Owner { mode: Mode::Live, ..owner }, other.id, &Actor::OPERATOR, at(50))
+            .await
+            .unwrap()
+    );
+    assert!(keys::revoke(&db, owner, other.id, &Actor::OPERATOR, at(50)).await.unwrap());
     assert!(open(&text, at(49)).await.is_some());
     assert_eq!(open(&text, at(50)).await, None);
     assert_eq!(keys::list(&db, owner, at(49)).await.unwrap().len(), 2);
@@ -1070,9 +1080,10 @@ async fn one_of_many_concurrent_rotations_creates_a_key() {
     let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: Some(at(500)) };
     let (old, _) = keys::create(&db, new, at(0)).await.unwrap();
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert!(keys::rotate(&db, stranger, old.id, at(10), at(10)).await.unwrap().is_none());
-    assert!(keys::rotate(&db, owner, old.id, at(500), at(500)).await.unwrap().is_none());
-    let rotated = join_all((0..16).map(|_| keys::rotate(&db, owner, old.id, at(100), at(10)))).await;
+    assert!(keys::rotate(&db, stranger, old.id, at(10), &Actor::OPERATOR, at(10)).await.unwrap().is_none());
+    assert!(keys::rotate(&db, owner, old.id, at(500), &Actor::OPERATOR, at(500)).await.unwrap().is_none());
+    let rotated =
+        join_all((0..16).map(|_| keys::rotate(&db, owner, old.id, at(100), &Actor::OPERATOR, at(10)))).await;
     let mut made = rotated.into_iter().filter_map(Result::unwrap);
     let ((new, _), None) = (made.next().unwrap(), made.next()) else { panic!("rotated twice") };
     assert_eq!((new.name, new.scopes, new.expires_at), (old.name, old.scopes, old.expires_at));
@@ -1309,9 +1320,9 @@ async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
     messages(&db).await;
 
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert!(!disconnect::disconnect(&db, stranger, ada.id, at(30)).await.unwrap());
-    assert!(disconnect::disconnect(&db, owner, ada.id, at(30)).await.unwrap());
-    assert!(!disconnect::disconnect(&db, owner, ada.id, at(31)).await.unwrap(), "once");
+    assert!(!disconnect::disconnect(&db, stranger, ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
+    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
+    assert!(!disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(31)).await.unwrap(), "once");
 
     for (post, status, targets) in [
         (&waiting, PostStatus::Failed, vec![TargetStatus::Canceled]),
@@ -1391,7 +1402,7 @@ async fn an_intent_and_a_disconnection_are_serialized() {
         };
         let (intended, gone) = tokio::join!(
             intend(&db, post.targets[0].id, attempt.fence),
-            disconnect::disconnect(&db, owner, ada.id, at(21))
+            disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(21))
         );
         assert!(gone.unwrap());
         let status = statuses(&now_of(&db, owner, &post).await)[0];
@@ -1407,8 +1418,9 @@ async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let ada = account(&db, owner, "x", "1", "ada").await;
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap().unwrap();
-    assert!(disconnect::disconnect(&db, owner, ada.id, at(1)).await.unwrap());
+    let webhook =
+        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
+    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
     let dispatched = |left: Vec<Message>| {
         left.into_iter().find_map(|left| if let Message::DeliverEvent(it) = left { Some(it) } else { None })
     };
@@ -1744,7 +1756,7 @@ async fn events_are_kept_for_thirty_days_and_longer_with_their_deliveries() {
     assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2]);
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    webhooks::create(&db, owner, new, |_| vec![1], tests::now()).await.unwrap();
+    webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, tests::now()).await.unwrap();
     let mut tx = ::store::begin(&db).await.unwrap();
     report(&mut tx, owner, 3, days(31)).await;
     tx.commit().await.unwrap();

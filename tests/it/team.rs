@@ -11,6 +11,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::HashSet, process::Command};
 use store::{
+    audit::Actor,
     organizations,
     team::{self, RemoveResult, Role},
 };
@@ -146,14 +147,24 @@ async fn concurrent_removals_keep_one_owner() {
     let mut owners = Vec::new();
     for index in 0..6 {
         let email = format!("owner-{index}@example.com");
-        owners.push(team::invite(&db, org, &email, Role::Owner, Utc::now()).await.unwrap().unwrap().0.id);
+        owners.push(
+            team::invite(&db, org, &email, Role::Owner, &Actor::OPERATOR, Utc::now())
+                .await
+                .unwrap()
+                .unwrap()
+                .0
+                .id,
+        );
     }
-    let removals = join_all(owners.iter().map(|id| team::remove(&db, org, *id))).await;
+    let removals =
+        join_all(owners.iter().map(|id| team::remove(&db, org, *id, &Actor::OPERATOR, Utc::now()))).await;
     let count = |wanted| removals.iter().filter(|removal| *removal.as_ref().unwrap() == wanted).count();
     assert_eq!((count(RemoveResult::Removed), count(RemoveResult::LastOwner)), (5, 1));
 
-    let invited =
-        join_all((0..8).map(|_| team::invite(&db, org, "Bob@example.com", Role::Viewer, Utc::now()))).await;
+    let invited = join_all(
+        (0..8).map(|_| team::invite(&db, org, "Bob@example.com", Role::Viewer, &Actor::OPERATOR, Utc::now())),
+    )
+    .await;
     assert_eq!(invited.iter().filter(|one| one.as_ref().unwrap().is_some()).count(), 1);
     let emails: HashSet<_> = team::list(&db, org).await.unwrap().into_iter().map(|one| one.email).collect();
     assert_eq!(emails.len(), 2);
@@ -181,12 +192,25 @@ async fn an_organization_is_created_with_an_owner() {
     );
     assert_eq!(ada.joined_at, Some(ada.invited_at));
     // An invited owner who has not joined does not count as another owner.
-    let invite =
-        async |email: &str| team::invite(&db, org.id, email, Role::Owner, Utc::now()).await.unwrap().unwrap();
+    let invite = async |email: &str| {
+        team::invite(&db, org.id, email, Role::Owner, &Actor::OPERATOR, Utc::now()).await.unwrap().unwrap()
+    };
     let ((bob, token), (eve, _)) = (invite("bob@example.com").await, invite("eve@example.com").await);
-    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), RemoveResult::LastOwner);
-    assert_eq!(team::remove(&db, org.id, eve.id).await.unwrap(), RemoveResult::Removed);
-    assert!(team::accept(&db, &token, "Bob", Utc::now()).await.unwrap().is_some());
-    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), RemoveResult::Removed);
-    assert_eq!(team::remove(&db, org.id, bob.id).await.unwrap(), RemoveResult::LastOwner);
+    assert_eq!(
+        team::remove(&db, org.id, ada.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
+        RemoveResult::LastOwner
+    );
+    assert_eq!(
+        team::remove(&db, org.id, eve.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
+        RemoveResult::Removed
+    );
+    assert!(team::accept(&db, &token, "Bob", &Actor::OPERATOR, Utc::now()).await.unwrap());
+    assert_eq!(
+        team::remove(&db, org.id, ada.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
+        RemoveResult::Removed
+    );
+    assert_eq!(
+        team::remove(&db, org.id, bob.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
+        RemoveResult::LastOwner
+    );
 }

@@ -146,7 +146,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 30] = [
+const API_LAYERS: [&str; 31] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -160,6 +160,7 @@ const API_LAYERS: [&str; 30] = [
     "http",
     "keys",
     "team",
+    "audit",
     "usage",
     "requests",
     "webhooks",

@@ -219,7 +219,7 @@ async fn check_move(call: &Call<'_>, body: &AccountPatch) -> Result<(), Problem>
 /// Disconnects an account.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    if !disconnect::disconnect(call.db(), call.owner, id, call.now()).await? {
+    if !disconnect::disconnect(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

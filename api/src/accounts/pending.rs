@@ -30,6 +30,7 @@ use poem_openapi::{
 use std::collections::HashSet;
 use store::{
     accounts,
+    audit::Actor,
     bounds::{self, Resource},
     pending_logins::Digest,
 };
@@ -194,7 +195,7 @@ pub(crate) async fn finalize(
     if let Some(selection) = pending.selection.as_ref().filter(|selection| selection.is_same(&chosen)) {
         return Ok(Chosen { owner, accounts: selection.accounts.clone(), is_new: false });
     }
-    let call = Call::new(app, owner);
+    let call = Call::new(app, owner, &Actor::LOGIN);
     let plan = plan(&call).await?;
     let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),

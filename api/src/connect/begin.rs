@@ -24,7 +24,7 @@ use poem::{
     http::{Method, StatusCode, header},
     web::{Data, Path},
 };
-use store::{oauth_states, organizations};
+use store::{audit::Actor, oauth_states, organizations};
 use url::Url;
 
 /// Serves the page, and handles its form.
@@ -43,7 +43,7 @@ async fn answer(app: &App, request: &Request, text: &str) -> Result<Response, Pr
         Err(Refusal::Expired(state)) => (state, true),
         Ok(_) | Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
-    let call = Call::new(app, state.owner);
+    let call = Call::new(app, state.owner, &Actor::LOGIN);
     let brand = Brand::of(app, state.owner.org).await?;
     if is_expired {
         return Ok(pages::failed(&brand, "", LoginError::StateExpired));

@@ -34,6 +34,7 @@ use poem::{
 use std::collections::HashMap;
 use store::{
     accounts,
+    audit::Actor,
     oauth_states::{self, AuthorizationRequest, Claim},
     pending_logins::{Digest, Pending},
 };
@@ -131,7 +132,7 @@ async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Re
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
-    let call = Call::new(app, state.owner);
+    let call = Call::new(app, state.owner, &Actor::LOGIN);
     // Before the state is claimed, so that the login can still be finished where it began.
     if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
         return Ok(pages::other_browser(&Brand::of(app, state.owner.org).await?));

@@ -6,14 +6,21 @@ use super::{
     labels::Done,
     layout::{Layout, PageError, Who},
 };
-use crate::{app::App, http::caller::Call};
+use crate::{
+    app::App,
+    http::caller::{self, Call},
+};
 use chrono::{DateTime, Utc};
 use domain::scope::Scope;
 use poem::{
     Request, Response,
     http::{StatusCode, header},
 };
-use store::{Pool, sessions::Session};
+use store::{
+    Pool,
+    audit::{Actor, ActorKind},
+    sessions::Session,
+};
 
 /// Context of a page or an action.
 pub(crate) struct PageContext<'a> {
@@ -24,16 +31,18 @@ pub(crate) struct PageContext<'a> {
     /// Form fields; empty for a GET request.
     pub(crate) form: Fields,
     session: Box<Session>,
+    actor: Actor,
 }
 
 impl<'a> PageContext<'a> {
     pub(crate) fn new(app: &'a App, session: Box<Session>, request: &Request, form: Fields) -> Self {
-        Self { app, session, query: Fields::of_query(request), form }
+        let actor = caller::actor(app, request, ActorKind::Session, Some(&session.key));
+        Self { app, session, actor, query: Fields::of_query(request), form }
     }
 
     /// The call for functions of the API.
-    pub(crate) fn call(&self) -> Call<'a> {
-        Call::new(self.app, self.session.key.owner)
+    pub(crate) fn call(&self) -> Call<'_> {
+        Call::new(self.app, self.session.key.owner, &self.actor)
     }
 
     /// Scopes of the session's key.

@@ -7,11 +7,14 @@ use super::{
 };
 use crate::{
     app::App,
-    http::{admission, problem::Problem},
+    http::{admission, caller, problem::Problem},
 };
 use askama::Template;
 use poem::{Request, Response, http::StatusCode};
-use store::team::{self, Invitation};
+use store::{
+    audit::ActorKind,
+    team::{self, Invitation},
+};
 
 /// Maximum length of a name, in characters.
 const MAX_NAME_LENGTH: usize = 100;
@@ -50,8 +53,9 @@ pub(crate) async fn accept(
         let error = PageError::new("name", StatusCode::BAD_REQUEST, message);
         return Ok(draw(token, Some(invitation), Some(error)));
     };
+    let by = caller::actor(app, request, ActorKind::Invitation, None);
     // Of two concurrent clicks, only one accepts.
-    let has_joined = team::accept(&app.db, token, name, (app.now)()).await?.is_some();
+    let has_joined = team::accept(&app.db, token, name, &by, (app.now)()).await?;
     let layout = Layout::signed_out("Invitation");
     let invitation = has_joined.then_some(invitation);
     Ok(render(StatusCode::OK, &Page { layout, token: token.to_owned(), invitation, has_joined }))

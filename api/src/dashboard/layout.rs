@@ -116,7 +116,7 @@ impl Layout {
     }
 
     /// Navigation entries: path and name.
-    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 9] {
+    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 10] {
         [
             ("", "Overview"),
             ("/posts", "Posts"),
@@ -126,6 +126,7 @@ impl Layout {
             ("/webhooks", "Webhooks"),
             ("/keys", "API keys"),
             ("/team", "Team"),
+            ("/audit", "Audit trail"),
             ("/usage", "Usage"),
         ]
     }

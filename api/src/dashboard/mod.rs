@@ -6,6 +6,7 @@
 
 mod accounts;
 mod assets;
+mod audit;
 mod context;
 mod fields;
 mod invitation;
@@ -84,6 +85,7 @@ async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, 
         ["media"] => media::show(context, None).await,
         ["keys"] => keys::show(context, None).await,
         ["team"] => team::show(context, None).await,
+        ["audit"] => audit::show(context).await,
         ["usage"] => usage::show(context).await,
         _ => Err(nothing()),
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     app::App,
-    http::{admission, browser, problem::Problem},
+    http::{admission, browser, caller, problem::Problem},
 };
 use askama::Template;
 use domain::scope::{self, Scope};
@@ -20,6 +20,7 @@ use poem::{
     http::{StatusCode, header},
 };
 use store::{
+    audit::ActorKind,
     keys,
     sessions::{self, Session},
 };
@@ -70,7 +71,8 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
             "This key is limited to a part of the organization's data: signing in requires one that is not."
         }
         Some(key) if scope::allows(&key.scopes, Scope::All) => {
-            let text = sessions::begin(&app.db, &key, now).await?;
+            let by = caller::actor(app, request, ActorKind::Session, Some(&key));
+            let text = sessions::begin(&app.db, &key, &by, now).await?;
             let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
             let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
             set(&mut response, app, request, &text, sessions::TTL.num_seconds());
@@ -84,8 +86,10 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
 
 /// Signs out.
 pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Problem> {
-    if let Some(text) = cookie(app, request) {
-        sessions::end(&app.db, text).await?;
+    if let (Some(text), SessionState::Active(session)) = (cookie(app, request), state_of(app, request).await?)
+    {
+        let by = caller::actor(app, request, ActorKind::Session, Some(&session.key));
+        sessions::end(&app.db, text, &session.key, &by, (app.now)()).await?;
     }
     let mut response = see("");
     set(&mut response, app, request, "", 0);

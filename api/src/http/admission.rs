@@ -102,7 +102,7 @@ fn check(request: &Request, levels: &[Level], now: DateTime<Utc>) -> Result<(), 
 
 /// The IP address of the client. Each proxy appends the address of its peer to `X-Forwarded-For`, so
 /// behind `hops` proxies the client is the entry `hops` from the end; earlier entries can be forged.
-fn address(request: &Request, hops: usize) -> Option<IpAddr> {
+pub(crate) fn address(request: &Request, hops: usize) -> Option<IpAddr> {
     let peer = match &request.remote_addr().0 {
         Addr::SocketAddr(address) => Some(address.ip()),
         _ => None,

@@ -24,7 +24,11 @@ use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme, auth::Bearer, registry::Registry,
 };
 use std::marker::PhantomData;
-use store::{Pool, keys::Key};
+use store::{
+    Pool,
+    audit::{Actor, ActorKind},
+    keys::Key,
+};
 
 /// An API key: `Authorization: Bearer sk_live_…` or `sk_test_…`. A test key sees the test data of its
 /// organization and publishes to the sandbox.
@@ -36,6 +40,7 @@ pub struct ApiKey(pub Identity);
 pub struct Identity {
     app: App,
     key: Key,
+    actor: Actor,
     request: Option<RequestId>,
 }
 
@@ -50,6 +55,8 @@ pub struct Call<'a> {
     pub bound: &'a Bound,
     /// What the caller's client token is limited to; `None` for an API key.
     pub client: Option<&'a Client>,
+    /// Who calls, for the audit trail.
+    pub by: &'a Actor,
     /// Id of the request; `None` outside of a request.
     pub request: Option<RequestId>,
 }
@@ -165,14 +172,15 @@ impl Identity {
 
     fn call(&self) -> Call<'_> {
         let Key { owner, bound, client, .. } = &self.key;
-        Call { app: &self.app, owner: *owner, bound, client: client.as_ref(), request: self.request }
+        let (client, by) = (client.as_ref(), &self.actor);
+        Call { app: &self.app, owner: *owner, bound, client, by, request: self.request }
     }
 }
 
 impl<'a> Call<'a> {
     /// The call of a request that was authorized by other means than an API key.
-    pub fn new(app: &'a App, owner: Owner) -> Self {
-        Self { app, owner, bound: Bound::ORGANIZATION, client: None, request: RequestId::current() }
+    pub fn new(app: &'a App, owner: Owner, by: &'a Actor) -> Self {
+        Self { app, owner, bound: Bound::ORGANIZATION, client: None, by, request: RequestId::current() }
     }
 
     /// The database.
@@ -214,7 +222,18 @@ pub async fn identify(
 ) -> poem::Result<Identity> {
     let app: &App = request.data().expect("the router adds the state to every request");
     let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
-    Ok(Identity { app: app.clone(), key, request: RequestId::current() })
+    let actor = actor(app, request, ActorKind::ApiKey, Some(&key));
+    Ok(Identity { app: app.clone(), key, actor, request: RequestId::current() })
+}
+
+/// Describes the one who makes a request, for the audit trail.
+pub(crate) fn actor(app: &App, request: &Request, kind: ActorKind, key: Option<&Key>) -> Actor {
+    Actor {
+        kind,
+        key: key.map(|key| (key.id, key.last_four.clone())),
+        address: admission::address(request, app.config.trusted_hops),
+        request: RequestId::current().map(|id| id.to_string()),
+    }
 }
 
 impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {

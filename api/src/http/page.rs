@@ -41,6 +41,8 @@ pub enum List {
     Events,
     /// Requests.
     Requests,
+    /// The audit trail.
+    Audit,
     /// Imports of an account.
     Imports(AccountId),
     /// Imported posts of an account.
@@ -95,6 +97,7 @@ impl List {
             Self::Accounts => "accounts".to_owned(),
             Self::Events => "events".to_owned(),
             Self::Requests => "requests".to_owned(),
+            Self::Audit => "audit".to_owned(),
             Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
             Self::Imports(account) => format!("imports-{account}"),
             Self::ImportedPosts(account) => format!("imported-posts-{account}"),

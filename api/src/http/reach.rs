@@ -32,6 +32,7 @@ use Resource::{Account, Media, Post, Profile};
 
 /// What a key with a bound may do with each operation.
 pub const TABLE: &[(&str, &str, Reach)] = &[
+    ("GET", "/account/audit", Organization),
     ("GET", "/account/requests", Organization),
     ("GET", "/account/usage", Organization),
     ("GET", "/api-keys", Organization),

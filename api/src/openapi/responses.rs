@@ -80,6 +80,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("rotateApiKey", &[Code::Conflict]),
     ("createWebhook", &[Code::Conflict]),
     ("listRequests", &[Code::InvalidCursor]),
+    ("listAuditEntries", &[Code::InvalidCursor]),
     ("listEvents", &[Code::InvalidCursor]),
     ("listWebhookDeliveries", &[Code::InvalidCursor]),
     ("redeliverWebhookDelivery", &[Code::Conflict]),

@@ -51,6 +51,8 @@ openapi_enum!(store::accounts::AccountStatus, "AccountStatus");
 openapi_enum!(platforms::Feature, "AccountFeature");
 openapi_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
 openapi_enum!(store::imports::ImportStatus, "ImportStatus");
+openapi_enum!(store::audit::Action, "AuditAction");
+openapi_enum!(store::audit::ActorKind, "AuditActor");
 openapi_enum!(store::team::Role, "TeamRole");
 openapi_enum!(store::team::Status, "TeamStatus");
 

@@ -27,6 +27,18 @@ export class AccountOperations {
   constructor(protected readonly api: Api) {}
 
   /**
+   * List audit entries.
+   *
+   * Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
+   * of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
+   * branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+   * are kept for 400 days. Scope `team:read`.
+   */
+  listAuditEntries(query?: Query<"listAuditEntries">, options?: RequestOptions): PagePromise<schema.AuditEntry> {
+    return this.api.list({ method: "GET", path: "/account/audit", query }, options, "cursor");
+  }
+
+  /**
    * List requests.
    *
    * Lists the requests that API keys of the organization made in the mode of the caller's key, newest first:

@@ -5,6 +5,29 @@
  */
 
 export interface paths {
+    "/account/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit entries
+         * @description Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
+         *     of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
+         *     branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+         *     are kept for 400 days. Scope `team:read`.
+         */
+        get: operations["listAuditEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/account/requests": {
         parameters: {
             query?: never;
@@ -1430,6 +1453,59 @@ export interface components {
             timestamp: string;
             /** @description Id of the event, the same in every attempt */
             id: string;
+        };
+        /** @enum {string} */
+        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated";
+        /** @enum {string} */
+        AuditActor: "api_key" | "session" | "invitation" | "login" | "operator";
+        /**
+         * AuditEntry
+         * @description A change that concerns the organization's security.
+         */
+        AuditEntry: {
+            /** @description What was done. */
+            action: components["schemas"]["AuditAction"];
+            /** @description How the one who made the change was authorized. `operator` is a command of the service's operator. */
+            actor: components["schemas"]["AuditActor"];
+            /** @description The client's IP address; null if it is not known. */
+            address: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the change.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            at: string;
+            /** @description Further details, depending on the action. Of changed members only the names. */
+            details: unknown;
+            /**
+             * Format: uuid
+             * @description The entry's id.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description Id of the API key or client token of the call, or of the key that the session was started with.
+             */
+            key_id: string | null;
+            /** @description Last four characters of that key. */
+            last_four: string | null;
+            /**
+             * Format: uuid
+             * @description Id of what was changed; for a session its key, for the branding the organization.
+             */
+            object_id: string;
+            /** @description Id of the request, as in the response's `X-Request-Id`. */
+            request_id: string | null;
+        };
+        /**
+         * AuditPage
+         * @description A page of audit entries.
+         */
+        AuditPage: {
+            /** @description The entries, newest first. */
+            data: components["schemas"]["AuditEntry"][];
+            /** @description Cursor of the next page; null on the last page. */
+            next_cursor: string | null;
         };
         /**
          * AuthUrl
@@ -5073,6 +5149,10 @@ export type AccountLimits = components['schemas']['AccountLimits'];
 export type AccountReauthRequiredEvent = components['schemas']['AccountReauthRequiredEvent'];
 export type AccountStatus = components['schemas']['AccountStatus'];
 export type AccountTokenExpiredEvent = components['schemas']['AccountTokenExpiredEvent'];
+export type AuditAction = components['schemas']['AuditAction'];
+export type AuditActor = components['schemas']['AuditActor'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type AuthUrl = components['schemas']['AuthUrl'];
 export type BatchFailure = components['schemas']['BatchFailure'];
 export type BatchSuccess = components['schemas']['BatchSuccess'];
@@ -5262,6 +5342,31 @@ export type HeaderXRateLimitRemaining = components['headers']['X-RateLimit-Remai
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
 export type $defs = Record<string, never>;
 export interface operations {
+    listAuditEntries: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. 25 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+        };
+    };
     listRequests: {
         parameters: {
             query?: {

@@ -267,6 +267,99 @@ class AccountTokenExpiredEventData(Model):
     """
 
 
+AuditAction = TypeAliasType(
+    "AuditAction",
+    Literal[
+        "api_key.created",
+        "api_key.rotated",
+        "api_key.revoked",
+        "client_token.created",
+        "client_token.revoked",
+        "session.started",
+        "session.ended",
+        "member.invited",
+        "member.joined",
+        "member.removed",
+        "webhook.created",
+        "webhook.updated",
+        "webhook.deleted",
+        "webhook.secret_revealed",
+        "webhook.secret_rotated",
+        "social_network.created",
+        "social_network.updated",
+        "social_network.deleted",
+        "social_account.disconnected",
+        "connect_branding.updated",
+    ]
+    | str,
+)
+
+
+AuditActor = TypeAliasType("AuditActor", Literal["api_key", "session", "invitation", "login", "operator"] | str)
+
+
+class AuditEntry(Model):
+    """
+    A change that concerns the organization's security.
+    """
+
+    action: AuditAction
+    """
+    What was done.
+    """
+    actor: AuditActor
+    """
+    How the one who made the change was authorized. `operator` is a command of the service's operator.
+    """
+    address: str | None
+    """
+    The client's IP address; null if it is not known.
+    """
+    at: AwareDatetime
+    """
+    Time of the change.
+    """
+    details: Any
+    """
+    Further details, depending on the action. Of changed members only the names.
+    """
+    id: str
+    """
+    The entry's id.
+    """
+    key_id: str | None
+    """
+    Id of the API key or client token of the call, or of the key that the session was started with.
+    """
+    last_four: str | None
+    """
+    Last four characters of that key.
+    """
+    object_id: str
+    """
+    Id of what was changed; for a session its key, for the branding the organization.
+    """
+    request_id: str | None
+    """
+    Id of the request, as in the response's `X-Request-Id`.
+    """
+
+
+class AuditPage(Model):
+    """
+    A page of audit entries.
+    """
+
+    data: list[AuditEntry]
+    """
+    The entries, newest first.
+    """
+    next_cursor: str | None
+    """
+    Cursor of the next page; null on the last page.
+    """
+
+
 class AuthUrl(Model):
     """
     An authorization URL.

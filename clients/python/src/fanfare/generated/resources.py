@@ -53,6 +53,25 @@ class AccountOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
+    def list_audit_entries(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.AuditEntry]:
+        """List audit entries.
+
+        Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
+        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
+        branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+        are kept for 400 days. Scope `team:read`.
+        """
+        return self._api.list(
+            "GET",
+            "/account/audit",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.AuditEntry,
+        )
+
     def list_requests(
         self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
     ) -> Page[models.LoggedRequest]:
@@ -1026,6 +1045,25 @@ class Resources:
 class AsyncAccountOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
+
+    def list_audit_entries(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.AuditEntry]:
+        """List audit entries.
+
+        Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
+        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
+        branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+        are kept for 400 days. Scope `team:read`.
+        """
+        return self._api.list(
+            "GET",
+            "/account/audit",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.AuditEntry,
+        )
 
     def list_requests(
         self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None

@@ -1,0 +1,206 @@
+//! The audit trail: who changed what concerns an organization's security, when and from where.
+//!
+//! An entry is written in the transaction of its change, so that there is neither a change without an entry nor an
+//! entry without its change. It contains no secret; of changed members only the names.
+
+use crate::page::{Cursor, Page, Request};
+use chrono::{DateTime, Utc};
+use domain::{KeyId, OrgId, Owner};
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool, QueryBuilder};
+use std::net::IpAddr;
+use uuid::Uuid;
+
+domain::string_enum! {
+    /// How the one who made a change was authorized.
+    ActorKind, "actor kind" {
+        /// By an API key or a client token.
+        ApiKey = "api_key",
+        /// By a session of the dashboard.
+        Session = "session",
+        /// By the link of an invitation.
+        Invitation = "invitation",
+        /// By the link of a login at a platform.
+        Login = "login",
+        /// By access to the server: a command of `fanfare`.
+        Operator = "operator",
+    }
+}
+
+domain::string_enum! {
+    /// A change.
+    Action, "action" {
+        /// An API key was created.
+        KeyCreated = "api_key.created",
+        /// An API key was replaced by the object.
+        KeyRotated = "api_key.rotated",
+        /// An API key was revoked.
+        KeyRevoked = "api_key.revoked",
+        /// A client token was created.
+        ClientTokenCreated = "client_token.created",
+        /// A client token was revoked.
+        ClientTokenRevoked = "client_token.revoked",
+        /// Somebody signed in to the dashboard with the key.
+        SessionStarted = "session.started",
+        /// Somebody signed out of the dashboard.
+        SessionEnded = "session.ended",
+        /// A person was invited.
+        MemberInvited = "member.invited",
+        /// A person accepted their invitation.
+        MemberJoined = "member.joined",
+        /// A person was removed, or their invitation withdrawn.
+        MemberRemoved = "member.removed",
+        /// A webhook endpoint was created.
+        WebhookCreated = "webhook.created",
+        /// A webhook endpoint was changed.
+        WebhookUpdated = "webhook.updated",
+        /// A webhook endpoint was deleted.
+        WebhookDeleted = "webhook.deleted",
+        /// The signing secret of a webhook endpoint was shown.
+        SecretRevealed = "webhook.secret_revealed",
+        /// The signing secret of a webhook endpoint was replaced.
+        SecretRotated = "webhook.secret_rotated",
+        /// An OAuth app was registered.
+        NetworkCreated = "social_network.created",
+        /// An OAuth app was changed.
+        NetworkUpdated = "social_network.updated",
+        /// An OAuth app was removed.
+        NetworkDeleted = "social_network.deleted",
+        /// An account was disconnected.
+        AccountDisconnected = "social_account.disconnected",
+        /// The branding of the connect pages was set.
+        BrandingSet = "connect_branding.updated",
+    }
+}
+
+/// Who makes a change.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// How they are authorized.
+    pub kind: ActorKind,
+    /// The key of a call, or the one that the session was started with, and its last four characters.
+    pub key: Option<(KeyId, String)>,
+    /// The client's IP address, if known.
+    pub address: Option<IpAddr>,
+    /// Id of the request.
+    pub request: Option<String>,
+}
+
+impl Actor {
+    /// One with access to the server.
+    pub const OPERATOR: Self = Self { kind: ActorKind::Operator, key: None, address: None, request: None };
+    /// One who was sent to connect accounts.
+    pub const LOGIN: Self = Self { kind: ActorKind::Login, ..Self::OPERATOR };
+}
+
+/// A change to record.
+pub(crate) struct Change {
+    pub(crate) action: Action,
+    /// Id of what was changed.
+    pub(crate) object: Uuid,
+    /// A JSON object without secrets.
+    pub(crate) details: Value,
+}
+
+/// Records a change of an owner's data.
+pub(crate) async fn record(
+    tx: &mut PgConnection,
+    owner: Owner,
+    by: &Actor,
+    now: DateTime<Utc>,
+    change: Change,
+) -> sqlx::Result<()> {
+    insert(tx, owner.org, Some(owner.mode.as_str()), by, now, change).await
+}
+
+/// Records a change of what both modes of an organization share.
+pub(crate) async fn record_shared(
+    tx: &mut PgConnection,
+    org: OrgId,
+    by: &Actor,
+    now: DateTime<Utc>,
+    change: Change,
+) -> sqlx::Result<()> {
+    insert(tx, org, None, by, now, change).await
+}
+
+async fn insert(
+    tx: &mut PgConnection,
+    org: OrgId,
+    mode: Option<&str>,
+    by: &Actor,
+    now: DateTime<Utc>,
+    change: Change,
+) -> sqlx::Result<()> {
+    let (key, last_four) = by.key.as_ref().map(|(id, last_four)| (id.0, last_four.as_str())).unzip();
+    sqlx::query!(
+        "insert into audit_entries
+           (id, org_id, mode, at, actor, key_id, last_four, address, request_id, action, object_id, details)
+         values ($1, $2, $3, $4, $5, $6, $7, ($8::text)::inet, $9, $10, $11, $12)",
+        Uuid::now_v7(),
+        org.0,
+        mode,
+        now,
+        by.kind.as_str(),
+        key,
+        last_four,
+        by.address.map(|address| address.to_canonical().to_string()),
+        by.request,
+        change.action.as_str(),
+        change.object,
+        change.details
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// An entry of the trail.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Entry {
+    /// The entry's id.
+    pub id: Uuid,
+    /// When the change was made.
+    pub at: DateTime<Utc>,
+    /// [`ActorKind`] of the one who made it.
+    pub actor: String,
+    /// The key of the call, or the one that the session was started with.
+    pub key_id: Option<Uuid>,
+    /// Last four characters of the key.
+    pub last_four: Option<String>,
+    /// The client's IP address.
+    pub address: Option<String>,
+    /// Id of the request.
+    pub request_id: Option<String>,
+    /// [`Action`].
+    pub action: String,
+    /// Id of what was changed.
+    pub object_id: Uuid,
+    /// Further details, a JSON object.
+    pub details: Value,
+}
+
+/// Returns one page of an owner's trail, newest first, with the entries of what both modes share.
+pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Entry>> {
+    let mut query = QueryBuilder::new(
+        "select id, at, actor, key_id, last_four, host(address) as address, request_id, action, object_id, details
+         from audit_entries where org_id = ",
+    );
+    query.push_bind(owner.org.0).push(" and (mode is null or mode = ");
+    query.push_bind(owner.mode.as_str()).push(")");
+    page.close_by("at", &mut query);
+    let rows = query.build_query_as::<Entry>().fetch_all(db).await?;
+    Ok(page.page(rows, |entry| Cursor { created_at: entry.at, id: entry.id }))
+}
+
+/// Deletes entries that are older than 400 days, at most `limit`.
+pub async fn prune(db: &PgPool, limit: i64) -> sqlx::Result<u64> {
+    let pruned = sqlx::query!(
+        "delete from audit_entries
+         where id in (select id from audit_entries where at < now() - interval '400 days' order by at limit $1)",
+        limit
+    )
+    .execute(db)
+    .await?;
+    Ok(pruned.rows_affected())
+}

@@ -1,0 +1,218 @@
+//! The audit trail: each change that concerns an organization's security leaves an entry, in its transaction.
+
+use crate::{
+    api::{fail, request},
+    dashboard::Browser,
+    database, world,
+};
+use domain::{Mode, Owner, scope::Scope};
+use reqwest::Method;
+use serde_json::{Value, json};
+use store::{
+    audit::{self, Action},
+    keys, organizations,
+    page::Request,
+};
+use tests::{World, now};
+
+/// Makes a call that succeeds; returns the body and the request's id.
+async fn made(world: &World, method: Method, path: &str, body: Value) -> (Value, String) {
+    let call = world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key);
+    let response = call.json(&body).send().await.unwrap();
+    let request = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let status = response.status();
+    let body: Value = response.json().await.unwrap();
+    assert!(status.is_success(), "{path}: {status} {body}");
+    (body, request)
+}
+
+/// Returns the newest entry.
+async fn newest(world: &World) -> Value {
+    world.get("/account/audit?limit=1").await["data"][0].clone()
+}
+
+fn id(resource: &Value) -> String {
+    resource["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let last_four = &world.key[world.key.len() - 4..];
+    let mut seen = Vec::new();
+    let mut check = async |(body, request): (Value, String), action: Action, details: Value| {
+        let entry = newest(&world).await;
+        let object = body["id"].as_str().map_or(world.owner.org.to_string(), str::to_owned);
+        let expected = json!({
+            "actor": "api_key", "last_four": last_four, "address": "127.0.0.1", "request_id": request,
+            "action": action.as_str(), "object_id": object,
+        });
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&entry[name], value, "{name} of {entry}");
+        }
+        for (name, value) in details.as_object().unwrap() {
+            assert_eq!(&entry["details"][name], value, "{name} of {entry}");
+        }
+        seen.push(action);
+        body
+    };
+
+    let body = json!({ "name": "CI", "scopes": ["posts:read"] });
+    let details = json!({ "name": "CI", "scopes": ["posts:read"] });
+    let key = check(made(&world, Method::POST, "/api-keys", body).await, Action::KeyCreated, details).await;
+    let rotation = made(&world, Method::POST, &format!("/api-keys/{}/rotate", id(&key)), json!({})).await;
+    let key = check(rotation, Action::KeyRotated, json!({ "replaces": id(&key) })).await;
+    let revoked = made(&world, Method::DELETE, &format!("/api-keys/{}", id(&key)), json!({})).await;
+    check(revoked, Action::KeyRevoked, json!({})).await;
+
+    let token = made(&world, Method::POST, "/client-tokens", json!({ "tenant_id": "shop" })).await;
+    let token = check(token, Action::ClientTokenCreated, json!({})).await;
+    let revoked = made(&world, Method::DELETE, &format!("/client-tokens/{}", id(&token)), json!({})).await;
+    check(revoked, Action::ClientTokenRevoked, json!({})).await;
+
+    let body = json!({ "email": "eve@example.com", "role": "viewer" });
+    let details = json!({ "email": "eve@example.com", "role": "viewer" });
+    let eve = check(made(&world, Method::POST, "/team", body).await, Action::MemberInvited, details).await;
+    let removed = made(&world, Method::DELETE, &format!("/team/{}", id(&eve)), json!({})).await;
+    check(removed, Action::MemberRemoved, json!({ "email": "eve@example.com" })).await;
+
+    let secret_url = "https://hooks.example.com/secret-in-path";
+    let body = json!({ "url": secret_url, "events": ["*"] });
+    let webhook = made(&world, Method::POST, "/webhooks", body).await;
+    let webhook = check(webhook, Action::WebhookCreated, json!({ "events": ["*"] })).await;
+    let path = format!("/webhooks/{}", id(&webhook));
+    let edited = made(&world, Method::PATCH, &path, json!({ "url": secret_url, "is_active": false })).await;
+    let details = json!({ "changed": ["url", "is_active"], "is_active": false });
+    check(edited, Action::WebhookUpdated, details).await;
+    check(made(&world, Method::DELETE, &path, json!({})).await, Action::WebhookDeleted, json!({})).await;
+
+    let body = json!({ "platform": "x", "client_id": "app", "client_secret": "s3cret-of-the-app" });
+    let details = json!({ "platform": "x", "changed": ["client_id", "client_secret"] });
+    let network =
+        check(made(&world, Method::POST, "/social-networks", body).await, Action::NetworkCreated, details)
+            .await;
+    let path = format!("/social-networks/{}", id(&network));
+    let edited = made(&world, Method::PATCH, &path, json!({ "is_enabled": false })).await;
+    check(edited, Action::NetworkUpdated, json!({ "changed": ["is_enabled"] })).await;
+    let deleted = made(&world, Method::DELETE, &path, json!({})).await;
+    check(deleted, Action::NetworkDeleted, json!({ "platform": "x" })).await;
+
+    let gone = made(&world, Method::DELETE, &format!("/social-accounts/{account}"), json!({})).await;
+    check(gone, Action::AccountDisconnected, json!({ "platform": "x", "username": "ada" })).await;
+    let branded = made(&world, Method::PUT, "/connect/branding", json!({ "name": "Acme" })).await;
+    check(branded, Action::BrandingSet, json!({})).await;
+
+    // In the dashboard, whose other actions call the same functions.
+    let mut browser = Browser::signed_in(&world).await;
+    let entry = newest(&world).await;
+    assert_eq!(entry["action"], "session.started");
+    let key = entry["object_id"].clone();
+    let body = json!({ "url": secret_url, "events": ["*"] });
+    let (webhook, _) = made(&world, Method::POST, "/webhooks", body).await;
+    for (action, path) in [
+        (Action::SecretRevealed, format!("/webhooks/{}/reveal", id(&webhook))),
+        (Action::SecretRotated, format!("/webhooks/{}/rotate", id(&webhook))),
+        (Action::SessionEnded, "/sign-out".to_owned()),
+    ] {
+        browser.post(&path, &[]).await;
+        let entry = newest(&world).await;
+        let found = json!([entry["action"], entry["actor"], entry["key_id"], entry["address"]]);
+        assert_eq!(found, json!([action.as_str(), "session", key, "127.0.0.1"]));
+    }
+    browser = Browser::signed_in(&world).await;
+    let body = json!({ "email": "bob@example.com", "role": "viewer" });
+    let (bob, _) = made(&world, Method::POST, "/team", body).await;
+    let invite = bob["invite_url"].as_str().unwrap().split_once("/dashboard").unwrap().1.to_owned();
+    browser.post(&invite, &[("name", "Bob")]).await;
+    let entry = newest(&world).await;
+    let found = json!([entry["action"], entry["actor"], entry["key_id"], entry["object_id"]]);
+    assert_eq!(found, json!(["member.joined", "invitation", null, bob["id"]]));
+
+    seen.extend([Action::SessionStarted, Action::SecretRevealed, Action::SecretRotated]);
+    seen.extend([Action::SessionEnded, Action::MemberJoined]);
+    assert!(Action::ALL.iter().all(|action| seen.contains(action)), "an action is not covered");
+    let trail = world.get("/account/audit?limit=100").await.to_string();
+    for secret in ["secret-in-path", "s3cret-of-the-app", world.key.as_str()] {
+        assert!(!trail.contains(secret), "{secret} in {trail}");
+    }
+    let page = browser.open("/audit").await;
+    assert!(page.contains("member.joined") && page.contains("from 127.0.0.1"), "{page}");
+}
+
+#[tokio::test]
+async fn the_trail_is_of_one_organization_and_mode_and_paginated() {
+    let world = world().start().await;
+    let (key, sent) =
+        made(&world, Method::POST, "/api-keys", json!({ "name": "mine", "scopes": ["team:read"] })).await;
+    let body = json!({ "email": "eve@example.com", "role": "viewer" });
+    made(&world, Method::POST, "/team", body).await;
+    let read = async |key: &str| {
+        let call = world.http.get(format!("{}/account/audit?limit=100", world.base)).bearer_auth(key);
+        call.send().await.unwrap().text().await.unwrap()
+    };
+    assert!(read(key["key"].as_str().unwrap()).await.contains(&sent), "team:read suffices");
+
+    let new = |owner| keys::NewKey { owner, name: "k".into(), scopes: vec![Scope::All], expires_at: None };
+    let live =
+        keys::create(&world.db, new(Owner { mode: Mode::Live, ..world.owner }), now()).await.unwrap().1;
+    let seen = read(&live).await;
+    assert!(!seen.contains(&sent) && seen.contains("member.invited"), "{seen}");
+    let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
+    let other = keys::create(&world.db, new(Owner { org: stranger, ..world.owner }), now()).await.unwrap().1;
+    let seen: Value = serde_json::from_str(&read(&other).await).unwrap();
+    let only = seen["data"].as_array().unwrap();
+    assert_eq!((only.len(), &only[0]["actor"]), (1, &json!("operator")), "{seen}");
+
+    let first = world.get("/account/audit?limit=1").await;
+    assert_eq!(first["data"][0]["action"], "member.invited");
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("/account/audit?limit=1&cursor={cursor}")).await;
+    assert_eq!(second["data"][0]["request_id"], sent);
+    let narrow =
+        made(&world, Method::POST, "/api-keys", json!({ "name": "n", "scopes": ["posts:read"] })).await.0;
+    let call = world.http.get(format!("{}/account/audit", world.base));
+    fail(call.bearer_auth(narrow["key"].as_str().unwrap()), 403, "insufficient_scope").await;
+    fail(request(&world, Method::GET, "/account/audit?cursor=x"), 400, "invalid_cursor").await;
+}
+
+#[tokio::test]
+async fn a_change_that_can_not_be_recorded_is_not_made() {
+    let db = database().await;
+    let org = organizations::create(&db, "Acme").await.unwrap();
+    let owner = Owner { org, mode: Mode::Live };
+    let new = || keys::NewKey { owner, name: "first".into(), scopes: vec![Scope::All], expires_at: None };
+    let (key, _) = keys::create(&db, new(), now()).await.unwrap();
+    sqlx::query("alter table audit_entries add check (at < '2000-01-01') not valid")
+        .execute(&db)
+        .await
+        .unwrap();
+    keys::create(&db, new(), now()).await.unwrap_err();
+    keys::revoke(&db, owner, key.id, &audit::Actor::OPERATOR, now()).await.unwrap_err();
+    let left = keys::list(&db, owner, now()).await.unwrap();
+    assert_eq!(left.iter().map(|key| (key.id, key.revoked_at)).collect::<Vec<_>>(), [(key.id, None)]);
+}
+
+#[tokio::test]
+async fn entries_are_kept_for_400_days() {
+    let db = database().await;
+    let org = organizations::create(&db, "Acme").await.unwrap();
+    let owner = Owner { org, mode: Mode::Live };
+    for name in ["old", "new"] {
+        let new = keys::NewKey { owner, name: name.into(), scopes: vec![Scope::All], expires_at: None };
+        keys::create(&db, new, now()).await.unwrap();
+    }
+    for (name, days) in [("old", 401), ("new", 399)] {
+        sqlx::query(
+            "update audit_entries set at = now() - make_interval(days => $1) where details ->> 'name' = $2",
+        )
+        .bind(days)
+        .bind(name)
+        .execute(&db)
+        .await
+        .unwrap();
+    }
+    assert_eq!(audit::prune(&db, 10).await.unwrap(), 1);
+    let left = audit::list(&db, owner, Request { after: None, limit: 10 }).await.unwrap().items;
+    assert_eq!(left.iter().map(|entry| &entry.details["name"]).collect::<Vec<_>>(), ["new"]);
+}
