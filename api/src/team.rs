@@ -34,7 +34,8 @@ impl Team {
 
     /// Invite a person
     ///
-    /// Only this response contains `invite_url`; send it to the person. Scope `team:write`.
+    /// Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
+    /// days; after that the person can be invited again. Scope `team:write`.
     #[oai(path = "/team", method = "post", operation_id = "inviteTeamMember")]
     async fn invite(&self, caller: Caller<TeamWrite>, body: Json<NewMember>) -> Result<Invited, Problem> {
         Ok(Invited::New(Json(invite(&caller.call(), body.0).await?)))
@@ -116,7 +117,7 @@ pub struct Member {
     /// Time the invitation was accepted.
     #[oai(nullable)]
     pub joined_at: Option<Timestamp>,
-    /// URL for accepting the invitation. Only in the response that created it.
+    /// URL for accepting the invitation within seven days. Only in the response that created it.
     #[oai(skip_serializing_if_is_none)]
     pub invite_url: Option<String>,
 }

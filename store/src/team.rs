@@ -8,12 +8,14 @@ use crate::{
     decode::Parsed,
     keys,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MemberId, OrgId};
 use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
+/// Time for which an invitation can be accepted.
+pub const INVITATION_TTL: TimeDelta = TimeDelta::days(7);
 /// Number of random characters in an invitation's token: 256 bits.
 const TOKEN_LENGTH: usize = 43;
 
@@ -71,8 +73,9 @@ pub enum RemoveResult {
     NotFound,
 }
 
-/// Invites a person and returns the invitation's token, which can't be read again. Returns `None` when the
-/// organization has a member with this address; upper and lower case don't matter.
+/// Invites a person and returns the invitation's token, which can't be read again. An invitation that was not
+/// accepted in time is replaced. Returns `None` when the organization has a member with this address, or one who can
+/// still accept; upper and lower case don't matter.
 pub async fn invite(
     db: &PgPool,
     org: OrgId,
@@ -87,7 +90,10 @@ pub async fn invite(
         Member,
         r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
            values ($1, $2, $3, $4, 'invited', $5, $6)
-           on conflict (org_id, lower(email)) do nothing
+           on conflict (org_id, lower(email)) do update
+             set email = excluded.email, role = excluded.role, invitation_digest = excluded.invitation_digest,
+               invited_at = excluded.invited_at
+             where members.status = 'invited' and members.invited_at <= $7
            returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
              invited_at, joined_at"#,
         Uuid::now_v7(),
@@ -95,7 +101,8 @@ pub async fn invite(
         email,
         role.as_str(),
         keys::digest(&token),
-        now
+        now,
+        now - INVITATION_TTL
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -154,20 +161,21 @@ pub struct Invitation {
     pub role: Role,
 }
 
-/// Returns the invitation of a token; `None` when it was accepted or withdrawn.
-pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitation>> {
+/// Returns the invitation of a token; `None` when it was accepted or withdrawn, or has expired.
+pub async fn invitation(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Invitation>> {
     sqlx::query_as!(
         Invitation,
         r#"select o.name as organization, m.email, m.role as "role: Parsed<Role>"
            from members m join organizations o on o.id = m.org_id
-           where m.invitation_digest = $1 and m.status = 'invited'"#,
-        keys::digest(token)
+           where m.invitation_digest = $1 and m.status = 'invited' and m.invited_at > $2"#,
+        keys::digest(token),
+        now - INVITATION_TTL
     )
     .fetch_optional(db)
     .await
 }
 
-/// Accepts an invitation. Returns false when it was accepted or withdrawn before.
+/// Accepts an invitation. Returns false when it was accepted or withdrawn before, or has expired.
 pub async fn accept(
     db: &PgPool,
     token: &str,
@@ -178,11 +186,12 @@ pub async fn accept(
     let mut tx = crate::begin(db).await?;
     let joined = sqlx::query!(
         "update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
-         where invitation_digest = $1 and status = 'invited'
+         where invitation_digest = $1 and status = 'invited' and invited_at > $4
          returning id, org_id, email",
         keys::digest(token),
         name,
-        now
+        now,
+        now - INVITATION_TTL
     )
     .fetch_optional(&mut *tx)
     .await?;

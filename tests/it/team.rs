@@ -4,7 +4,7 @@ use crate::{
     api::{fail, key, request},
     database, world,
 };
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
@@ -213,4 +213,28 @@ async fn an_organization_is_created_with_an_owner() {
         team::remove(&db, org.id, bob.id, &Actor::OPERATOR, Utc::now()).await.unwrap(),
         RemoveResult::LastOwner
     );
+}
+
+#[tokio::test]
+async fn an_invitation_expires_after_seven_days_and_can_be_repeated() {
+    let db = database().await;
+    let org = organizations::create(&db, "Acme").await.unwrap();
+    let begin = Utc::now();
+    let invite =
+        async |role, at| team::invite(&db, org, "bob@example.com", role, &Actor::OPERATOR, at).await.unwrap();
+    let (before, after) =
+        (begin + team::INVITATION_TTL - TimeDelta::seconds(1), begin + team::INVITATION_TTL);
+    let accept = async |token: &str, at| team::accept(&db, token, "Bob", &Actor::OPERATOR, at).await.unwrap();
+
+    let (bob, first) = invite(Role::Viewer, begin).await.unwrap();
+    assert!(team::invitation(&db, &first, before).await.unwrap().is_some());
+    assert!(invite(Role::Admin, before).await.is_none(), "the first one can be accepted");
+    assert!(team::invitation(&db, &first, after).await.unwrap().is_none());
+    assert!(!accept(&first, after).await);
+
+    let (again, second) = invite(Role::Admin, after).await.unwrap();
+    assert_eq!((again.id, again.role, team::list(&db, org).await.unwrap().len()), (bob.id, Role::Admin, 1));
+    assert!(!accept(&first, after).await, "replaced");
+    assert!(accept(&second, after).await);
+    assert!(invite(Role::Owner, after + team::INVITATION_TTL).await.is_none(), "a member");
 }

@@ -31,7 +31,7 @@ struct Page {
 /// Shows the invitation.
 pub(crate) async fn show(app: &App, request: &Request, token: &str) -> Result<Response, Problem> {
     admission::count_sign_in(app, request).await?;
-    let invitation = team::invitation(&app.db, token).await?;
+    let invitation = team::invitation(&app.db, token, (app.now)()).await?;
     Ok(draw(token, invitation, None))
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn accept(
     form: &Fields,
 ) -> Result<Response, Problem> {
     admission::count_sign_in(app, request).await?;
-    let Some(invitation) = team::invitation(&app.db, token).await? else {
+    let Some(invitation) = team::invitation(&app.db, token, (app.now)()).await? else {
         return Ok(draw(token, None, None));
     };
     let name =

@@ -732,7 +732,8 @@ export class TeamOperations {
   /**
    * Invite a person.
    *
-   * Only this response contains `invite_url`; send it to the person. Scope `team:write`.
+   * Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
+   * days; after that the person can be invited again. Scope `team:write`.
    */
   inviteMember(body: schema.NewTeamMember, options?: RequestOptions): Promise<schema.TeamMember> {
     return this.api.call({ method: "POST", path: "/team", body }, options);

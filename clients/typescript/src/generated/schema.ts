@@ -1096,7 +1096,8 @@ export interface paths {
         put?: never;
         /**
          * Invite a person
-         * @description Only this response contains `invite_url`; send it to the person. Scope `team:write`.
+         * @description Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
+         *     days; after that the person can be invited again. Scope `team:write`.
          */
         post: operations["inviteTeamMember"];
         delete?: never;
@@ -4514,7 +4515,7 @@ export interface components {
              * @description The member's id.
              */
             id: string;
-            /** @description URL for accepting the invitation. Only in the response that created it. */
+            /** @description URL for accepting the invitation within seven days. Only in the response that created it. */
             invite_url?: string;
             /**
              * Format: date-time

@@ -2884,7 +2884,7 @@ class TeamMember(Model):
     """
     invite_url: str | None = None
     """
-    URL for accepting the invitation. Only in the response that created it.
+    URL for accepting the invitation within seven days. Only in the response that created it.
     """
     invited_at: AwareDatetime
     """

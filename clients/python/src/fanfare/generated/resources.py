@@ -896,7 +896,8 @@ class TeamOperations:
     def invite_member(self, *, timeout: float | None = None, **body: Unpack[params.NewTeamMember]) -> models.TeamMember:
         """Invite a person.
 
-        Only this response contains `invite_url`; send it to the person. Scope `team:write`.
+        Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
+        days; after that the person can be invited again. Scope `team:write`.
         """
         return self._api.call("POST", "/team", timeout=timeout, body=body, model=models.TeamMember)
 
@@ -1915,7 +1916,8 @@ class AsyncTeamOperations:
     ) -> models.TeamMember:
         """Invite a person.
 
-        Only this response contains `invite_url`; send it to the person. Scope `team:write`.
+        Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
+        days; after that the person can be invited again. Scope `team:write`.
         """
         return await self._api.call("POST", "/team", timeout=timeout, body=body, model=models.TeamMember)
 
