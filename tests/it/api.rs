@@ -118,6 +118,8 @@ async fn every_response_has_a_request_id_of_its_own() {
         let request = world.http.request(method, &url).bearer_auth(&world.key).header("X-Request-Id", sent);
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), status, "{url}");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff", "{url}");
+        assert!(!response.headers().contains_key("strict-transport-security"), "{url}: not with https");
         let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
         assert!(id.starts_with("req_") && id.len() == 36 && id != sent, "{url}: {id}");
         assert!(seen.insert(id), "{url}: another response had the same id");
@@ -435,9 +437,23 @@ async fn the_openapi_document_and_the_docs_page_need_no_key() {
     let root = world.base.trim_end_matches("/api/v1");
     let page = world.http.get(format!("{root}/docs")).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK);
+    let policy = page.headers()["content-security-policy"].to_str().unwrap();
+    for part in ["frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
     assert!(page.text().await.unwrap().contains("createPost"));
     let health = world.http.get(format!("{root}/healthz")).send().await.unwrap();
     assert_eq!(health.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn behind_https_browsers_are_told_to_use_nothing_else() {
+    let world = world().set("FANFARE_BASE_URL", "https://fanfare.example/api/v1").start().await;
+    let root = world.base.trim_end_matches("/api/v1");
+    for path in ["/api/v1/posts", "/dashboard", "/docs", "/nowhere"] {
+        let answer = world.http.get(format!("{root}{path}")).send().await.unwrap();
+        assert_eq!(answer.headers()["strict-transport-security"], "max-age=63072000", "{path}");
+    }
 }
 
 #[tokio::test]

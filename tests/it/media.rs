@@ -95,6 +95,7 @@ async fn a_file_is_declared_uploaded_confirmed_and_downloaded() {
     let answer = world.http.get(url).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "image/png");
     assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    assert!(!answer.headers().contains_key("content-disposition"), "shown in pages");
     assert_eq!(answer.bytes().await.unwrap(), bytes);
     let answer = world.http.get(url).header("range", "bytes=1-3").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::PARTIAL_CONTENT);
@@ -447,6 +448,14 @@ async fn a_platform_can_download_the_file() {
         .await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
+}
+
+#[tokio::test]
+async fn browsers_save_documents_and_do_not_open_them() {
+    let world = world().start().await;
+    let document = world.medium("a.pdf", None, pdf()).await;
+    let answer = world.http.get(document["url"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(answer.headers()["content-disposition"], "attachment");
 }
 
 #[tokio::test]

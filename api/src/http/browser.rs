@@ -9,12 +9,18 @@ use url::{Host, Url};
 
 /// The header in which browsers report which site a request came from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// How a browser made the request: by navigation, or by a script. <https://www.w3.org/TR/fetch-metadata/>
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// True if a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site`. All
-/// current browsers send `Origin` with a form; a request without it is refused.
+/// True if a form of a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site` and
+/// `Sec-Fetch-Mode`. All current browsers send `Origin` with a form; a request without it is refused. So is one that
+/// a script sent: no page here does that, but one with foreign code in it could.
 pub(crate) fn is_ours(request: &Request) -> bool {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
+        return false;
+    }
+    if text(SEC_FETCH_MODE).is_some_and(|mode| mode != "navigate") {
         return false;
     }
     let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
@@ -81,6 +87,14 @@ mod tests {
                 request = request.header("sec-fetch-site", site);
             }
             assert_eq!(is_ours(&request.finish()), is_fine, "{origin:?} {site:?}");
+        }
+        for (mode, is_fine) in
+            [("navigate", true), ("cors", false), ("same-origin", false), ("no-cors", false)]
+        {
+            let request =
+                Request::builder().header("host", "localhost:8080").header("origin", "http://localhost:8080");
+            let request = request.header("sec-fetch-site", "same-origin").header("sec-fetch-mode", mode);
+            assert_eq!(is_ours(&request.finish()), is_fine, "{mode}");
         }
     }
 }

@@ -159,6 +159,10 @@ fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64)
         .header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
         .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
         .header(header::CACHE_CONTROL, "private, max-age=3600");
+    // A document is the only kind that a browser opens as a page.
+    if !["image/", "video/", "audio/"].iter().any(|kind| mime.starts_with(kind)) {
+        response = response.header(header::CONTENT_DISPOSITION, "attachment");
+    }
     if status == StatusCode::PARTIAL_CONTENT {
         let content_range = format!("bytes {}-{}/{size}", range.start, range.end - 1);
         response = response.header(header::CONTENT_RANGE, content_range);
