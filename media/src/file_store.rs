@@ -43,13 +43,43 @@ const MAX_NAME_BYTES: usize = 100;
 pub enum Location {
     /// A local directory, shared by all processes.
     Directory(PathBuf),
-    /// A bucket. The variables `AWS_*` hold its endpoint and credentials.
+    /// A bucket. The variables `AWS_*` hold its endpoint and other settings.
     Bucket {
         /// Name of the bucket.
         bucket: String,
         /// Prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
+        /// Credentials. Those that are missing are read from the variables `AWS_*`.
+        credentials: Credentials,
     },
+}
+
+impl Location {
+    /// Sets the credentials of a bucket.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        match self {
+            Self::Bucket { bucket, prefix, .. } => Self::Bucket { bucket, prefix, credentials },
+            Self::Directory(_) => self,
+        }
+    }
+}
+
+/// Credentials of a bucket. Print as `***`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Id of the access key.
+    pub access_key_id: Option<String>,
+    /// Secret of the access key.
+    pub secret_access_key: Option<String>,
+    /// Token of temporary credentials.
+    pub session_token: Option<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
 }
 
 impl FromStr for Location {
@@ -64,7 +94,8 @@ impl FromStr for Location {
                 .map_err(|()| anyhow::anyhow!("{url} is not a directory path")),
             ("s3", Some(bucket)) => {
                 let prefix = url.path().trim_matches('/').to_owned();
-                Ok(Self::Bucket { bucket: bucket.to_owned(), prefix })
+                let credentials = Credentials::default();
+                Ok(Self::Bucket { bucket: bucket.to_owned(), prefix, credentials })
             }
             _ => bail!("expected file:///path or s3://bucket/prefix"),
         }
@@ -241,11 +272,20 @@ impl FileStore {
                     limits,
                 })
             }
-            Location::Bucket { bucket, prefix } => {
+            Location::Bucket { bucket, prefix, credentials } => {
                 // The response to a copy within the bucket is sent when it is complete, for a file of any size.
                 let patience = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
-                let bucket =
+                let mut bucket =
                     AmazonS3Builder::from_env().with_bucket_name(bucket).with_config(patience, "10m");
+                for (setting, value) in [
+                    (AmazonS3ConfigKey::AccessKeyId, &credentials.access_key_id),
+                    (AmazonS3ConfigKey::SecretAccessKey, &credentials.secret_access_key),
+                    (AmazonS3ConfigKey::Token, &credentials.session_token),
+                ] {
+                    if let Some(value) = value {
+                        bucket = bucket.with_config(setting, value);
+                    }
+                }
                 let bucket = bucket.build().context("the bucket's variables (AWS_*) are incomplete")?;
                 let bucket = Arc::new(bucket);
                 let prefix = Path::parse(prefix).context("the bucket's prefix")?;
@@ -683,8 +723,11 @@ mod tests {
 
     #[test]
     fn a_location_is_a_directory_or_a_bucket() {
-        let bucket =
-            |bucket: &str, prefix: &str| Location::Bucket { bucket: bucket.into(), prefix: prefix.into() };
+        let bucket = |bucket: &str, prefix: &str| Location::Bucket {
+            bucket: bucket.into(),
+            prefix: prefix.into(),
+            credentials: Credentials::default(),
+        };
         for (text, place) in [
             ("file:///var/lib/media", Location::Directory("/var/lib/media".into())),
             ("s3://media", bucket("media", "")),

@@ -15,8 +15,8 @@ mod size_limits;
 mod window;
 
 pub use file_store::{
-    BUFFER_BYTES, Digest, FileStore, FitError, FittedFile, Location, MinRate, Name, Piece, StoredFile,
-    UploadError,
+    BUFFER_BYTES, Credentials, Digest, FileStore, FitError, FittedFile, Location, MinRate, Name, Piece,
+    StoredFile, UploadError,
 };
 pub use format::{Format, claimed, format};
 pub use inspect::{Fault, FileProperties, Refusal};

@@ -1,6 +1,6 @@
 //! Configuration of the operator: flags and environment variables, with one description for both.
 
-use crate::http;
+use crate::{http, secret_files};
 use activities::worker::Served;
 use anyhow::Context;
 use api::{http::rate_limits::Limits, plans::Plans};
@@ -11,9 +11,12 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use domain::{App, AppAccess, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
-use media::{Location, SizeLimits};
+use media::{Credentials, Location, SizeLimits};
 use sandbox::{Access, AppStatus};
-use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
+use std::{
+    collections::BTreeMap, convert::Infallible, env, error::Error, net::SocketAddr, str::FromStr,
+    time::Duration,
+};
 use store::vault::{Opener, Sealer};
 use url::Url;
 
@@ -70,7 +73,7 @@ pub(crate) struct Http {
     #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
     pub(crate) secret: Secret,
     /// Public key that encrypts secrets, as `fanfare key generate` prints it
-    #[arg(long, env = "FANFARE_SEAL_KEY")]
+    #[arg(long, env = "FANFARE_SEAL_KEY", hide_env_values = true)]
     pub(crate) seal_key: Sealer,
     /// Client ids of the OAuth apps in FANFARE_SHARED_APPS, as JSON by platform: the API needs them for
     /// authorization URLs and never sees the client secrets
@@ -281,7 +284,41 @@ pub(crate) struct Storage {
     #[arg(long = "media", env = "FANFARE_MEDIA", hide_env_values = true)]
     pub(crate) location: Location,
     #[command(flatten)]
+    pub(crate) credentials: BucketCredentials,
+    #[command(flatten)]
     pub(crate) limits: MediaLimits,
+}
+
+impl Storage {
+    /// Returns the location with its credentials.
+    pub(crate) fn location(&self) -> Location {
+        let BucketCredentials { access_key_id, secret_access_key, session_token } = self.credentials.clone();
+        let text = |token: Option<Token>| token.map(|Token(text)| text).filter(|text| !text.is_empty());
+        self.location.clone().with_credentials(Credentials {
+            access_key_id: text(access_key_id),
+            secret_access_key: text(secret_access_key),
+            session_token: text(session_token),
+        })
+    }
+}
+
+/// Credentials of a bucket.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BucketCredentials {
+    /// Id of the bucket's access key
+    #[arg(long = "aws-access-key-id", env = "AWS_ACCESS_KEY_ID", hide_env_values = true, value_parser = any)]
+    pub(crate) access_key_id: Option<Token>,
+    /// Secret of the bucket's access key
+    #[arg(
+        long = "aws-secret-access-key",
+        env = "AWS_SECRET_ACCESS_KEY",
+        hide_env_values = true,
+        value_parser = any
+    )]
+    pub(crate) secret_access_key: Option<Token>,
+    /// Session token of temporary credentials
+    #[arg(long = "aws-session-token", env = "AWS_SESSION_TOKEN", hide_env_values = true, value_parser = any)]
+    pub(crate) session_token: Option<Token>,
 }
 
 /// Maximum sizes and retention of media files.
@@ -401,6 +438,11 @@ fn token(text: &str) -> anyhow::Result<Token> {
     Ok(Token(text.to_owned()))
 }
 
+/// Accepts any text as a token.
+fn any(text: &str) -> Result<Token, Infallible> {
+    Ok(Token(text.to_owned()))
+}
+
 /// Parses one URL of a list; empty entries are allowed.
 fn prefix(text: &str) -> Result<Option<Url>, url::ParseError> {
     let text = text.trim();
@@ -472,7 +514,7 @@ pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<
     };
     let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
     let setting = secrets(command).into_iter().find(|setting| setting.to_string() == argument)?;
-    let variable = setting.get_env()?.to_string_lossy();
+    let variable = secret_files::source(setting, |name| env::var_os(name))?;
     // A reason that quotes the value is left out.
     let reason = error.source().map(ToString::to_string).filter(|reason| !quotes(reason, value));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));

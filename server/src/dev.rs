@@ -8,8 +8,8 @@ use crate::{
     clock,
     commands::{self, NewOrganization},
     config::{
-        self, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps, Storage, Temporal,
-        WorkerConfig,
+        self, BucketCredentials, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps,
+        Storage, Temporal, WorkerConfig,
     },
     services::{self, Api, Files},
 };
@@ -115,7 +115,8 @@ pub(crate) async fn run(
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let storage = Storage { location: Location::Directory(dir.join("media")), limits: media };
+    let location = Location::Directory(dir.join("media"));
+    let storage = Storage { location, credentials: BucketCredentials::default(), limits: media };
     let served =
         serve(dir, &secrets, limits, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
     // Also after a failure: no process is left running.

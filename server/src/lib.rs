@@ -7,16 +7,17 @@ mod dev;
 mod doctor;
 mod http;
 mod reseal;
+mod secret_files;
 mod services;
 
 use chrono::{DateTime, Utc};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config::{
     Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
     Storage, Temporal, WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, scope::Scope};
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Publishes posts to many social accounts and reports the results
@@ -221,7 +222,7 @@ enum Key {
 
 /// Returns the command line with all its settings.
 pub fn command() -> clap::Command {
-    let mut command = Cli::command();
+    let mut command = secret_files::document(Cli::command());
     // Builds the full names of the arguments.
     command.build();
     command
@@ -229,15 +230,9 @@ pub fn command() -> clap::Command {
 
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => match config::malformed(&command(), &error) {
-            Some(message) => {
-                eprintln!("{message}");
-                return ExitCode::from(2);
-            }
-            None => error.exit(),
-        },
+        Err(code) => return code,
     };
     if let Command::Guard(guarded) = cli.command {
         return report(Err(guarded.exec()));
@@ -252,6 +247,26 @@ pub fn main() -> ExitCode {
         Err(error) => return report(Err(error.into())),
     };
     report(runtime.block_on(run(cli.command)))
+}
+
+/// Parses the command line with the secrets from files, or reports what is wrong with it.
+fn parse() -> Result<Cli, ExitCode> {
+    let mut command = command();
+    let given = secret_files::arguments(&command, env::args_os(), |name| env::var_os(name));
+    let given = given.map_err(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })?;
+    let matches = command.try_get_matches_from_mut(given);
+    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+        match config::malformed(&command, &error) {
+            Some(message) => {
+                eprintln!("{message}");
+                ExitCode::from(2)
+            }
+            None => error.format(&mut command).exit(),
+        }
+    })
 }
 
 async fn run(command: Command) -> anyhow::Result<()> {

@@ -96,7 +96,7 @@ pub(crate) async fn run(
 /// Opens the file store.
 fn open_files(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<FileStore> {
     let key = media::Key::derive(secret);
-    FileStore::open(&storage.location, key, base_url, storage.limits.media_caps.clone())
+    FileStore::open(&storage.location(), key, base_url, storage.limits.media_caps.clone())
         .context("FANFARE_MEDIA")
 }
 

@@ -170,13 +170,15 @@ impl Endpoint for Bucket {
 /// Starts a world that stores media in a bucket, and returns it with the bucket's URL.
 async fn world_of(bucket: &Bucket) -> (World, String) {
     let address = bucket.serve().await;
+    let secret = tests::directory().join("bucket-secret");
+    std::fs::write(&secret, "secret\n").unwrap();
     let world = world()
         .set("FANFARE_MEDIA", "s3://media/fan/fare")
         .set("AWS_ENDPOINT", &address)
         .set("AWS_ALLOW_HTTP", "true")
         .set("AWS_REGION", "eu-central-1")
         .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-        .set("AWS_SECRET_ACCESS_KEY", "secret")
+        .set("AWS_SECRET_ACCESS_KEY_FILE", secret.to_str().unwrap())
         .set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 1000000}"#)
         .platforms(&["x", "instagram"])
         .start()

@@ -58,8 +58,12 @@ async fn a_malformed_secret_is_named_and_not_shown() {
             format!("[{{\"key\": \"{CANARY}\", \"posts\": \"{CANARY}\"}}]"),
             format!("http//user:{CANARY}@host"),
         ];
-        // Any text that is long enough is a token.
-        let wrong = if variable == "FANFARE_SANDBOX_TOKEN" { 1 } else { values.len() };
+        let wrong = match variable.as_str() {
+            // Any text that is long enough is a token.
+            "FANFARE_SANDBOX_TOKEN" => 1,
+            _ if takes_any_text(&variable) => 0,
+            _ => values.len(),
+        };
         for value in &values[..wrong] {
             let (code, said) = run(&path, &variable, value).await;
             assert_eq!(code, Some(2), "{path:?} with {variable}={value}: {said}");
@@ -85,6 +89,95 @@ async fn a_malformed_secret_is_named_and_not_shown() {
         assert!(code.is_some_and(|code| code > 0), "{url}: {said}");
         assert!(!quotes(&said, CANARY), "DATABASE_URL={url} is shown: {said}");
     }
+}
+
+/// Returns true for a secret of another service, whose form is not checked.
+fn takes_any_text(variable: &str) -> bool {
+    variable.starts_with("AWS_")
+}
+
+/// Checks every setting that holds a secret, in every command that has it.
+#[tokio::test]
+async fn a_secret_from_a_file_is_required_to_be_readable_valid_and_the_only_one() {
+    let private = PrivateKey::generate();
+    let directory = tests::directory().join("secret-files");
+    std::fs::create_dir_all(&directory).unwrap();
+    let malformed = directory.join("malformed");
+    std::fs::write(&malformed, "Zq7-Xv2k\n").unwrap();
+    let [empty, binary, missing] = ["empty", "binary", CANARY].map(|name| directory.join(name));
+    std::fs::write(&empty, " \n").unwrap();
+    std::fs::write(&binary, [CANARY.as_bytes(), &[0xff]].concat()).unwrap();
+    let fit = [
+        ("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare".to_owned()),
+        ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
+        ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
+        ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
+        ("FANFARE_MEDIA", format!("file://{}", directory.display())),
+    ];
+    let run = async |path: &[String], unset: &str, set: &[(&str, &std::ffi::OsStr)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare-under-test"));
+        command.args(path).env_clear().envs(fit.clone()).env_remove(unset).envs(set.iter().copied());
+        let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await;
+        let output = output.expect("it ends").unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let mut seen = BTreeSet::new();
+    for (path, variable) in secret_settings(&server::command(), &[]) {
+        let file = format!("{variable}_FILE");
+        if !takes_any_text(&variable) {
+            let (code, said) = run(&path, &variable, &[(&file, malformed.as_ref())]).await;
+            assert_eq!(code, Some(2), "{path:?} with {file}: {said}");
+            assert!(said.contains(&file) && !said.contains("Zq7-Xv2k"), "{path:?} with {file}: {said}");
+        }
+        let help = run(&[&path[..], &["--help".to_owned()]].concat(), "", &[]).await.1;
+        let (_, listed) = help.split_once("append _FILE to").unwrap_or_else(|| panic!("{path:?}: {help}"));
+        assert!(listed.contains(&variable), "{path:?}: {help}");
+        if !seen.insert(variable.clone()) {
+            continue;
+        }
+        let (code, said) = run(&path, "", &[(&variable, CANARY.as_ref()), (&file, malformed.as_ref())]).await;
+        let both = format!("error: {variable} and {file} are both set: remove one\n");
+        assert_eq!((code, said), (Some(2), both), "{path:?}");
+        for (unfit, reason) in [
+            (&missing, "does not name a readable file: No such file or directory (os error 2)"),
+            (&directory, "does not name a readable file: Is a directory (os error 21)"),
+            (&binary, "does not name a readable file: stream did not contain valid UTF-8"),
+            (&empty, "names an empty file"),
+        ] {
+            let (code, said) = run(&path, &variable, &[(&file, unfit.as_ref())]).await;
+            assert_eq!((code, said), (Some(2), format!("error: {file} {reason}\n")), "{path:?}");
+        }
+    }
+    for variable in ["FANFARE_SEAL_KEY", "FANFARE_SANDBOX_TOKEN", "AWS_SECRET_ACCESS_KEY"] {
+        assert!(seen.contains(variable), "{variable} is not among {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_runs_with_secrets_from_files() {
+    let mut world = world().running(&[]).start().await;
+    world.connect("x", "ada").await;
+    let directory = tests::directory().join("service-secrets");
+    std::fs::create_dir_all(&directory).unwrap();
+    let secrets: BTreeSet<_> =
+        secret_settings(&server::command(), &[]).into_iter().map(|(_, variable)| variable).collect();
+    let mut moved = 0;
+    for (name, value) in world.environment().to_vec() {
+        if secrets.contains(&name) {
+            let file = directory.join(&name);
+            std::fs::write(&file, format!("{value}\n")).unwrap();
+            world.set(&name, "");
+            world.set(&format!("{name}_FILE"), file.to_str().unwrap());
+            moved += 1;
+        }
+    }
+    assert!(moved >= 6, "{moved} of {secrets:?}");
+    world.run("all").await;
+    publishes(&world, "From files", "ada").await;
+    // Standard error and the command line show none.
+    let pid = world.pids()[0];
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(arguments.ends_with(b"fanfare-under-test\0all\0"), "{}", String::from_utf8_lossy(&arguments));
 }
 
 /// Returns the settings with hidden values, each with the path of the command that takes it.
