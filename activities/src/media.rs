@@ -27,7 +27,10 @@ use domain::{
 use futures::TryStreamExt;
 use reqwest::{StatusCode, header};
 use std::{io, sync::Arc, time::Duration};
-use store::media::{Fault, Inspected, Reason};
+use store::{
+    ceilings::Exceeded,
+    media::{Fault, Inspected, Reason, SettleResult},
+};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -180,12 +183,19 @@ impl Media {
             duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
             sha256,
         };
-        if store::media::settle(&self.deps.engine.db, owner, row.id, &found, (self.deps.engine.now)()).await?
-        {
-            info!(
+        let db = &self.deps.engine.db;
+        match store::media::settle(db, owner, row.id, &found, (self.deps.engine.now)()).await? {
+            SettleResult::Settled => info!(
                 media.id = %row.id, org.id = %owner.org, kind = %found.kind, size,
                 "Medium {} is a file of {size} bytes, {}", row.id, found.content_type
-            );
+            ),
+            SettleResult::WasSettled => {}
+            SettleResult::Exceeded(Exceeded { limit, used }) => {
+                let message = format!(
+                    "it has {size} bytes, and {used} of the {limit} bytes that the plan has room for are in use"
+                );
+                return self.refuse(&job, Fault { reason: Reason::TooLarge, message }).await;
+            }
         }
         Ok(())
     }
@@ -314,7 +324,9 @@ impl Media {
                 _ => {}
             }
             let length = answer.content_length();
-            let most = self.deps.engine.media.size_limits().for_declared(None);
+            let room = store::media::room(&self.deps.engine.db, owner, file.media).await;
+            let room = room.map_err(|error| FetchError::Transient(error.into()))?;
+            let most = self.deps.engine.media.size_limits().for_declared(None).min(room.unwrap_or(u64::MAX));
             if let Some(length) = length.filter(|length| *length > most) {
                 return Err(FetchError::Permanent(
                     Reason::TooLarge,

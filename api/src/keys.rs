@@ -8,6 +8,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, KeysWrite},
+        plan,
         problem::{Code, Issue, Problem, Segment},
     },
     openapi::{tag::Tag, validate::Rules},
@@ -101,7 +102,9 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     };
     check_bound(call, owner, &bound).await?;
     let new = keys::NewKey { owner, name: body.name, scopes, expires_at };
-    let (key, text) = keys::create_within(call.db(), new, bound, call.by, now).await?;
+    let plan = plan::of(call).await?;
+    let created = keys::create_within(call.db(), new, bound, plan.api_keys, call.by, now).await?;
+    let (key, text) = created.map_err(|exceeded| plan.refuse_more("API keys", exceeded))?;
     Ok(Key { key: Some(text), ..key.into() })
 }
 

@@ -1,17 +1,40 @@
-//! Plans: monthly quotas. The operator configures them; an organization refers to one by its key.
+//! Plans: monthly quotas, and ceilings on what an organization has at a time. The operator configures them; an
+//! organization refers to one by its key.
+//!
+//! A quota that a plan omits is unlimited. So are ceilings, except those on what multiplies work or has no pages:
+//! each endpoint gets a copy of every event in up to eight attempts. Null lifts these too.
 
 use crate::http::problem::{Code, Problem};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
-use store::usage::Quotas;
+use store::{ceilings::Exceeded, usage::Quotas};
 use url::Url;
 use workflows::activities::AccountQuota;
 
 /// Key of the plan that applies unless another is assigned.
 pub const DEFAULT_KEY: &str = "default";
 
-/// Quotas per calendar month; `None` is unlimited.
+/// Ceilings of a plan that does not mention them.
+mod default {
+    pub(super) fn webhook_endpoints() -> Option<u64> {
+        Some(20)
+    }
+
+    pub(super) fn api_keys() -> Option<u64> {
+        Some(100)
+    }
+
+    pub(super) fn profiles() -> Option<u64> {
+        Some(1000)
+    }
+
+    pub(super) fn team_members() -> Option<u64> {
+        Some(1000)
+    }
+}
+
+/// Quotas per calendar month and ceilings at any time, for each mode; `None` is unlimited.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -25,6 +48,22 @@ pub struct Plan {
     pub posts: Option<u64>,
     /// Maximum number of connected accounts.
     pub social_accounts: Option<u64>,
+    /// Maximum number of webhook endpoints.
+    #[serde(default = "default::webhook_endpoints")]
+    pub webhook_endpoints: Option<u64>,
+    /// Maximum number of valid API keys.
+    #[serde(default = "default::api_keys")]
+    pub api_keys: Option<u64>,
+    /// Maximum number of profiles.
+    #[serde(default = "default::profiles")]
+    pub profiles: Option<u64>,
+    /// Maximum number of members of the team, invited ones included; for both modes.
+    #[serde(default = "default::team_members")]
+    pub team_members: Option<u64>,
+    /// Maximum number of posting slots, of the organization and all its accounts.
+    pub slots: Option<u64>,
+    /// Maximum size of all media files in bytes.
+    pub storage_bytes: Option<u64>,
     /// URL for upgrading.
     pub upgrade_url: Option<String>,
 }
@@ -43,15 +82,27 @@ impl Plan {
             format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
     }
+
+    /// 402: there may be no more of `things`.
+    pub(crate) fn refuse_more(&self, things: &str, Exceeded { limit, used }: Exceeded) -> Problem {
+        let detail = format!("the plan {} has room for {limit} {things}, and {used} are in use", self.name);
+        Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
+    }
 }
 
-/// The built-in plan, which has no limits.
+/// The built-in plan, which has no quotas and the default ceilings.
 static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
     key: DEFAULT_KEY.to_owned(),
     name: "Unlimited".to_owned(),
     api_requests: None,
     posts: None,
     social_accounts: None,
+    webhook_endpoints: default::webhook_endpoints(),
+    api_keys: default::api_keys(),
+    profiles: default::profiles(),
+    team_members: default::team_members(),
+    slots: None,
+    storage_bytes: None,
     upgrade_url: None,
 });
 
@@ -124,6 +175,12 @@ mod tests {
         assert_eq!(plans.of("free").api_requests, Some(1000));
         assert_eq!(plans.of(DEFAULT_KEY).name, "Basic");
         assert_eq!(plans.of("gone").name, "Unlimited");
+        let ceilings = |plan: &Plan| (plan.webhook_endpoints, plan.api_keys, plan.storage_bytes);
+        for plan in [plans.of("free"), plans.of("gone")] {
+            assert_eq!(ceilings(plan), (Some(20), Some(100), None), "{}", plan.name);
+        }
+        let large = r#"[{"key": "large", "name": "Large", "webhook_endpoints": null, "api_keys": 7, "storage_bytes": 9}]"#;
+        assert_eq!(ceilings(large.parse::<Plans>().unwrap().of("large")), (None, Some(7), Some(9)));
         assert!(plans.has("free") && plans.has(DEFAULT_KEY) && !plans.has("gone"));
         assert!(Plans::default().has(DEFAULT_KEY));
         for wrong in [

@@ -5,6 +5,7 @@ use crate::{
     http::{
         body::{self, Json},
         caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+        plan,
         problem::{Code, Issue, Problem, Segment},
         reach,
     },
@@ -26,7 +27,7 @@ use crate::{
 use domain::{AccountId, Bound, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use store::profiles::{self, Edit, NewProfile as New, Saved};
+use store::profiles::{self, Created, Edit, NewProfile as New, Saved};
 use uuid::Uuid;
 
 /// The operations on profiles.
@@ -106,8 +107,12 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
-    let created = profiles::create(call.db(), call.owner, new, call.now()).await?;
-    shown(call, saved(created, &asked)?).await
+    let plan = plan::of(call).await?;
+    match profiles::create(call.db(), call.owner, new, plan.profiles, call.now()).await? {
+        Created::Stored(profile) => shown(call, profile).await,
+        Created::UnknownAccounts(strangers) => Err(unknown(&strangers, &asked)),
+        Created::Exceeded(exceeded) => Err(plan.refuse_more("profiles", exceeded)),
+    }
 }
 
 /// Lists all profiles.

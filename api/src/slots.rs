@@ -11,6 +11,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, SchedulingRead, SchedulingWrite},
+        plan,
         problem::{Code, Issue, Problem},
         query::Query,
         reach,
@@ -98,8 +99,10 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
         }
     }
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
-    let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
+    let plan = plan::of(call).await?;
+    let set = slots::set(call.db(), call.owner, account, slots, plan.slots, call.now()).await?;
     let set = set.ok_or_else(|| resolve::no_account("social_account_id"))?;
+    let set = set.map_err(|exceeded| plan.refuse_more("posting slots", exceeded))?;
     Ok(SlotSet::of(set, call.now()))
 }
 

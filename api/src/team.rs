@@ -8,6 +8,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, TeamRead, TeamWrite},
+        plan,
         problem::{Code, Problem},
     },
     openapi::{tag::Tag, validate::Rules},
@@ -15,7 +16,7 @@ use crate::{
 };
 use domain::MemberId;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
-use store::team::{self, RemoveResult, Role, Status};
+use store::team::{self, InviteResult, RemoveResult, Role, Status};
 use uuid::Uuid;
 
 /// The operations on the team.
@@ -64,9 +65,14 @@ pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
 pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem> {
     let role = body.role.value();
     let email = body.email.0;
-    let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.by, call.now()).await?;
-    let Some((member, token)) = invited else {
-        return Err(Problem::new(Code::Conflict, "the person is in the team already"));
+    let plan = plan::of(call).await?;
+    let (db, limit, email) = (call.db(), plan.team_members, email.as_str());
+    let (member, token) = match team::invite(db, call.owner, email, role, limit, call.by, call.now()).await? {
+        InviteResult::Invited(member, token) => (member, token),
+        InviteResult::IsMember => {
+            return Err(Problem::new(Code::Conflict, "the person is in the team already"));
+        }
+        InviteResult::Exceeded(exceeded) => return Err(plan.refuse_more("team members", exceeded)),
     };
     let root = call.app.config.root();
     Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", DASHBOARD_PATH)), ..member.into() })

@@ -14,7 +14,10 @@ use crate::{
 };
 use domain::Mode;
 use poem_openapi::{Object, OpenApi};
-use store::usage::{self, Month};
+use store::{
+    ceilings,
+    usage::{self, Month},
+};
 
 /// The usage operation.
 pub struct Account;
@@ -23,8 +26,9 @@ pub struct Account;
 impl Account {
     /// Get usage
     ///
-    /// Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
-    /// of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
+    /// Returns the usage of the current calendar month (UTC): requests and posts (published targets), and what the
+    /// plan limits at any time, such as accounts, endpoints and storage; of the key's mode. Each mode has the whole
+    /// plan. This call does not count as a request and works
     /// when the quota is used up. Scope `usage:read`.
     #[oai(path = "/account/usage", method = "get", operation_id = "getUsage")]
     async fn usage(&self, caller: Caller<UsageRead>) -> Result<Json<Report>, Problem> {
@@ -37,6 +41,7 @@ pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
     let month = Month::of(call.now());
     let used = usage::read(call.db(), call.owner, month).await?;
     let used = used.ok_or_else(|| Problem::not_found("organization"))?;
+    let counts = ceilings::counts(call.db(), call.owner, call.now()).await?;
     let plan = call.app.config.plans.of(&used.plan);
     let usage = Usage {
         mode: EnumString::of(call.owner.mode.as_str()),
@@ -48,6 +53,12 @@ pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
             overage: plan.posts.map_or(0, |included| used.posts.saturating_sub(included)),
         },
         social_accounts: Metered { current: used.accounts, limit: plan.social_accounts },
+        webhook_endpoints: Metered { current: counts.webhook_endpoints, limit: plan.webhook_endpoints },
+        api_keys: Metered { current: counts.api_keys, limit: plan.api_keys },
+        profiles: Metered { current: counts.profiles, limit: plan.profiles },
+        team_members: Metered { current: counts.team_members, limit: plan.team_members },
+        slots: Metered { current: counts.slots, limit: plan.slots },
+        storage_bytes: Metered { current: counts.storage_bytes, limit: plan.storage_bytes },
         billing_period: Period { start: month.start.into(), end: month.end.into() },
     };
     Ok(Report { usage })
@@ -73,6 +84,18 @@ pub struct Usage {
     pub posts: Included,
     /// Accounts connected now.
     pub social_accounts: Metered,
+    /// Webhook endpoints now.
+    pub webhook_endpoints: Metered,
+    /// Valid API keys now.
+    pub api_keys: Metered,
+    /// Profiles now.
+    pub profiles: Metered,
+    /// Team members now, invited ones included. They belong to both modes.
+    pub team_members: Metered,
+    /// Posting slots now, of the organization and all its accounts.
+    pub slots: Metered,
+    /// Size of all media files now, in bytes, announced and running uploads included.
+    pub storage_bytes: Metered,
     /// The calendar month.
     pub billing_period: Period,
 }

@@ -9,6 +9,7 @@ use crate::{
         caller::{Call, Caller, WebhooksRead, WebhooksWrite},
         outbound_url,
         page::List,
+        plan,
         problem::{Code, Issue, Problem},
         query::Query,
         workers,
@@ -160,12 +161,10 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     };
     let seal =
         |id| call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_webhook_secret(call.owner, id));
-    let webhook = webhooks::create(call.db(), call.owner, new, seal, call.by, call.now()).await?;
-    let webhook = webhook.ok_or_else(|| {
-        let detail =
-            format!("there are {} endpoints, which is as many as there may be", webhooks::MAX_ENDPOINTS);
-        Problem::new(Code::Conflict, detail)
-    })?;
+    let plan = plan::of(call).await?;
+    let limit = plan.webhook_endpoints;
+    let created = webhooks::create(call.db(), call.owner, new, seal, limit, call.by, call.now()).await?;
+    let webhook = created.map_err(|exceeded| plan.refuse_more("webhook endpoints", exceeded))?;
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
 }
 

@@ -109,7 +109,8 @@ pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
         }
     };
     let new = keys::NewKey { owner, name, scopes, expires_at };
-    let (key, text) = keys::create_within(&db, new, bound, &Actor::OPERATOR, clock::now()).await?;
+    let created = keys::create_within(&db, new, bound, None, &Actor::OPERATOR, clock::now()).await?;
+    let (key, text) = created.map_err(|_| anyhow::anyhow!("an operator has no limit of keys"))?;
     println!("{mode} key {} for {}\n{text}", key.id, key.bound);
     Ok(())
 }

@@ -148,7 +148,7 @@ impl ConnectionLimits {
 /// Plans of organizations.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Pricing {
-    /// Plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "upgrade_url"}]
+    /// Plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "webhook_endpoints", "api_keys", "profiles", "team_members", "slots", "storage_bytes", "upgrade_url"}]
     #[arg(
         long,
         env = "FANFARE_PLANS",

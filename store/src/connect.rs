@@ -6,6 +6,7 @@
 
 use crate::{
     accounts::{self, Connect, Connected},
+    ceilings::{self, Exceeded},
     events::{self, NewEvent},
     pending_logins::Digest,
 };
@@ -16,15 +17,6 @@ use domain::{
 };
 use sqlx::PgConnection;
 
-/// The account quota of an owner who has reached it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotaExceeded {
-    /// Maximum number of connected accounts.
-    pub limit: u64,
-    /// Number of connected accounts.
-    pub used: u64,
-}
-
 /// Returns the quota when these accounts of a platform would exceed the `limit` of an owner; accounts that
 /// are already connected count once. Until the transaction ends, no other transaction can use up the quota.
 pub async fn quota_exceeded(
@@ -33,11 +25,8 @@ pub async fn quota_exceeded(
     platform: &str,
     network_unique_ids: &[String],
     limit: u64,
-) -> sqlx::Result<Option<QuotaExceeded>> {
-    // In a separate statement, so that accounts connected while waiting for the lock are counted.
-    sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
-        .execute(&mut *tx)
-        .await?;
+) -> sqlx::Result<Option<Exceeded>> {
+    ceilings::lock(&mut *tx, owner.org).await?;
     let counts = sqlx::query!(
         r#"select count(*) as "used!",
              count(*) filter (where platform = $3 and network_unique_id = any($4)) as "reconnected!"
@@ -52,7 +41,7 @@ pub async fn quota_exceeded(
     let used = u64::try_from(counts.used).unwrap_or_default();
     let new = (network_unique_ids.len() as u64)
         .saturating_sub(u64::try_from(counts.reconnected).unwrap_or_default());
-    Ok((new > 0 && used + new > limit).then_some(QuotaExceeded { limit, used }))
+    Ok((new > 0 && used + new > limit).then_some(Exceeded { limit, used }))
 }
 
 /// The stored grant of an account that is about to be connected again.

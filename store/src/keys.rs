@@ -8,6 +8,7 @@
 use crate::{
     audit::{self, Action, Actor, Change},
     bounds,
+    ceilings::{self, Exceeded, Kind},
     decode::Parsed,
 };
 use chrono::{DateTime, SubsecRound, Utc};
@@ -104,17 +105,20 @@ impl From<Row> for Key {
 
 /// Creates a key of the whole organization for an operator and returns it with its text, which can't be read again.
 pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Result<(Key, String)> {
-    create_within(db, new, Bound::Organization, &Actor::OPERATOR, now).await
+    let created = create_within(db, new, Bound::Organization, None, &Actor::OPERATOR, now).await?;
+    Ok(created.expect("there is no limit"))
 }
 
-/// Creates a key with a bound and returns it with its text, which can't be read again.
+/// Creates a key with a bound and returns it with its text, which can't be read again; unless that would exceed the
+/// `limit` of keys.
 pub async fn create_within(
     db: &PgPool,
     new: NewKey,
     bound: Bound,
+    limit: Option<u64>,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<(Key, String)> {
+) -> sqlx::Result<Result<(Key, String), Exceeded>> {
     let text = generate(new.owner.mode);
     let key = Key {
         id: KeyId(Uuid::now_v7()),
@@ -131,6 +135,9 @@ pub async fn create_within(
     };
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.to_string()).collect();
     let mut tx = crate::begin(db).await?;
+    if let Err(exceeded) = ceilings::check(&mut tx, key.owner, Kind::ApiKeys, 1, limit, now).await? {
+        return Ok(Err(exceeded));
+    }
     sqlx::query!(
         "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -151,7 +158,7 @@ pub async fn create_within(
     let change = Change { action: Action::KeyCreated, object: key.id.0, details };
     audit::record(&mut tx, key.owner, by, now, change).await?;
     tx.commit().await?;
-    Ok((key, text))
+    Ok(Ok((key, text)))
 }
 
 /// Scopes of a client token.

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod audit;
 pub mod bounds;
 pub mod branding;
+pub mod ceilings;
 mod change;
 pub mod connect;
 mod decode;

@@ -5,6 +5,7 @@
 
 use crate::{
     bounds,
+    ceilings::{self, Exceeded, Kind},
     decode::Parsed,
     events::{self, NewEvent},
     outbox,
@@ -122,6 +123,8 @@ pub struct NewMedia {
     pub upload_expires_at: DateTime<Utc>,
     /// Bound of the key that creates the asset; keys with the same bound can use it.
     pub bound: Bound,
+    /// Maximum size of all media files of the owner.
+    pub storage_limit: Option<u64>,
 }
 
 /// Properties of an asset's bytes, as inspected.
@@ -188,12 +191,25 @@ macro_rules! select {
     };
 }
 
-/// Creates an asset without bytes. One with a source URL is queued for download.
-pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>) -> sqlx::Result<Media> {
+/// Creates an asset without bytes, unless the storage has no room for it. One with a source URL is queued for download.
+///
+/// A file whose size is not declared needs room for a byte; for more when its size is known.
+pub async fn create(
+    db: &PgPool,
+    owner: Owner,
+    new: NewMedia,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Result<Media, Exceeded>> {
     let mut tx = crate::begin(db).await?;
+    let size = new.declared.size.unwrap_or(1);
+    if let Err(exceeded) =
+        ceilings::check(&mut tx, owner, Kind::StorageBytes, size, new.storage_limit, now).await?
+    {
+        return Ok(Err(exceeded));
+    }
     let media = insert(&mut tx, owner, MediaId(Uuid::now_v7()), &new, now).await?;
     tx.commit().await?;
-    Ok(media)
+    Ok(Ok(media))
 }
 
 /// Creates an asset with this id, as [`create`] does.
@@ -207,8 +223,8 @@ pub(crate) async fn insert(
     let row = sqlx::query_as!(
         Row,
         r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
-             upload_expires_at, created_at, updated_at, bound)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)
+             upload_expires_at, created_at, updated_at, bound, storage_limit)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14)
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
              content_type, size, sha256, width, height, duration_ms, alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
@@ -225,7 +241,8 @@ pub(crate) async fn insert(
         new.source_url,
         new.upload_expires_at,
         now,
-        bounds::stored(&new.bound) as _
+        bounds::stored(&new.bound) as _,
+        new.storage_limit.map(to_i64)
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -304,24 +321,35 @@ pub async fn list(
     Ok(MediaPage { items: rows.into_iter().map(Media::from).collect(), total: to_u64(total) })
 }
 
+/// The result of settling an asset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleResult {
+    /// The asset can be used.
+    Settled,
+    /// The asset was settled before.
+    WasSettled,
+    /// Nothing was written, because the file is larger than the room in the storage.
+    Exceeded(Exceeded),
+}
+
 /// Records the properties of the complete bytes: the asset is `ready` when their digest is known, else
-/// `uploaded` and queued for reading. Returns false when the asset was already settled.
+/// `uploaded` and queued for reading.
 pub async fn settle(
     db: &PgPool,
     owner: Owner,
     id: MediaId,
     inspected: &Inspected,
     now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
+) -> sqlx::Result<SettleResult> {
     let status = if inspected.sha256.is_some() { MediaStatus::Ready } else { MediaStatus::Uploaded };
     let mut tx = crate::begin(db).await?;
-    let settled = sqlx::query_scalar!(
+    let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
            sha256 = $11, updated_at = $12
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
-         returning filename",
+         returning filename, storage_limit",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -337,17 +365,162 @@ pub async fn settle(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(filename) = settled else { return Ok(false) };
+    let Some(settled) = settled else { return Ok(SettleResult::WasSettled) };
+    let limit = settled.storage_limit.map(to_u64);
+    // The file is counted already.
+    if let Err(Exceeded { limit, used }) =
+        ceilings::check(&mut tx, owner, Kind::StorageBytes, 0, limit, now).await?
+    {
+        return Ok(SettleResult::Exceeded(Exceeded { limit, used: used.saturating_sub(inspected.size) }));
+    }
     if status == MediaStatus::Uploaded {
         let probe = Message::ProcessMedia(MediaJob { what: MediaAction::Probe, media: id, owner });
         outbox::push(&mut tx, &probe).await?;
     } else {
-        let data = event::media(owner.org, id, inspected.kind, &filename, None);
+        let data = event::media(owner.org, id, inspected.kind, &settled.filename, None);
         append(&mut tx, owner, EventName::MediaReady, data, now).await?;
         wake_targets(&mut tx, owner, id).await?;
     }
     tx.commit().await?;
-    Ok(true)
+    Ok(SettleResult::Settled)
+}
+
+/// Returns how large the file of an asset may be by the ceiling on storage; `None` without one. [`settle`] decides.
+pub async fn room(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<u64>> {
+    let room = sqlx::query_scalar!(
+        r#"select greatest(0, m.storage_limit - (
+             select coalesce(sum(stored_bytes(other)), 0) from media other
+             where other.org_id = $2 and other.mode = $3 and other.deleted_at is null and other.id <> $1
+           ))::bigint as room
+           from media m where m.id = $1 and m.org_id = $2 and m.mode = $3 and m.storage_limit is not null"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(room.flatten().map(to_u64))
+}
+
+/// The right to receive the bytes of an asset, which one upload at a time has.
+#[derive(Clone, Copy, Debug)]
+pub struct Upload {
+    owner: Owner,
+    media: MediaId,
+    id: Uuid,
+    /// Maximum number of bytes to receive.
+    pub max_bytes: u64,
+    /// Bytes that an earlier upload left.
+    before: Option<i64>,
+}
+
+/// The result of beginning to receive bytes.
+#[derive(Debug)]
+pub enum BeginUpload {
+    /// Bytes can be received.
+    Begun(Upload),
+    /// Another upload of the asset is running.
+    Busy,
+    /// The storage has no room for the bytes.
+    Exceeded(Exceeded),
+    /// The asset takes no bytes.
+    Closed,
+}
+
+/// Begins to receive the bytes of an asset: `length` of them if that is known, and at most `max_bytes`. They count for
+/// the owner's storage from now on. A running upload keeps others away for `lease` after it was last seen
+/// ([`keep_upload`]).
+pub async fn begin_upload(
+    db: &PgPool,
+    owner: Owner,
+    media: MediaId,
+    length: Option<u64>,
+    max_bytes: u64,
+    lease: TimeDelta,
+    now: DateTime<Utc>,
+) -> sqlx::Result<BeginUpload> {
+    let mut tx = crate::begin(db).await?;
+    let row = sqlx::query!(
+        r#"select upload_seen_at > $4 as is_busy, storage_limit, held_bytes from media
+           where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and status = 'pending_upload'
+             and source_url is null
+           for no key update"#,
+        media.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        now - lease
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row else { return Ok(BeginUpload::Closed) };
+    if row.is_busy == Some(true) {
+        return Ok(BeginUpload::Busy);
+    }
+    let mut held = length.unwrap_or(max_bytes);
+    if let Some(limit) = row.storage_limit.map(to_u64) {
+        ceilings::lock(&mut tx, owner.org).await?;
+        let used = sqlx::query_scalar!(
+            r#"select coalesce(sum(stored_bytes(m)), 0)::bigint as "used!" from media m
+               where org_id = $2 and mode = $3 and deleted_at is null and id <> $1"#,
+            media.0,
+            owner.org.0,
+            owner.mode.as_str()
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        let room = limit.saturating_sub(to_u64(used));
+        if room < length.unwrap_or(1) {
+            return Ok(BeginUpload::Exceeded(Exceeded { limit, used: to_u64(used) }));
+        }
+        held = held.min(room);
+    }
+    let id = Uuid::now_v7();
+    sqlx::query!(
+        "update media set upload_id = $2, upload_seen_at = $3, held_bytes = greatest(held_bytes, $4) where id = $1",
+        media.0,
+        id,
+        now,
+        to_i64(held)
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    let max_bytes = held.min(max_bytes);
+    Ok(BeginUpload::Begun(Upload { owner, media, id, max_bytes, before: row.held_bytes }))
+}
+
+/// Tells that an upload is still running. Returns false when it must stop: the asset was deleted or confirmed, or
+/// another upload has taken its place.
+pub async fn keep_upload(db: &PgPool, upload: Upload, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "update media set upload_seen_at = $4
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and status = 'pending_upload'
+           and upload_id = $5",
+        upload.media.0,
+        upload.owner.org.0,
+        upload.owner.mode.as_str(),
+        now,
+        upload.id
+    )
+    .execute(db)
+    .await?;
+    Ok(kept.rows_affected() > 0)
+}
+
+/// Ends an upload, which left `size` bytes; `None` when it failed, and those of an earlier one are still there.
+pub async fn end_upload(db: &PgPool, upload: Upload, size: Option<u64>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update media set upload_id = null, upload_seen_at = null, held_bytes = $4
+         where id = $1 and org_id = $2 and mode = $3 and upload_id = $5",
+        upload.media.0,
+        upload.owner.org.0,
+        upload.owner.mode.as_str(),
+        size.map(to_i64).or(upload.before),
+        upload.id
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// Claims the processing of the bytes, so that one caller moves them to their final place. Returns false

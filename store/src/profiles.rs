@@ -3,7 +3,10 @@
 //! An update of a group locks the profile first and then all accounts that join or leave it, ordered by id,
 //! so that concurrent updates wait for each other without a deadlock.
 
-use crate::Change;
+use crate::{
+    Change,
+    ceilings::{self, Exceeded, Kind},
+};
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
 use serde_json::Value;
@@ -68,7 +71,18 @@ pub struct Edit {
     pub accounts: Option<Vec<AccountId>>,
 }
 
-/// The result of creating or updating a profile.
+/// The result of creating a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    /// The profile, as stored.
+    Stored(Profile),
+    /// Nothing was written, because these accounts are not connected accounts of the owner.
+    UnknownAccounts(Vec<AccountId>),
+    /// Nothing was written, because there may be no more profiles.
+    Exceeded(Exceeded),
+}
+
+/// The result of updating a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Saved {
     /// The profile, as stored.
@@ -77,9 +91,18 @@ pub enum Saved {
     UnknownAccounts(Vec<AccountId>),
 }
 
-/// Creates a profile. Its accounts leave their previous profiles.
-pub async fn create(db: &PgPool, owner: Owner, new: NewProfile, now: DateTime<Utc>) -> sqlx::Result<Saved> {
+/// Creates a profile, unless that would exceed the `limit` of profiles. Its accounts leave their previous profiles.
+pub async fn create(
+    db: &PgPool,
+    owner: Owner,
+    new: NewProfile,
+    limit: Option<u64>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Created> {
     let mut tx = crate::begin(db).await?;
+    if let Err(exceeded) = ceilings::check(&mut tx, owner, Kind::Profiles, 1, limit, now).await? {
+        return Ok(Created::Exceeded(exceeded));
+    }
     let id = ProfileId(Uuid::now_v7());
     sqlx::query!(
         "insert into profiles
@@ -100,11 +123,11 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewProfile, now: DateTime<Ut
     let unknown = set_accounts(&mut tx, owner, id, &new.accounts, now).await?;
     if !unknown.is_empty() {
         tx.rollback().await?;
-        return Ok(Saved::UnknownAccounts(unknown));
+        return Ok(Created::UnknownAccounts(unknown));
     }
     let profile = find(&mut tx, owner, id).await?.expect("the row was just inserted");
     tx.commit().await?;
-    Ok(Saved::Stored(profile))
+    Ok(Created::Stored(profile))
 }
 
 /// Returns the owner's profiles, newest first.

@@ -5,6 +5,7 @@
 //! concurrently would wait for each other, slot by slot; so each first locks the slot that it is about to
 //! take, and skips those that other transactions have locked.
 
+use crate::ceilings::{self, Exceeded, Kind};
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Owner, PostId,
@@ -41,14 +42,18 @@ pub struct Queue {
     pub schedule: Schedule,
 }
 
-/// Replaces the slots of an account, or of the organization. Returns `None` when the account doesn't exist.
+/// Replaces the slots of an account, or of the organization, unless all together would exceed the `limit` of slots.
+/// Returns `None` when the account doesn't exist.
 pub async fn set(
     db: &PgPool,
     owner: Owner,
     account: Option<AccountId>,
     slots: Vec<Slot>,
+    limit: Option<u64>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Set>> {
+) -> sqlx::Result<Option<Result<Set, Exceeded>>> {
+    let count = slots.len() as u64;
+    let mut tx = crate::begin(db).await?;
     let row = sqlx::query_as!(
         Row,
         r#"insert into slots (id, org_id, mode, account_id, slots, created_at, updated_at)
@@ -65,9 +70,17 @@ pub async fn set(
         Json(slots) as _,
         now
     )
-    .fetch_optional(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(row.map(Set::from))
+    let Some(row) = row else { return Ok(None) };
+    // Those that replaced others are counted already.
+    if let Err(Exceeded { limit, used }) = ceilings::check(&mut tx, owner, Kind::Slots, 0, limit, now).await?
+        && count > 0
+    {
+        return Ok(Some(Err(Exceeded { limit, used: used.saturating_sub(count) })));
+    }
+    tx.commit().await?;
+    Ok(Some(Ok(row.into())))
 }
 
 /// Returns all sets of the owner, the organization's first, without those of disconnected accounts.

@@ -5,11 +5,12 @@
 
 use crate::{
     audit::{self, Action, Actor, Change},
+    ceilings::{self, Exceeded, Kind},
     decode::Parsed,
     keys,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MemberId, OrgId};
+use domain::{MemberId, OrgId, Owner};
 use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -73,19 +74,33 @@ pub enum RemoveResult {
     NotFound,
 }
 
-/// Invites a person and returns the invitation's token, which can't be read again. An invitation that was not
-/// accepted in time is replaced. Returns `None` when the organization has a member with this address, or one who can
-/// still accept; upper and lower case don't matter.
+/// The result of inviting a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InviteResult {
+    /// The person was invited, with the invitation's token, which can't be read again.
+    Invited(Member, String),
+    /// The organization has a member with this address, or one who can still accept.
+    IsMember,
+    /// The organization has as many members as it may have.
+    Exceeded(Exceeded),
+}
+
+/// Invites a person, unless that would exceed the `limit` of members. An invitation that was not accepted in time is
+/// replaced. Upper and lower case of the address don't matter.
 pub async fn invite(
     db: &PgPool,
-    org: OrgId,
+    owner: Owner,
     email: &str,
     role: Role,
+    limit: Option<u64>,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<(Member, String)>> {
+) -> sqlx::Result<InviteResult> {
+    let org = owner.org;
     let token = keys::random_text(TOKEN_LENGTH);
     let mut tx = crate::begin(db).await?;
+    // Before the insert, whose row another invitation of the address may wait for.
+    let checked = ceilings::check(&mut tx, owner, Kind::TeamMembers, 1, limit, now).await?;
     let member = sqlx::query_as!(
         Member,
         r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
@@ -106,12 +121,15 @@ pub async fn invite(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(member) = member else { return Ok(None) };
+    let Some(member) = member else { return Ok(InviteResult::IsMember) };
+    if let Err(exceeded) = checked {
+        return Ok(InviteResult::Exceeded(exceeded));
+    }
     let details = json!({ "email": email, "role": role.as_str() });
     let change = Change { action: Action::MemberInvited, object: member.id.0, details };
     audit::record_shared(&mut tx, org, by, now, change).await?;
     tx.commit().await?;
-    Ok(Some((member, token)))
+    Ok(InviteResult::Invited(member, token))
 }
 
 /// Creates the owner of a new organization; `None` when it has a member with this address.

@@ -3,6 +3,7 @@
 use crate::{
     Change,
     audit::{self, Action, Actor},
+    ceilings::{self, Exceeded, Kind},
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};
@@ -40,36 +41,20 @@ pub struct NewWebhook {
     pub description: Option<String>,
 }
 
-/// Maximum number of endpoints per organization and mode: each receives a copy of every subscribed event,
-/// in up to eight attempts.
-pub const MAX_ENDPOINTS: usize = 20;
-
-/// Creates an endpoint. Returns `None` when the owner has the maximum number of endpoints. `seal` seals the
-/// secret to the new id.
+/// Creates an endpoint, unless that would exceed the `limit` of endpoints. `seal` seals the secret to the new id.
 pub async fn create(
     db: &PgPool,
     owner: Owner,
     new: NewWebhook,
     seal: impl FnOnce(WebhookId) -> Vec<u8>,
+    limit: Option<u64>,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Webhook>> {
+) -> sqlx::Result<Result<Webhook, Exceeded>> {
     let now = now.trunc_subsecs(6);
     let mut tx = crate::begin(db).await?;
-    // In a separate statement, so that endpoints created while waiting for the lock are counted.
-    sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
-        .execute(&mut *tx)
-        .await?;
-    let count = sqlx::query_scalar!(
-        r#"select count(*) as "count!" from webhooks
-           where org_id = $1 and mode = $2 and deleted_at is null"#,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_one(&mut *tx)
-    .await?;
-    if count >= MAX_ENDPOINTS as i64 {
-        return Ok(None);
+    if let Err(exceeded) = ceilings::check(&mut tx, owner, Kind::WebhookEndpoints, 1, limit, now).await? {
+        return Ok(Err(exceeded));
     }
     let webhook = Webhook {
         id: WebhookId(Uuid::now_v7()),
@@ -100,7 +85,7 @@ pub async fn create(
     let change = audit::Change { action: Action::WebhookCreated, object: webhook.id.0, details };
     audit::record(&mut tx, owner, by, now, change).await?;
     tx.commit().await?;
-    Ok(Some(webhook))
+    Ok(Ok(webhook))
 }
 
 /// Returns the owner's endpoints, newest first.

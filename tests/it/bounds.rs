@@ -499,7 +499,10 @@ async fn a_process_that_knows_no_bounds_finds_no_limited_key() {
     let (_, whole) = keys::create(&world.db, new("whole"), now()).await.unwrap();
     let bound = Bound::Tenant("mine".to_owned());
     let (key, limited) =
-        keys::create_within(&world.db, new("limited"), bound.clone(), &Actor::OPERATOR, now()).await.unwrap();
+        keys::create_within(&world.db, new("limited"), bound.clone(), None, &Actor::OPERATOR, now())
+            .await
+            .unwrap()
+            .unwrap();
     let until = now();
     let (rotated, next) =
         keys::rotate(&world.db, world.owner, key.id, until, &Actor::OPERATOR, now()).await.unwrap().unwrap();

@@ -19,6 +19,7 @@ mod binding;
 mod bounds;
 mod branding;
 mod bucket;
+mod ceilings;
 mod clients;
 mod connect;
 mod creation;

@@ -9,7 +9,7 @@ use crate::{
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
     keys::{self, NewKey},
-    media::{DeleteResult, Filter, Inspected, NewMedia},
+    media::{DeleteResult, Filter, Inspected, NewMedia, SettleResult},
     organizations,
 };
 use bytes::Bytes;
@@ -726,6 +726,7 @@ fn new(kind: MediaKind) -> NewMedia {
         source_url: None,
         upload_expires_at,
         bound: Bound::Organization,
+        storage_limit: None,
     }
 }
 
@@ -746,11 +747,12 @@ async fn an_asset_is_settled_once_and_visible_only_to_its_owner() {
     let db = database().await;
     let org = organizations::create(&db, "One").await.unwrap();
     let owner = Owner { org, mode: Mode::Test };
-    let asset = store::media::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap();
+    let asset = store::media::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap().unwrap();
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(Uuid::from_u128(9)), ..owner }] {
         assert!(store::media::get(&db, stranger, asset.id).await.unwrap().is_none());
         assert!(store::media::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
-        assert!(!store::media::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap());
+        let settled = store::media::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap();
+        assert_eq!(settled, SettleResult::WasSettled);
         assert_eq!(
             store::media::delete(&db, stranger, asset.id, at(1)).await.unwrap(),
             DeleteResult::NotFound
@@ -762,14 +764,13 @@ async fn an_asset_is_settled_once_and_visible_only_to_its_owner() {
     assert!(!store::media::claim_processing(&db, owner, asset.id, at(0), at(20)).await.unwrap());
     assert!(store::media::claim_processing(&db, owner, asset.id, at(15), at(20)).await.unwrap());
 
-    assert!(store::media::settle(&db, owner, asset.id, &found(None), at(30)).await.unwrap());
+    let settle =
+        async |found: Inspected, now| store::media::settle(&db, owner, asset.id, &found, now).await.unwrap();
+    assert_eq!(settle(found(None), at(30)).await, SettleResult::Settled);
     assert_eq!(store::media::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
-    assert!(!store::media::settle(&db, owner, asset.id, &found(None), at(31)).await.unwrap());
-    assert!(
-        store::media::settle(&db, owner, asset.id, &Inspected { size: 5 << 30, ..found(Some("a")) }, at(32))
-            .await
-            .unwrap()
-    );
+    assert_eq!(settle(found(None), at(31)).await, SettleResult::WasSettled);
+    let whole = Inspected { size: 5 << 30, ..found(Some("a")) };
+    assert_eq!(settle(whole, at(32)).await, SettleResult::Settled);
     let fault = store::media::Fault { reason: store::media::Reason::Unfit, message: "late".to_owned() };
     assert!(!store::media::fail(&db, owner, asset.id, &fault, at(33)).await.unwrap());
     let row = store::media::get(&db, owner, asset.id).await.unwrap().unwrap();
@@ -783,7 +784,7 @@ async fn unused_media_expire_and_media_in_use_are_kept() {
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
     let make = async |sent: bool, created: DateTime<Utc>| {
-        let asset = store::media::create(db, owner, new(MediaKind::Image), created).await.unwrap();
+        let asset = store::media::create(db, owner, new(MediaKind::Image), created).await.unwrap().unwrap();
         if sent {
             store::media::settle(db, owner, asset.id, &found(Some("a")), created).await.unwrap();
         }
@@ -852,6 +853,7 @@ async fn a_schedule_deletes_unconfirmed_uploads() {
             Utc::now() - TimeDelta::hours(25),
         )
         .await
+        .unwrap()
         .unwrap()
         .id,
         Utc::now(),

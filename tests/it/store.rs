@@ -400,7 +400,7 @@ async fn a_superseded_attempt_settles_nothing() {
     let owner = owner(&db).await;
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(0)).await.unwrap();
+    webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
     let (key, BeginResult::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
@@ -901,7 +901,7 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
         description: None,
     };
     let webhook =
-        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
+        webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
     let (one, other) =
         (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
     let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
@@ -934,7 +934,7 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
         description: Some("all".to_owned()),
     };
     let webhook =
-        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
+        webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
     let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap();
@@ -1419,7 +1419,7 @@ async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
     let webhook =
-        webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
+        webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
     assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
     let dispatched = |left: Vec<Message>| {
         left.into_iter().find_map(|left| if let Message::DeliverEvent(it) = left { Some(it) } else { None })
@@ -1562,7 +1562,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
     let owner = owner(&db).await;
     let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
     let noon = Slot { weekday: Weekday::Monday, time: "12:00".parse().unwrap() };
-    slots::set(&db, owner, Some(ada.id), vec![noon], at(0)).await.unwrap();
+    slots::set(&db, owner, Some(ada.id), vec![noon], None, at(0)).await.unwrap();
     assert_eq!(slots::of(&db, owner, ada.id).await.unwrap(), [noon]);
     assert_eq!(slots::of(&db, owner, bob.id).await.unwrap(), []);
     let schedule = Schedule { slots: vec![noon], zone: "Asia/Kathmandu".parse().unwrap() };
@@ -1756,7 +1756,10 @@ async fn events_are_kept_for_thirty_days_and_longer_with_their_deliveries() {
     assert_eq!(read_numbers(&db, owner, None, 10).await.0, [2]);
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    webhooks::create(&db, owner, new, |_| vec![1], &Actor::OPERATOR, tests::now()).await.unwrap();
+    webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, tests::now())
+        .await
+        .unwrap()
+        .unwrap();
     let mut tx = ::store::begin(&db).await.unwrap();
     report(&mut tx, owner, 3, days(31)).await;
     tx.commit().await.unwrap();

@@ -428,23 +428,3 @@ async fn an_unresponsive_endpoint_delays_nobody() {
     let latest = all.last().expect("there are many").header("x-fanfare-event-id").to_owned();
     replay::replay(&replay::client().await, "deliver_event-waited", &format!("event-{latest}")).await;
 }
-
-#[tokio::test]
-async fn an_organization_has_a_maximum_number_of_endpoints() {
-    let world = world().start().await;
-    let make = async |_| {
-        let body = json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] });
-        world.call(Method::POST, "/webhooks", Some(&body)).await
-    };
-    let made = futures::future::join_all((0..30).map(make)).await;
-    let (made, refused): (Vec<_>, Vec<_>) =
-        made.into_iter().partition(|(status, _)| *status == StatusCode::CREATED);
-    assert_eq!(made.len(), ::store::webhooks::MAX_ENDPOINTS);
-    for (status, problem) in refused {
-        assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("conflict")), "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains("20 endpoints"), "{problem}");
-    }
-    let (status, _) = world.call(Method::DELETE, &at(&made[0].1), None).await;
-    assert_eq!(status, StatusCode::OK);
-    assert_eq!([make(0).await.0, make(0).await.0], [StatusCode::CREATED, StatusCode::CONFLICT]);
-}

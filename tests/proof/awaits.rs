@@ -134,7 +134,7 @@ impl Runner {
             events: vec!["*".to_owned()],
             description: None,
         };
-        webhooks::create(&db, owner, everything, |_| vec![1], &Actor::OPERATOR, now()).await.unwrap();
+        webhooks::create(&db, owner, everything, |_| vec![1], None, &Actor::OPERATOR, now()).await.unwrap();
         let opener = Opener::new((KeyId(1), PrivateKey::generate()), []);
         let files = Location::Directory(tests::directory().join(format!("awaits-{number}")));
         let engine = Engine {

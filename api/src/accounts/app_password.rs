@@ -4,15 +4,11 @@
 //! encrypted for a worker; no log, response or workflow history contains them.
 
 use crate::{
-    accounts::{
-        Account,
-        login::{plan, seal},
-        pending::OTHER_TENANT,
-        refused,
-    },
+    accounts::{Account, login::seal, pending::OTHER_TENANT, refused},
     http::{
         body::Json,
         caller::{AccountsWrite, Call, Caller},
+        plan,
         problem::{Code, Issue, Problem},
         reach, workers,
     },
@@ -70,7 +66,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
         app_password: body.app_password,
         service: body.service.map(|service| service.url.origin().ascii_serialization()),
     };
-    let plan = plan(call).await?;
+    let plan = plan::of(call).await?;
     let login = PasswordLogin {
         owner: call.owner,
         platform: PLATFORM.to_owned(),

@@ -4,12 +4,13 @@
 //! key. Only a worker can decrypt the grant; this module shows the public part.
 
 use crate::{
-    accounts::{Account, login::plan},
+    accounts::Account,
     app::App,
     http::{
         admission,
         body::Json,
         caller::{Call, FIRST_PARAMETER, identify, path_of},
+        plan,
         problem::{Code, Issue, Problem, Segment},
         reach, workers,
     },
@@ -196,7 +197,7 @@ pub(crate) async fn finalize(
         return Ok(Chosen { owner, accounts: selection.accounts.clone(), is_new: false });
     }
     let call = Call::new(app, owner, &Actor::LOGIN);
-    let plan = plan(&call).await?;
+    let plan = plan::of(&call).await?;
     let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),
         owner,

@@ -6,7 +6,7 @@
 
 use crate::{
     accounts::{
-        login::{plan, seal},
+        login::seal,
         pending::{self, Chosen},
     },
     app::App,
@@ -19,6 +19,7 @@ use crate::{
     http::{
         admission, browser,
         caller::Call,
+        plan,
         problem::{Code, Problem},
         workers,
     },
@@ -187,7 +188,7 @@ async fn exchange(
         platform: intent.platform.clone(),
         sealed: seal(call, &intent.platform, &credentials),
         token_digest: Digest::of(&token).to_string(),
-        limit: plan(call).await?.social_accounts,
+        limit: plan::of(call).await?.social_accounts,
     };
     Ok(match workers::request(call, request).await? {
         CallbackResult::Connected { account } => CallbackOutcome::Connected(account),

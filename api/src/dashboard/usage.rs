@@ -5,7 +5,10 @@ use super::{
     labels::AbsoluteTime,
     layout::{Layout, render},
 };
-use crate::{http::problem::Problem, usage};
+use crate::{
+    http::problem::Problem,
+    usage::{self, Metered},
+};
 use askama::Template;
 use poem::Response;
 
@@ -16,7 +19,7 @@ struct Usage {
     plan: String,
     start: AbsoluteTime,
     end: AbsoluteTime,
-    meters: [Meter; 3],
+    meters: Vec<Meter>,
     overage: u64,
 }
 
@@ -35,18 +38,18 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         start: AbsoluteTime(usage.billing_period.start.0),
         end: AbsoluteTime(usage.billing_period.end.0),
         meters: [
-            Meter {
-                name: "API requests",
-                current: usage.api_requests.current,
-                limit: usage.api_requests.limit,
-            },
-            Meter { name: "Published posts", current: usage.posts.current, limit: usage.posts.included },
-            Meter {
-                name: "Connected accounts",
-                current: usage.social_accounts.current,
-                limit: usage.social_accounts.limit,
-            },
-        ],
+            ("API requests", usage.api_requests),
+            ("Published posts", Metered { current: usage.posts.current, limit: usage.posts.included }),
+            ("Connected accounts", usage.social_accounts),
+            ("Webhook endpoints", usage.webhook_endpoints),
+            ("API keys", usage.api_keys),
+            ("Profiles", usage.profiles),
+            ("Team members", usage.team_members),
+            ("Posting slots", usage.slots),
+            ("Bytes of media", usage.storage_bytes),
+        ]
+        .map(|(name, Metered { current, limit })| Meter { name, current, limit })
+        .into(),
         overage: usage.posts.overage,
     };
     Ok(render(page.layout.status(), &page))

@@ -9,6 +9,7 @@ pub(crate) mod cors;
 pub mod error_middleware;
 pub mod outbound_url;
 pub mod page;
+pub(crate) mod plan;
 pub mod problem;
 pub mod query;
 pub mod rate_limits;

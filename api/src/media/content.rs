@@ -9,8 +9,9 @@ use crate::{
         body::drain,
         problem::{Code, Problem},
     },
-    media::{missing, too_large},
+    media::{STORAGE, missing, too_large},
 };
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::MediaStatus;
 use futures::StreamExt;
 use media::{MinRate, Permission, SignedToken, StoredFile, UploadError};
@@ -20,8 +21,13 @@ use poem::{
     put,
     web::{Data, Path},
 };
-use std::{io, ops::Range};
-use tracing::error;
+use std::{io, ops::Range, time::Duration};
+use store::{
+    Pool,
+    media::{BeginUpload, Upload},
+    organizations,
+};
+use tracing::{error, warn};
 use url::form_urlencoded;
 
 /// Paths for uploads and downloads, below the API's prefix.
@@ -59,7 +65,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let pass = admit(&app, Permission::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
-        return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
+        return Err(closed());
     }
     let files = &app.config.media;
     let declared = &row.declared;
@@ -73,7 +79,15 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
         None => {
             let min_rate =
                 MinRate { idle_timeout: app.config.body_timeout, bytes_per_second: MIN_BYTES_PER_SECOND };
-            files.receive(&asset(&pass, &row), &mut bytes, most, declared, min_rate).await
+            let mut turn = Turn::take(&app, &pass, length, most).await?;
+            let file = asset(&pass, &row);
+            let receiving = files.receive(&file, &mut bytes, turn.upload.max_bytes, declared, min_rate);
+            let outcome = tokio::select! {
+                outcome = receiving => outcome,
+                lost = turn.lost() => return Err(lost),
+            };
+            turn.end(outcome.as_ref().ok().copied()).await?;
+            outcome
         }
     };
     match outcome {
@@ -93,6 +107,73 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
                 }
                 UploadError::Store(error) => unreadable(&error),
             })
+        }
+    }
+}
+
+/// Time for which a running upload keeps others of the same asset away after it was last seen.
+const UPLOAD_LEASE: TimeDelta = TimeDelta::seconds(30);
+/// Interval at which a running upload is marked as seen.
+const UPLOAD_SEEN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The turn of an upload: there is one of an asset at a time, so that a pass for one file can't fill the disk. When
+/// the client hangs up, dropping it ends the turn.
+struct Turn {
+    db: Pool,
+    now: fn() -> DateTime<Utc>,
+    upload: Upload,
+    is_over: bool,
+}
+
+impl Turn {
+    async fn take(app: &App, pass: &SignedToken, length: Option<u64>, most: u64) -> Result<Self, Problem> {
+        let now = (app.now)();
+        let begun =
+            store::media::begin_upload(&app.db, pass.owner, pass.media, length, most, UPLOAD_LEASE, now);
+        match begun.await? {
+            BeginUpload::Begun(upload) => {
+                Ok(Self { db: app.db.clone(), now: app.now, upload, is_over: false })
+            }
+            BeginUpload::Busy => Err(Problem::new(
+                Code::Conflict,
+                "another upload of this file is in progress; wait for its end",
+            )),
+            BeginUpload::Closed => Err(closed()),
+            BeginUpload::Exceeded(exceeded) => {
+                let plan = organizations::plan(&app.db, pass.owner.org).await?.unwrap_or_default();
+                Err(app.config.plans.of(&plan).refuse_more(STORAGE, exceeded))
+            }
+        }
+    }
+
+    /// Keeps the turn. Returns when it is lost, with the reason.
+    async fn lost(&self) -> Problem {
+        loop {
+            tokio::time::sleep(UPLOAD_SEEN_INTERVAL).await;
+            match store::media::keep_upload(&self.db, self.upload, (self.now)()).await {
+                Ok(true) => {}
+                Ok(false) => return closed(),
+                // The lease is longer than the interval; the next time may do.
+                Err(error) => warn!(%error, "A running upload can't be marked as seen"),
+            }
+        }
+    }
+
+    async fn end(&mut self, size: Option<u64>) -> Result<(), Problem> {
+        self.is_over = true;
+        Ok(store::media::end_upload(&self.db, self.upload, size).await?)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let (db, upload) = (self.db.clone(), self.upload);
+            tokio::spawn(async move {
+                if let Err(error) = store::media::end_upload(&db, upload, None).await {
+                    warn!(%error, "The turn of an upload can't be ended; it expires");
+                }
+            });
         }
     }
 }
@@ -185,6 +266,10 @@ fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
 fn unreadable(error: &dyn std::error::Error) -> Problem {
     error!(%error, "The media storage failed");
     Problem::unavailable()
+}
+
+fn closed() -> Problem {
+    Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced")
 }
 
 /// A parsed `Range` header. <https://www.rfc-editor.org/rfc/rfc9110#name-range>

@@ -11,6 +11,7 @@ use crate::{
         caller::{Call, Caller, MediaRead, MediaWrite},
         outbound_url,
         page::page_size,
+        plan,
         problem::{Code, Issue, Problem},
         query::Query,
         workers,
@@ -40,6 +41,8 @@ const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
 const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
 /// First and longest pause between two looks at an asset that is waited for.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// What the plan's storage has room for.
+pub(crate) const STORAGE: &str = "bytes of media";
 /// A content type without information.
 const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
@@ -155,8 +158,9 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         source_url: None,
         upload_expires_at: now + UPLOAD_URL_TTL,
         bound: call.bound.clone(),
+        storage_limit: None,
     };
-    let row = store::media::create(call.db(), call.owner, new, now).await?;
+    let row = create(call, new, now).await?;
     let file = asset(call, &row);
     let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
     let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
@@ -205,14 +209,16 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
         return Err(Problem::invalid_body(vec![issue]));
     }
     let now = call.now();
-    let row = store::media::create(
-        call.db(),
-        call.owner,
-        imported(url, body.alt_text, call.bound.clone(), now),
-        now,
-    )
-    .await?;
+    let row = create(call, imported(url, body.alt_text, call.bound.clone(), now), now).await?;
     shown(call, row).await
+}
+
+/// Creates an asset within the plan's storage.
+async fn create(call: &Call<'_>, new: NewMedia, now: DateTime<Utc>) -> Result<store::media::Media, Problem> {
+    let plan = plan::of(call).await?;
+    let new = NewMedia { storage_limit: plan.storage_bytes, ..new };
+    let created = store::media::create(call.db(), call.owner, new, now).await?;
+    created.map_err(|exceeded| plan.refuse_more(STORAGE, exceeded))
 }
 
 /// Returns the asset to create for a file at a URL.
@@ -226,6 +232,7 @@ pub(crate) fn imported(url: Url, alt_text: Option<String>, bound: Bound, now: Da
         source_url: Some(url.into()),
         upload_expires_at: now + UPLOAD_URL_TTL,
         bound,
+        storage_limit: None,
     }
 }
 
