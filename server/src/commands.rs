@@ -3,6 +3,7 @@
 use crate::{
     NewKey, clock,
     config::{self, Database, Pricing},
+    roles::DatabaseRoles,
     services,
 };
 use anyhow::Context;
@@ -21,10 +22,11 @@ use store::{
     vault::PrivateKey,
 };
 
-/// Applies the database migrations.
-pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
+/// Applies the database migrations, and grants the processes' roles what they need.
+pub(crate) async fn migrate(database: &Database, roles: &DatabaseRoles) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
-    store::migrate(&db).await
+    store::migrate(&db).await?;
+    store::roles::grant(&db, roles.roles()).await
 }
 
 /// Runs the sandbox as a separate process.

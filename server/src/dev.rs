@@ -134,7 +134,7 @@ async fn children(
     let options = PostgresOptions {
         port: ports.postgres,
         password: secrets.database_password.clone(),
-        is_durable: true,
+        ..PostgresOptions::default()
     };
     let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await?;
     let options = TemporalOptions {

@@ -5,8 +5,10 @@ mod commands;
 mod config;
 mod dev;
 mod doctor;
+mod health;
 mod http;
 mod reseal;
+mod roles;
 mod secret_files;
 mod services;
 
@@ -17,7 +19,7 @@ use config::{
     Storage, Temporal, WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, scope::Scope};
-use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{env, io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Publishes posts to many social accounts and reports the results
@@ -89,10 +91,21 @@ enum Command {
         #[command(flatten)]
         storage: Storage,
     },
-    /// Applies the database migrations
+    /// Applies the database migrations, and grants the roles of the processes what they need
     Migrate {
         #[command(flatten)]
         database: Database,
+        #[command(flatten)]
+        roles: roles::DatabaseRoles,
+    },
+    /// Requests the URL of a process on this machine, and fails unless the answer is a success: for probes
+    Health {
+        /// URL to request
+        #[arg(default_value = "http://127.0.0.1:8080/healthz")]
+        url: url::Url,
+        /// Seconds to wait for the answer
+        #[arg(long, default_value_t = 4)]
+        timeout: u64,
     },
     /// Runs the sandbox, which emulates the platforms' HTTP APIs
     Sandbox {
@@ -284,7 +297,10 @@ async fn run(command: Command) -> anyhow::Result<()> {
             let role = services::Role::All(&http, &worker);
             services::run(&database, &temporal, &network, &storage, role).await
         }
-        Command::Migrate { database } => commands::migrate(&database).await,
+        Command::Migrate { database, roles } => commands::migrate(&database, &roles).await,
+        Command::Health { url, timeout } => {
+            health::check(&url, std::time::Duration::from_secs(timeout)).await
+        }
         Command::Sandbox { listen, data_dir, app, access } => {
             commands::sandbox(listen, data_dir, app, access.options()).await
         }
@@ -332,7 +348,9 @@ fn log(json: bool) {
     // At `debug` it logs the arguments and results of tools, of which some are secrets.
     let filter = filter.add_directive("rmcp=info".parse().expect("a directive"));
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // No escape codes in files and in the logs of containers.
+    let is_terminal = std::io::stderr().is_terminal();
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
     if json {
         registry.with(layer.json()).init();
     } else {

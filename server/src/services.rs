@@ -13,7 +13,7 @@ use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::sandbox::Address;
 use egress::Egress;
-use media::FileStore;
+use media::{FileStore, Location};
 use publishing::{Apps, Engine, Transports};
 use starter::{relay::Relay, requests, schedules, sweeper::Sweeper};
 use std::{
@@ -29,7 +29,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use url::Url;
+use url::{Host, Url};
 
 /// Time that the relay has for its claimed messages when the process stops.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,6 +68,14 @@ pub(crate) async fn run(
             // Without the API's secret the API would refuse signed URLs.
             let key = media_url.secret.map_or_else(rand::random, |Secret(secret)| secret);
             let base_url = media_url.secret.and(media_url.base_url.clone());
+            if let (Location::Directory(_), Some(url)) = (&storage.location, &base_url)
+                && is_this_machine(url)
+            {
+                warn!(
+                    "FANFARE_BASE_URL is {url}: platforms that fetch media themselves, and a sandbox on another \
+                     machine or in a container, can't fetch files from this machine's own address"
+                );
+            }
             (None, Some(worker), Some(open_files(storage, &key, base_url)?))
         }
         Role::All(http, worker) => {
@@ -91,6 +99,17 @@ pub(crate) async fn run(
     // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
     run_services(api, workers, stop).await
+}
+
+/// Returns true if a URL leads to the machine that resolves it, whichever that is. A name below `localhost` may be that
+/// of a container.
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 /// Opens the file store.
@@ -331,5 +350,24 @@ async fn relay(
     tokio::select! {
         () = relay.run(stop) => {}
         () = sweeper.run() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_is_told_from_one_that_others_reach() {
+        for (url, expected) in [
+            ("http://localhost:8080/api/v1", true),
+            ("http://127.0.0.1:8080/api/v1", true),
+            ("http://[::1]:8080/api/v1", true),
+            ("http://fanfare.localhost:8080/api/v1", false),
+            ("https://fanfare.example.com/api/v1", false),
+            ("http://10.0.0.7/api/v1", false),
+        ] {
+            assert_eq!(is_this_machine(&Url::parse(url).unwrap()), expected, "{url}");
+        }
     }
 }

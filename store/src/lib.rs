@@ -34,6 +34,7 @@ pub mod publishing;
 pub mod requests;
 pub mod reseal;
 pub mod restored;
+pub mod roles;
 pub mod sessions;
 pub mod slots;
 pub mod sweep;

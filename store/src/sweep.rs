@@ -243,9 +243,8 @@ async fn disconnected(
 ) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with leaving as (
-             select id from accounts
-             where status = 'disconnected' and grant_sealed is not null
-               and updated_at < now() - make_interval(secs => $1)
+             select id from granted_accounts
+             where status = 'disconnected' and updated_at < now() - make_interval(secs => $1)
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by updated_at limit $3 for no key update skip locked)
            update accounts a set swept_at = now() from leaving l where a.id = l.id
@@ -277,12 +276,12 @@ async fn grants(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::
         timing.renewal_ages.iter().map(|(id, age)| ((*id).to_owned(), age.as_secs_f64())).unzip();
     let swept = sqlx::query!(
         r#"with ending as (
-             select id from accounts
-             where status = 'active' and grant_sealed is not null and token_expires_at is not null
+             select id from granted_accounts a
+             where status = 'active' and token_expires_at is not null
                and now() > coalesce(granted_at, updated_at) + make_interval(secs => $1) + greatest(
                  (token_expires_at - coalesce(granted_at, updated_at)) * $4,
                  (select make_interval(secs => age) from unnest($5::text[], $6::float8[]) ages (id, age)
-                  where id = accounts.platform))
+                  where id = a.platform))
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by token_expires_at limit $3 for no key update skip locked)
            update accounts a set swept_at = now() from ending e where a.id = e.id

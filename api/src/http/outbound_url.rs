@@ -31,7 +31,10 @@ pub async fn check(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
 /// may be connected to. There are none if the host does not resolve.
 fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option<String> {
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
-        return Some(format!("Must not lead to {address}, which is not on the public internet"));
+        return Some(format!(
+            "Must not lead to {address}, which is not on the public internet; operators allow further ranges with \
+             FANFARE_EGRESS_ALLOW"
+        ));
     }
     let is_opened = !addresses.is_empty() && addresses.iter().all(|address| opened.contains(*address));
     (scheme != "https" && !is_opened).then(|| "Must be an https URL".to_owned())
@@ -85,6 +88,8 @@ mod tests {
                 assert_eq!(issue.is_none(), expected, "{url}: {issue:?}");
             }
         }
+        let refused = refusal("https", &[Ipv4Addr::LOCALHOST.into()], &closed).unwrap();
+        assert!(refused.contains("127.0.0.1") && refused.contains("FANFARE_EGRESS_ALLOW"), "{refused}");
     }
 
     #[test]
