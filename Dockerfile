@@ -10,11 +10,13 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates curl \
+    && apt-get install --yes --no-install-recommends ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 fanfare \
-    && install --directory --owner=fanfare /var/lib/fanfare /var/lib/fanfare/media
+    && groupadd --system --gid 10001 fanfare \
+    && useradd --system --uid 10001 --gid 10001 fanfare \
+    && install --directory --owner=fanfare --group=fanfare /var/lib/fanfare /var/lib/fanfare/media
 COPY --from=build /usr/local/bin/fanfare /usr/local/bin/fanfare
-USER fanfare
+# A number, so that Kubernetes can tell that it is not root.
+USER 10001:10001
 EXPOSE 8080
 ENTRYPOINT ["fanfare"]

@@ -11,6 +11,7 @@
     reason = "a test harness has a clock and an HTTP client of its own, and fails loudly"
 )]
 
+pub mod deploy;
 mod leftovers;
 pub mod login;
 mod pds;

@@ -1,0 +1,248 @@
+//! The deployment files name the program's variables, and give each process only its own secrets.
+
+use serde_yaml::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+use tests::deploy::{self, Role, compose, read, root, variables};
+
+/// Secrets, and what may have them.
+const HOLDERS: [(&str, &[&str]); 12] = [
+    ("FANFARE_OPEN_KEYS", &["worker"]),
+    ("FANFARE_SHARED_APPS", &["worker"]),
+    ("FANFARE_SECRET", &["api", "worker"]),
+    ("FANFARE_SANDBOX_TOKEN", &["api", "worker", "sandbox"]),
+    ("AWS_SECRET_ACCESS_KEY", &["api", "worker"]),
+    ("AWS_ACCESS_KEY_ID", &["api", "worker"]),
+    ("AWS_SESSION_TOKEN", &["api", "worker"]),
+    ("POSTGRES_PASSWORD", &["postgres"]),
+    ("FANFARE_MIGRATE_PASSWORD", &["postgres", "migrate"]),
+    ("FANFARE_API_PASSWORD", &["postgres", "api"]),
+    ("FANFARE_WORKER_PASSWORD", &["postgres", "worker"]),
+    ("TEMPORAL_PASSWORD", &["postgres", "temporal", "temporal-schema"]),
+];
+
+fn names(role: Role) -> BTreeSet<String> {
+    variables(role).into_iter().map(|variable| variable.name).collect()
+}
+
+fn yaml(text: &str) -> Vec<Value> {
+    serde_yaml::Deserializer::from_str(text)
+        .map(|document| serde::Deserialize::deserialize(document).expect("valid YAML"))
+        .collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value:?} is no text"))
+}
+
+#[test]
+fn the_deployment_files_are_current() {
+    for (path, content) in deploy::files() {
+        let file = root().join(&path);
+        if std::env::var_os("FANFARE_RECORD").is_some() {
+            std::fs::write(file, content).unwrap();
+        } else {
+            let is_current = std::fs::read_to_string(file).is_ok_and(|found| found == content);
+            assert!(is_current, "{path} is out of date: run `just deploy-files`");
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_deployment_names_every_variable_of_a_role_and_no_other() {
+    let services = &yaml(&read(compose::FILE))[0]["services"];
+    for role in Role::ALL {
+        let (name, expected) = (role.name(), names(role));
+        let environment = services[name]["environment"].as_mapping().unwrap();
+        let in_compose: BTreeSet<_> = environment.keys().map(|name| text(name).to_owned()).collect();
+        assert_eq!(in_compose, expected, "{name} in the compose file");
+        let container = container(name);
+        let entries = container["env"].as_sequence().unwrap();
+        let in_kubernetes: BTreeSet<_> =
+            entries.iter().map(|entry| text(&entry["name"]).to_owned()).collect();
+        assert_eq!(in_kubernetes, expected, "{name} in Kubernetes");
+        let unit = read(&format!("deploy/systemd/{name}.env"));
+        let lines = unit.lines().filter(|line| !line.starts_with("# ") && line.contains('='));
+        let in_systemd: BTreeSet<_> =
+            lines.map(|line| line.trim_start_matches('#').split('=').next().unwrap().to_owned()).collect();
+        assert_eq!(in_systemd, expected, "{name} in systemd");
+    }
+}
+
+/// Returns the container of a role's pods.
+fn container(role: &str) -> Value {
+    yaml(&read(&format!("deploy/kubernetes/{role}.yaml")))[0]["spec"]["template"]["spec"]["containers"][0]
+        .clone()
+}
+
+#[test]
+fn a_secret_reaches_only_the_processes_that_need_it() {
+    let services = &yaml(&read(compose::FILE))[0]["services"];
+    for (service, definition) in services.as_mapping().unwrap() {
+        let service = text(service);
+        let environment = serde_yaml::to_string(&definition["environment"]).unwrap();
+        for (secret, holders) in HOLDERS {
+            // As a variable of its own, or within the value of another one.
+            let has = environment.lines().any(|line| {
+                line.starts_with(&format!("{secret}:")) || line.contains(&format!("${{{secret}:"))
+            });
+            assert_eq!(has, holders.contains(&service), "{service} and {secret} in the compose file");
+        }
+    }
+    let known: BTreeSet<_> = HOLDERS.iter().map(|(secret, _)| *secret).chain(["DATABASE_URL"]).collect();
+    for role in Role::ALL {
+        let container = container(role.name());
+        for variable in variables(role) {
+            assert!(
+                !variable.is_secret || known.contains(variable.name.as_str()),
+                "{} has no holders",
+                variable.name
+            );
+            let entries = container["env"].as_sequence().unwrap();
+            let entry = entries.iter().find(|entry| entry["name"] == variable.name.as_str()).unwrap();
+            let secret = &entry["valueFrom"]["secretKeyRef"]["name"];
+            // Each role has a Secret of its own.
+            let expected = variable.is_secret.then(|| format!("fanfare-{}", role.name()));
+            assert_eq!(secret.as_str(), expected.as_deref(), "{} of {}", variable.name, role.name());
+        }
+    }
+    let config = read("deploy/kubernetes/config.env");
+    for secret in known {
+        assert!(!config.contains(&format!("{secret}=")), "{secret} is in the ConfigMap");
+    }
+}
+
+#[test]
+fn containers_have_no_more_rights_than_they_need() {
+    let file = &yaml(&read(compose::FILE))[0];
+    for (name, service) in file["services"].as_mapping().unwrap() {
+        let mut service = service.clone();
+        service.apply_merge().unwrap();
+        // A service merges another one's merged definition.
+        service.apply_merge().unwrap();
+        let name = text(name);
+        assert_eq!(service["cap_drop"][0], "ALL", "{name}");
+        assert_eq!(service["security_opt"][0], "no-new-privileges:true", "{name}");
+        if Role::ALL.iter().any(|role| role.name() == name) {
+            assert_eq!(service["read_only"], true, "{name}");
+            assert!(service["mem_limit"].is_string() && service["pids_limit"].is_number(), "{name}");
+            assert_eq!(service["stop_grace_period"], "45s", "{name}");
+            let networks = serde_yaml::to_string(&service["networks"]).unwrap();
+            assert_eq!(networks.contains("data"), name != "sandbox", "{name}: {networks}");
+        }
+        for port in service["ports"].as_sequence().into_iter().flatten() {
+            assert!(text(port).starts_with("127.0.0.1:"), "{name} listens on all interfaces: {port:?}");
+            assert!(name != "api" && name != "worker", "{name} can't be scaled with a port of the host");
+        }
+    }
+    for network in ["data", "temporal"] {
+        assert_eq!(file["networks"][network]["internal"], true, "{network}");
+    }
+    for role in Role::ALL {
+        let pod =
+            yaml(&read(&format!("deploy/kubernetes/{}.yaml", role.name())))[0]["spec"]["template"]["spec"]
+                .clone();
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(pod["securityContext"]["runAsUser"], 10001);
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        let container = &pod["containers"][0];
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+        assert_eq!(container["securityContext"]["capabilities"]["drop"][0], "ALL");
+        assert!(container["resources"]["limits"]["memory"].is_string());
+    }
+    assert!(read("Dockerfile").contains("\nUSER 10001:10001\n"));
+}
+
+#[test]
+fn a_process_has_longer_to_stop_than_it_takes() {
+    let seconds = |role: &str| {
+        let manifests = yaml(&read(&format!("deploy/kubernetes/{role}.yaml")));
+        manifests[0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap()
+    };
+    // Workers: the grace period of their calls. The API: open requests, then the relay's messages.
+    assert!(activities_grace() + 5 < seconds("worker"));
+    assert!(5 + 10 + 5 < seconds("api"));
+    for unit in ["fanfare-api@", "fanfare-worker@", "fanfare-sandbox"] {
+        assert!(read(&format!("deploy/systemd/{unit}.service")).contains("\nTimeoutStopSec=45\n"), "{unit}");
+    }
+}
+
+/// Returns the grace period of workers, in seconds, from the source.
+fn activities_grace() -> u64 {
+    let source = read("activities/src/worker.rs");
+    let constant =
+        source.split_once("const GRACE_PERIOD: Duration = Duration::from_secs(").expect("the constant").1;
+    constant.split_once(')').unwrap().0.parse().unwrap()
+}
+
+/// Every required variable is there, and the program's own parser accepts every value.
+#[test]
+fn the_program_accepts_the_environment_of_the_compose_file() {
+    let pair =
+        Command::new(env!("CARGO_BIN_EXE_fanfare-under-test")).args(["key", "generate"]).output().unwrap();
+    let keys = String::from_utf8(pair.stdout).unwrap();
+    let keys = keys
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, key)| (name.to_owned(), key.to_owned()));
+    let passwords = HOLDERS.iter().filter(|(name, _)| name.ends_with("PASSWORD") || name.ends_with("TOKEN"));
+    let passwords = passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef".to_owned()));
+    let env: BTreeMap<_, _> = keys.chain(passwords).collect();
+    for role in Role::ALL {
+        let environment = compose::service(role.name(), &env);
+        let program = server::command();
+        let command = program.find_subcommand(role.name()).unwrap();
+        // As flags: a test can't change the environment of its own process.
+        let mut args = vec!["fanfare".to_owned(), role.name().to_owned()];
+        for setting in command.get_arguments() {
+            let Some(value) = setting.get_env().and_then(|name| environment.get(name.to_str().unwrap()))
+            else {
+                continue;
+            };
+            let flag = setting.get_long().unwrap();
+            let takes_value = setting.get_action().takes_values();
+            args.push(if takes_value { format!("--{flag}={value}") } else { format!("--{flag}") });
+        }
+        let parsed = program.clone().try_get_matches_from(args);
+        assert!(parsed.is_ok(), "{}: {}", role.name(), parsed.unwrap_err());
+    }
+}
+
+#[test]
+fn systemd_accepts_the_units() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        eprintln!("systemd-analyze is not installed: the units are not verified");
+        return;
+    }
+    let dir = tests::directory().join("units");
+    std::fs::create_dir_all(&dir).unwrap();
+    let program = env!("CARGO_BIN_EXE_fanfare-under-test");
+    let mut units = Vec::new();
+    for entry in std::fs::read_dir(root().join("deploy/systemd")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.ends_with(".service") {
+            continue;
+        }
+        let unit = std::fs::read_to_string(&path).unwrap().replace("/usr/local/bin/fanfare", program);
+        let instance = name.replace("@.", "@8080.");
+        std::fs::write(dir.join(&instance), unit).unwrap();
+        units.push(dir.join(instance));
+    }
+    assert_eq!(units.len(), Role::ALL.len());
+    let verified = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    // Only what is said of these files: other units of the machine are loaded, too.
+    let ours: Vec<_> = said.lines().filter(|line| line.contains("fanfare")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+    let exposure = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--threshold=20"])
+        .args(&units)
+        .output()
+        .unwrap();
+    assert!(exposure.status.success(), "{}", String::from_utf8_lossy(&exposure.stdout));
+}
