@@ -8,12 +8,17 @@ _default:
 dev *args:
     cargo run -- dev {{args}}
 
+# Runs a cluster on this machine, without containers: the services of the compose file with its environment
+cluster:
+    cargo build --workspace --example cluster
+    target/debug/examples/cluster
+
 # Runs the tests, which find, download or build Postgres and Temporal
 test *args:
     cargo test --workspace {{args}}
 
 # Runs the checks of CI other than the tests
-check: lint walls openapi-check compose-check
+check: lint walls openapi-check compose-check manifests-check
 
 # Formats the code
 fmt:
@@ -23,7 +28,7 @@ fmt:
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
-    cargo clippy --workspace --test proof -- -D warnings
+    cargo clippy --workspace --test proof --test cluster -- -D warnings
 
 # Checks the allowed dependencies between crates, and that workflows compile without an operating system
 walls:
@@ -95,6 +100,22 @@ histories version="1":
 # Keeps the queries of a version when it is released; later schemas must suit them until the next release
 released:
     FANFARE_RECORD=1 cargo test --workspace --test proof queries_of_the_last_release
+
+# Kills and restarts the processes of a cluster, in the full form: all platforms, the newest Temporal server
+cluster-test:
+    FANFARE_PROOF=full cargo test --workspace --test cluster -- --nocapture
+
+# Regenerates the parts of the deployment files that follow from the program's settings
+deploy-files:
+    FANFARE_RECORD=1 cargo test --workspace --test it deploy::the_deployment_files_are_current
+
+# Names the images of the compose file and the Dockerfile by their current digests
+pin-images:
+    .ci/pin-images
+
+# Checks the Kubernetes manifests against Kubernetes' own types
+manifests-check:
+    go run -C .ci/manifests . "$PWD/deploy/kubernetes"
 
 # Checks that the compose file is valid
 compose-check:

@@ -11,6 +11,7 @@ use nix::{
     unistd::Pid,
 };
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{Read, Seek, SeekFrom},
     os::unix::process::CommandExt,
@@ -45,6 +46,8 @@ pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     /// Arguments, without the program.
     pub(crate) args: Vec<String>,
+    /// All environment variables; `None` for those of this process.
+    pub(crate) env: Option<BTreeMap<String, String>>,
     /// User and group id to run as; `None` for those of this process.
     pub(crate) ids: Option<(u32, u32)>,
     /// Directory that the child's user can reach only through an inherited descriptor.
@@ -55,6 +58,21 @@ pub(crate) struct Spec {
     pub(crate) stop: (Signal, Signal),
     /// Program whose `guard` command runs the child, so that it ends with this process.
     pub(crate) guard: PathBuf,
+}
+
+/// A program to run and supervise.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Name in messages.
+    pub name: &'static str,
+    /// Path of the program.
+    pub path: PathBuf,
+    /// Arguments, without the program.
+    pub args: Vec<String>,
+    /// All its environment variables.
+    pub env: BTreeMap<String, String>,
+    /// File to which stdout and stderr are appended.
+    pub log: PathBuf,
 }
 
 /// A supervised child process. Stopped on drop.
@@ -71,6 +89,26 @@ pub struct Child {
 }
 
 impl Child {
+    /// Starts a program, and restarts it whenever it ends. `guard` is a program that has the `guard` command.
+    ///
+    /// # Errors
+    ///
+    /// If no supervisor thread can be created.
+    pub fn run(program: Program, guard: &Path) -> anyhow::Result<Self> {
+        let Program { name, path, args, env, log } = program;
+        Self::start(Spec {
+            name,
+            program: path,
+            args,
+            env: Some(env),
+            ids: None,
+            protected_dir: None,
+            log,
+            stop: (Signal::SIGTERM, Signal::SIGTERM),
+            guard: guard.to_owned(),
+        })
+    }
+
     /// Starts the child, and restarts it whenever it dies.
     ///
     /// # Errors
@@ -206,7 +244,11 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
 
 fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
     let log = File::options().create(true).append(true).open(&spec.log)?;
-    Command::new(&spec.guard)
+    let mut command = Command::new(&spec.guard);
+    if let Some(env) = &spec.env {
+        command.env_clear().envs(env);
+    }
+    command
         .args(guard_args(spec.ids, spec.protected_dir.as_deref()))
         .arg(&spec.program)
         .args(&spec.args)

@@ -12,13 +12,15 @@ mod npm;
 mod orphans;
 mod postgres;
 mod temporal;
+mod temporal_server;
 mod user;
 
-pub use child::Child;
+pub use child::{Child, Program};
 pub use guard::Guarded;
 pub use npm::npm_packages;
 pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};
+pub use temporal_server::{Layout, NEWEST, TemporalServer, TemporalServerOptions, VERSION};
 
 use anyhow::Context;
 use std::{

@@ -24,19 +24,33 @@ use tokio::process::Command;
 
 /// Time limit for the server to start, including crash recovery.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Superuser of the cluster.
-const ROLE: &str = "fanfare";
 
 /// Settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     /// Preferred port; 0 for any free one.
     pub port: u16,
+    /// Name of the superuser.
+    pub superuser: &'static str,
     /// Password of the superuser.
     pub password: String,
+    /// Maximum number of connections.
+    pub max_connections: u16,
     /// True if committed transactions must survive a crash of the machine. A temporary cluster for tests is
     /// faster without.
     pub is_durable: bool,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            superuser: "fanfare",
+            password: String::new(),
+            max_connections: 200,
+            is_durable: true,
+        }
+    }
 }
 
 /// A running cluster. Stopped on drop.
@@ -44,6 +58,7 @@ pub struct PostgresOptions {
 pub struct Postgres {
     /// TCP port on 127.0.0.1.
     pub port: u16,
+    superuser: &'static str,
     password: String,
     /// The server process.
     pub child: Child,
@@ -63,7 +78,7 @@ impl Postgres {
         })?;
         cluster.take_over().await?;
         if cluster.version()?.is_none() {
-            cluster.initialize(&bin, guard, &options.password).await?;
+            cluster.initialize(&bin, guard, options).await?;
         }
         let [port] = ports([options.port])?;
         let mut args = vec!["-D".to_owned(), text(&cluster.data)];
@@ -72,13 +87,13 @@ impl Postgres {
         } else {
             &[("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")]
         };
-        let port_text = port.to_string();
+        let (port_text, connections) = (port.to_string(), options.max_connections.to_string());
         let settings = [
             ("listen_addresses", "127.0.0.1"),
             ("port", &port_text),
             // A socket's path has at most 107 bytes, and the data directory's may be longer.
             ("unix_socket_directories", ""),
-            ("max_connections", "200"),
+            ("max_connections", &connections),
             ("shared_buffers", "128MB"),
             ("log_min_messages", "warning"),
             ("timezone", "UTC"),
@@ -90,6 +105,7 @@ impl Postgres {
             name: "postgres",
             program: bin.join("postgres"),
             args,
+            env: None,
             ids: cluster.ids.map(|ids| (ids.uid, ids.gid)),
             protected_dir: cluster.protected_dir(),
             log: cluster.dir.join("postgres.log"),
@@ -102,12 +118,12 @@ impl Postgres {
             child.end().await?;
             return Err(error);
         }
-        Ok(Self { port, password: options.password.clone(), child })
+        Ok(Self { port, superuser: options.superuser, password: options.password.clone(), child })
     }
 
-    /// Returns the URL of a database of the cluster.
+    /// Returns the superuser's URL of a database of the cluster.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{ROLE}:{}@127.0.0.1:{}/{database}", self.password, self.port)
+        format!("postgres://{}:{}@127.0.0.1:{}/{database}", self.superuser, self.password, self.port)
     }
 }
 
@@ -156,7 +172,7 @@ impl Cluster {
         Ok(Some(version))
     }
 
-    async fn initialize(&self, bin: &Path, guard: &Path, password: &str) -> anyhow::Result<()> {
+    async fn initialize(&self, bin: &Path, guard: &Path, options: &PostgresOptions) -> anyhow::Result<()> {
         // Created under another name, so that an interruption never leaves an incomplete cluster.
         let half = self.dir.join("data.half");
         if half.exists() {
@@ -170,7 +186,7 @@ impl Cluster {
             .write(true)
             .mode(0o600)
             .open(&secret)
-            .and_then(|mut file| file.write_all(password.as_bytes()))
+            .and_then(|mut file| file.write_all(options.password.as_bytes()))
             .context("writing the password file")?;
         if let Some(UserIds { uid, gid }) = self.ids {
             for mine in [&half, &secret] {
@@ -181,7 +197,15 @@ impl Cluster {
         initdb
             .args(guard_args(self.ids.map(|ids| (ids.uid, ids.gid)), self.protected_dir().as_deref()))
             .arg(bin.join("initdb"))
-            .args(["-U", ROLE, "--auth=scram-sha-256", "-E", "UTF8", "--locale=C", "--no-instructions"])
+            .args([
+                "-U",
+                options.superuser,
+                "--auth=scram-sha-256",
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "--no-instructions",
+            ])
             .arg(format!("--pwfile={}", text(&secret)))
             .args(["-D", &text(&half)])
             .current_dir("/");

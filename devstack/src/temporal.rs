@@ -127,6 +127,7 @@ impl Temporal {
             name: "temporal",
             program: program.clone(),
             args,
+            env: None,
             ids: None,
             protected_dir: None,
             log: dir.join("temporal.log"),
@@ -249,7 +250,7 @@ impl Attributes<'_> {
 }
 
 /// Returns the CLI: configured, on `PATH`, downloaded or built, in this order.
-async fn binary() -> anyhow::Result<PathBuf> {
+pub(crate) async fn binary() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("TEMPORAL_CLI").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
         anyhow::ensure!(path.is_file(), "TEMPORAL_CLI is {}, which does not exist", path.display());

@@ -24,7 +24,7 @@ use std::{
     process::Stdio,
     time::Duration,
 };
-use tests::{PATIENCE, Servers, World, directory};
+use tests::{PATIENCE, Servers, World, directory, lifted_limits};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -39,27 +39,6 @@ pub(crate) const PLATFORMS: [&str; 3] = ["x", "bluesky", "threads"];
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Name of the database.
 const DATABASE: &str = "fanfare";
-/// Limits of the sandbox that are below the load.
-const LIMITS: [&str; 18] = [
-    "x.posts",
-    "x.timeline",
-    "x.lookup",
-    "x.uploads",
-    "x.status",
-    "x.initializes",
-    "x.appends",
-    "x.finalizes",
-    "x.metadata",
-    "x.me",
-    "bluesky.requests",
-    "bluesky.points_hour",
-    "bluesky.points_day",
-    "bluesky.blobs_day",
-    "threads.posts",
-    "threads.replies",
-    "threads.calls",
-    "threads.searches",
-];
 
 /// A part that can be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,8 +182,7 @@ impl Stack {
             volumes,
             _ports: vec![port],
         };
-        let limits: BTreeMap<_, _> = LIMITS.iter().map(|name| (name, 1_000_000_000)).collect();
-        stack.world.set_sandbox(json!({ "limits": limits })).await;
+        stack.world.set_sandbox(json!({ "limits": lifted_limits() })).await;
         stack.run(Part::Api).await;
         stack.run(Part::Worker).await;
         stack
@@ -383,7 +361,7 @@ impl Stack {
 
 async fn start_postgres(dir: &Path, guard: &Path) -> Postgres {
     // A commit that was acknowledged must survive a kill.
-    let options = PostgresOptions { port: 0, password: "proof".to_owned(), is_durable: true };
+    let options = PostgresOptions { password: "proof".to_owned(), ..Default::default() };
     Postgres::start(&dir.join("postgres"), guard, &options).await.expect("Postgres")
 }
 

@@ -11,6 +11,7 @@
     reason = "a test harness has a clock and an HTTP client of its own, and fails loudly"
 )]
 
+pub mod cluster;
 pub mod deploy;
 mod leftovers;
 pub mod login;
@@ -40,6 +41,37 @@ use std::time::Duration;
 
 /// Time limit for each wait, generous enough for a slow machine. No test measures against it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Limits of the sandbox that are below the load of a test, on X, Bluesky and Threads.
+const LIMITS: [&str; 18] = [
+    "x.posts",
+    "x.timeline",
+    "x.lookup",
+    "x.uploads",
+    "x.status",
+    "x.initializes",
+    "x.appends",
+    "x.finalizes",
+    "x.metadata",
+    "x.me",
+    "bluesky.requests",
+    "bluesky.points_hour",
+    "bluesky.points_day",
+    "bluesky.blobs_day",
+    "threads.posts",
+    "threads.replies",
+    "threads.calls",
+    "threads.searches",
+];
+
+/// Returns settings of the sandbox that lift these limits.
+pub fn lifted_limits() -> serde_json::Value {
+    LIMITS
+        .iter()
+        .map(|name| ((*name).to_owned(), 1_000_000_000.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
 
 /// Returns the current time.
 pub fn now() -> chrono::DateTime<chrono::Utc> {

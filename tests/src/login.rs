@@ -90,8 +90,13 @@ pub async fn several(world: &World, platform: &str, username: &str) -> String {
 
 /// Signs in to the dashboard with the world's key, and returns the session's cookie as `name=value`.
 pub async fn sign_in(world: &World) -> String {
-    let origin = world.base.trim_end_matches("/api/v1");
-    let request = browser().post(format!("{origin}/dashboard/sign-in")).form(&[("key", &world.key)]);
+    sign_in_at(&world.base, &world.key).await
+}
+
+/// Signs in to the dashboard of an API with a key, and returns the session's cookie as `name=value`.
+pub async fn sign_in_at(base: &str, key: &str) -> String {
+    let origin = base.trim_end_matches("/api/v1");
+    let request = browser().post(format!("{origin}/dashboard/sign-in")).form(&[("key", key)]);
     let request = request.header(header::ORIGIN, origin).header("sec-fetch-site", "same-origin");
     let entered = request.send().await.expect("an answer");
     assert_eq!(entered.status(), StatusCode::SEE_OTHER, "{entered:?}");
