@@ -30,6 +30,7 @@ const SCHEDULE: CollectionSchedule = CollectionSchedule {
     min_interval: Duration::from_secs(60 * 60),
     per_hour: Duration::from_secs(10 * 60),
     per_account: 20,
+    // Of a round; a run has as many rounds as its time allows.
     per_platform: 1000,
 };
 /// Number of accounts of a platform that are called concurrently.
@@ -69,22 +70,26 @@ impl Metrics {
         let Some(analytics) = analytics else { return Ok(CollectionSummary::default()) };
         let has_replies = analytics.covers_replies();
         let collecting = async {
-            let (min_interval, per_hour) = (
-                deps.engine.time_scale.scale(SCHEDULE.min_interval),
-                deps.engine.time_scale.scale(SCHEDULE.per_hour),
-            );
-            let schedule = CollectionSchedule { min_interval, per_hour, ..SCHEDULE };
-            let mut accounts = BTreeMap::<_, Vec<_>>::new();
-            let now = (deps.engine.now)();
-            for due in store::metrics::due(&deps.engine.db, &platform, has_replies, schedule, now).await? {
-                accounts.entry(due.account.0).or_default().push(request(due, &platform));
-            }
             let until = Instant::now() + COLLECTION_SPAN;
-            let summaries = stream::iter(accounts.into_values())
-                .map(|requests| collect_account(deps, requests, until))
-                .buffer_unordered(CONCURRENCY);
-            let summaries: Vec<CollectionSummary> = summaries.try_collect().await?;
-            Ok(summaries.into_iter().sum())
+            let mut rounds = Vec::new();
+            // Each round moves what it was given behind what is due, so the next one starts where it ended.
+            loop {
+                let (schedule, now) = (schedule(deps), (deps.engine.now)());
+                let due = store::metrics::due(&deps.engine.db, &platform, has_replies, schedule, now).await?;
+                let is_last = (due.len() as i64) < schedule.per_platform;
+                let mut accounts = BTreeMap::<_, Vec<_>>::new();
+                for due in due {
+                    accounts.entry(due.account.0).or_default().push(request(due, &platform));
+                }
+                let summaries = stream::iter(accounts.into_values())
+                    .map(|requests| collect_account(deps, requests, until))
+                    .buffer_unordered(CONCURRENCY);
+                rounds.extend(summaries.try_collect::<Vec<CollectionSummary>>().await?);
+                if is_last || Instant::now() >= until {
+                    break;
+                }
+            }
+            Ok(rounds.into_iter().sum())
         };
         with_heartbeat(&cx, collecting).await
     }
@@ -112,6 +117,13 @@ fn request(due: Due, platform: &str) -> MetricsRequest {
     MetricsRequest { target: due.target, account_ref, platform_post_id: due.platform_post_id }
 }
 
+/// Returns the schedule at the time scale of this process.
+fn schedule(deps: &Deps) -> CollectionSchedule {
+    let scale = deps.engine.time_scale;
+    let (min_interval, per_hour) = (scale.scale(SCHEDULE.min_interval), scale.scale(SCHEDULE.per_hour));
+    CollectionSchedule { min_interval, per_hour, ..SCHEDULE }
+}
+
 /// Fetches the metrics of one account's targets, one after the other.
 async fn collect_account(
     deps: &Arc<Deps>,
@@ -133,6 +145,10 @@ async fn collect_account(
                 // A deleted post says nothing about the others; throttling, a refused token or a transient error
                 // would repeat for all of them.
                 if !failure.code.is_permanent() {
+                    let left = requests.len() - collected.left as usize;
+                    let targets: Vec<_> = requests[left..].iter().map(|request| request.target).collect();
+                    let (owner, now) = (request.account_ref.owner, (deps.engine.now)());
+                    store::metrics::postpone(&deps.engine.db, owner, &targets, schedule(deps), now).await?;
                     break;
                 }
             }
@@ -144,7 +160,8 @@ async fn collect_account(
 /// Fetches and stores a target's metrics.
 async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
     let (owner, target) = (request.account_ref.owner, request.target);
-    store::metrics::mark_requested(&deps.engine.db, owner, target, (deps.engine.now)()).await?;
+    let now = (deps.engine.now)();
+    store::metrics::mark_requested(&deps.engine.db, owner, target, schedule(deps), now).await?;
     let outcome = deps
         .call(&request.account_ref, |cx| {
             let id = request.platform_post_id.clone();

@@ -161,9 +161,17 @@ pub struct Due {
     pub platform_post_id: String,
 }
 
-/// Returns the targets of a platform whose metrics are due, of all owners, longest overdue first. Targets
-/// that can't be queried are left out: their account is not active, or their post was deleted or unpublished; and those
-/// that are replies, unless the platform has metrics of them.
+/// Looked at in a run, per target that it may return: the others are of accounts that have enough of them, or can't be
+/// asked about.
+const WINDOW: i64 = 4;
+
+/// Returns targets of a platform whose metrics are due, of all owners, longest overdue first.
+///
+/// Reads a bounded number of rows, by the index on the time from which a target waits (`metrics_since`; before the
+/// first request, when it was published). So that none of them stands first again in the next run, those that are
+/// not returned are postponed: what an account has beyond its share, by a quarter of the shortest interval for each
+/// share; and what can't be asked about, by twelve intervals. The latter are targets of accounts that are not active,
+/// of deleted posts, and replies, unless the platform has metrics of them.
 pub async fn due(
     db: &PgPool,
     platform: &str,
@@ -172,32 +180,44 @@ pub async fn due(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<Due>> {
     sqlx::query!(
-        r#"select d.id as "id!", d.account_id as "account_id!", d.org_id as "org_id!", d.mode as "mode!: Parsed<Mode>",
-             d.platform_post_id as "platform_post_id!"
-           from (
-             select t.id, t.account_id, t.org_id, t.mode, t.platform_post_id,
-               coalesce(t.metrics_asked_at, t.published_at) as since,
-               row_number() over (
-                 partition by t.account_id order by coalesce(t.metrics_asked_at, t.published_at)) as position
-             from targets t join accounts a on a.id = t.account_id join posts p on p.id = t.post_id
-             where t.platform = $1 and t.status = 'published' and t.published_at > $2
-               and t.platform_post_id is not null and t.unpublished_at is null and a.status = 'active'
-               and p.deleted_at is null and (p.reply_to is null or $8)
-               and $3 - coalesce(t.metrics_asked_at, t.published_at)
-                 >= make_interval(secs => greatest(
-                   $4, extract(epoch from $3 - t.published_at)::float8 / 3600 * $5))
-           ) d
-           where d.position <= $6
-           order by d.since
-           limit $7"#,
+        r#"with looked as materialized (
+             select id, account_id, post_id, org_id, mode, platform_post_id, published_at,
+               coalesce(metrics_since, metrics_asked_at, published_at) as since
+             from targets
+             where platform = $1 and status = 'published' and unpublished_at is null
+               and coalesce(metrics_since, metrics_asked_at, published_at) > $2
+               and coalesce(metrics_since, metrics_asked_at, published_at) <= $3
+             order by coalesce(metrics_since, metrics_asked_at, published_at) limit $4),
+           judged as (
+             select l.*,
+               l.published_at > $2 and l.platform_post_id is not null and a.status = 'active'
+                 and p.deleted_at is null and (p.reply_to is null or $5) as can_be_asked
+             from looked l join accounts a on a.id = l.account_id join posts p on p.id = l.post_id),
+           ranked as (
+             select *, count(*) filter (where can_be_asked)
+               over (partition by account_id order by since, id) as position
+             from judged),
+           postponed as (
+             update targets t
+             set metrics_since = case
+               when r.published_at <= $2 then 'infinity'
+               when not r.can_be_asked then $6::timestamptz + make_interval(secs => 11 * $7::float8)
+               else $6::timestamptz + make_interval(secs => ((r.position - 1) / $8 * 0.25 - 1) * $7::float8) end
+             from ranked r
+             where t.id = r.id and (not r.can_be_asked or r.position > $8))
+           select id as "id!", account_id as "account_id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>",
+             platform_post_id as "platform_post_id!"
+           from ranked where can_be_asked and position <= $8
+           order by since limit $9"#,
         platform,
         now - schedule.max_age,
+        now - schedule.min_interval,
+        schedule.per_platform * WINDOW,
+        has_replies,
         now,
         schedule.min_interval.as_secs_f64(),
-        schedule.per_hour.as_secs_f64(),
         schedule.per_account,
-        schedule.per_platform,
-        has_replies
+        schedule.per_platform
     )
     .map(|row| Due {
         target: row.id.into(),
@@ -209,19 +229,58 @@ pub async fn due(
     .await
 }
 
-/// Records that a target's metrics are being requested, so that the next run skips it.
+/// Records that a target's metrics are being requested: they are due again after the interval of its age, or never
+/// if it is too old by then.
 pub async fn mark_requested(
     db: &PgPool,
     owner: Owner,
     target: TargetId,
+    schedule: CollectionSchedule,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
+    // With an interval that is a share of the age at its end, as a share of the age at its beginning.
+    let per_hour = schedule.per_hour.as_secs_f64();
+    let share = if per_hour < 3600.0 { per_hour / (3600.0 - per_hour) } else { f64::MAX };
     sqlx::query!(
-        "update targets set metrics_asked_at = $4 where id = $1 and org_id = $2 and mode = $3",
+        "update targets
+         set metrics_asked_at = $4,
+             -- Waiting begins one shortest interval before the targets is due.
+             metrics_since = case
+               when extract(epoch from $4::timestamptz - published_at)::float8
+                   + greatest($6::float8, extract(epoch from $4::timestamptz - published_at)::float8 * $5::float8) >= $7::float8
+                 then 'infinity'
+               else $4::timestamptz + make_interval(secs => floor(greatest(
+                 0, extract(epoch from $4::timestamptz - published_at)::float8 * $5::float8 - $6::float8))) end
+         where id = $1 and org_id = $2 and mode = $3",
         target.0,
         owner.org.0,
         owner.mode.as_str(),
-        now
+        now,
+        share,
+        schedule.min_interval.as_secs_f64(),
+        schedule.max_age.as_seconds_f64()
+    )
+    .execute(db)
+    .await
+    .map(drop)
+}
+
+/// Leaves targets that were due to the next run.
+pub async fn postpone(
+    db: &PgPool,
+    owner: Owner,
+    targets: &[TargetId],
+    schedule: CollectionSchedule,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets set metrics_since = $4::timestamptz - make_interval(secs => 0.75 * $5::float8)
+         where id = any($1) and org_id = $2 and mode = $3",
+        &targets.iter().map(|target| target.0).collect::<Vec<_>>(),
+        owner.org.0,
+        owner.mode.as_str(),
+        now,
+        schedule.min_interval.as_secs_f64()
     )
     .execute(db)
     .await

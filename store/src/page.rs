@@ -46,14 +46,17 @@ impl Request {
 
     /// Does the same for a list ordered by another time.
     pub(crate) fn close_by(&self, time: &'static str, query: &mut QueryBuilder<Postgres>) {
+        self.close_at(time, "id", query);
+    }
+
+    /// Does the same for a list ordered by a time and an id of these names.
+    pub(crate) fn close_at(&self, time: &str, id: &str, query: &mut QueryBuilder<Postgres>) {
         if let Some(after) = self.after {
-            query.push(" and (").push(time).push(", id) < (").push_bind(after.created_at);
+            query.push(format_args!(" and ({time}, {id}) < (")).push_bind(after.created_at);
             query.push(", ").push_bind(after.id).push(")");
         }
         query
-            .push(" order by ")
-            .push(time)
-            .push(" desc, id desc limit ")
+            .push(format_args!(" order by {time} desc, {id} desc limit "))
             .push_bind(i64::from(self.limit) + 1);
     }
 

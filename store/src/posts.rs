@@ -24,7 +24,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Json};
+use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, types::Json};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -436,17 +436,91 @@ pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<P
     Ok(row.map(Post::from))
 }
 
-/// Returns one page of the owner's posts, without deleted ones.
-pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
-    let mut query =
-        QueryBuilder::new(if filter.text.is_some() { "with searched as materialized (" } else { "" });
-    query.push(
-        "select id, status, is_draft, scheduled_at, published_at, metadata, created_at
-         from posts where deleted_at is null and org_id = ",
-    );
-    query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
+/// Where a list of posts is read from, newest first. What is rare among the owner's posts is found by an index that
+/// contains only it, instead of by looking through the others.
+enum Source {
+    /// All posts of the owner, or of one status.
+    Posts,
+    /// The targets of each of the owner's accounts that meet a condition.
+    Accounts(fn(&mut QueryBuilder<Postgres>, &Filter)),
+    /// The targets of a platform.
+    Platform(String),
+}
+
+impl Source {
+    fn of(filter: &Filter) -> Self {
+        if !filter.metadata.is_empty() {
+            // They have an index of their own.
+            Self::Posts
+        } else if filter.social_account_id.is_some() {
+            Self::Accounts(|query, filter| {
+                query.push("accounts.id = ").push_bind(filter.social_account_id.map(|account| account.0));
+            })
+        } else if filter.profile_id.is_some() {
+            Self::Accounts(|query, filter| {
+                query.push("accounts.profile_id = ").push_bind(filter.profile_id);
+            })
+        } else if filter.tenant_id.is_some() {
+            Self::Accounts(|query, filter| {
+                query.push("accounts.tenant_id = ").push_bind(filter.tenant_id.clone());
+            })
+        } else if filter.bound.is_limited() {
+            Self::Accounts(|query, filter| bounds::push_accounts(query, &filter.bound))
+        } else {
+            match &filter.platform {
+                Some(platform) if filter.status.is_none() => Self::Platform(platform.clone()),
+                _ => Self::Posts,
+            }
+        }
+    }
+
+    /// Appends the query of one page to another one. Its rows are [`Listed`].
+    fn push_page(&self, query: &mut QueryBuilder<Postgres>, owner: Owner, filter: &Filter, page: Request) {
+        const COLUMNS: &str =
+            "posts.id, posts.status, posts.is_draft, posts.scheduled_at, posts.published_at,
+             posts.metadata, posts.created_at";
+        match self {
+            Self::Posts => {
+                query.push(format_args!("select {COLUMNS}, posts.created_at as listed_at from posts where "));
+                push_conditions(query, owner, filter);
+                page.close_at("posts.created_at", "posts.id", query);
+            }
+            Self::Platform(platform) => {
+                // Several targets of a post can be on the platform; they follow each other.
+                query.push(format_args!(
+                    "select distinct on (targets.created_at, targets.post_id) {COLUMNS},
+                       targets.created_at as listed_at
+                     from targets join posts on posts.id = targets.post_id where targets.org_id = "
+                ));
+                query.push_bind(owner.org.0).push(" and targets.mode = ").push_bind(owner.mode.as_str());
+                query.push(" and targets.platform = ").push_bind(platform.clone()).push(" and ");
+                push_conditions(query, owner, &Filter { platform: None, ..filter.clone() });
+                page.close_at("targets.created_at", "targets.post_id", query);
+            }
+            Self::Accounts(condition) => {
+                query.push(format_args!(
+                    "select distinct on (listed_at, id) found.* from accounts cross join lateral (
+                       select {COLUMNS}, targets.created_at as listed_at
+                       from targets join posts on posts.id = targets.post_id
+                       where targets.account_id = accounts.id and "
+                ));
+                push_conditions(query, owner, filter);
+                page.close_at("targets.created_at", "targets.post_id", query);
+                query.push(") found where accounts.org_id = ").push_bind(owner.org.0);
+                query.push(" and accounts.mode = ").push_bind(owner.mode.as_str()).push(" and ");
+                condition(query, filter);
+                query.push(" order by listed_at desc, id desc limit ").push_bind(i64::from(page.limit) + 1);
+            }
+        }
+    }
+}
+
+/// Appends the conditions on rows of `posts`, except the one on texts.
+fn push_conditions(query: &mut QueryBuilder<Postgres>, owner: Owner, filter: &Filter) {
+    query.push("posts.deleted_at is null and posts.org_id = ").push_bind(owner.org.0);
+    query.push(" and posts.mode = ").push_bind(owner.mode.as_str());
     if let Some(status) = filter.status {
-        query.push(" and status = ").push_bind(status.as_str());
+        query.push(" and posts.status = ").push_bind(status.as_str());
     }
     if let Some(platform) = &filter.platform {
         query.push(" and exists (select from targets where post_id = posts.id and platform = ");
@@ -472,15 +546,16 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     }
     if !filter.metadata.is_empty() {
         // The expression and the condition of the index `posts_metadata`.
-        query.push(" and metadata <> '{}'");
-        query.push(" and jsonb_set('{}', array[org_id::text || ':' || mode], metadata) @> ");
+        query.push(" and posts.metadata <> '{}'");
+        query
+            .push(" and jsonb_set('{}', array[posts.org_id::text || ':' || posts.mode], posts.metadata) @> ");
         query.push_bind(json!({ format!("{}:{}", owner.org, owner.mode): filter.metadata }));
     }
     let times = [
-        (" and created_at >= ", filter.created_after),
-        (" and created_at < ", filter.created_before),
-        (" and scheduled_at >= ", filter.scheduled_after),
-        (" and scheduled_at < ", filter.scheduled_before),
+        (" and posts.created_at >= ", filter.created_after),
+        (" and posts.created_at < ", filter.created_before),
+        (" and posts.scheduled_at >= ", filter.scheduled_after),
+        (" and posts.scheduled_at < ", filter.scheduled_before),
     ];
     for (condition, time) in times {
         if let Some(time) = time {
@@ -488,15 +563,22 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
         }
     }
     query.push(" and ");
-    bounds::push_posts(&mut query, &filter.bound);
-    let cursor = |post: &Summary| Cursor { created_at: post.created_at, id: post.id.0 };
+    bounds::push_posts(query, &filter.bound);
+}
+
+/// Returns one page of the owner's posts, without deleted ones.
+pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
+    let source = Source::of(filter);
+    let cursor = |listed: &Listed| Cursor { created_at: listed.listed_at, id: listed.post.id.0 };
     let Some(text) = &filter.text else {
-        page.close(&mut query);
-        let rows = query.build_query_as::<Summary>().fetch_all(db).await?;
-        return Ok(page.page(rows, cursor));
+        let mut query = QueryBuilder::new("");
+        source.push_page(&mut query, owner, filter, page);
+        let rows = query.build_query_as::<Listed>().fetch_all(db).await?;
+        return Ok(summaries(page.page(rows, cursor)));
     };
+    let mut query = QueryBuilder::new("with searched as materialized (");
     // The last post that was looked through follows the matching ones, if there may be more after it.
-    Request { limit: SEARCHED - 1, ..page }.close(&mut query);
+    source.push_page(&mut query, owner, filter, Request { limit: SEARCHED - 1, ..page });
     query.push(
         ") (select *, true as is_match from searched
             where exists (
@@ -509,26 +591,40 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     );
     query
         .push_bind(pattern)
-        .push(") order by created_at desc, id desc limit ")
+        .push(") order by listed_at desc, id desc limit ")
         .push_bind(i64::from(page.limit) + 1);
     query.push(
         ") union all (select *, false from searched
             where (select count(*) from searched) = ",
     );
-    query.push_bind(i64::from(SEARCHED)).push(" order by created_at, id limit 1)");
+    query.push_bind(i64::from(SEARCHED)).push(" order by listed_at, id limit 1)");
     let rows = query.build_query_as::<Searched>().fetch_all(db).await?;
     let (matches, rest): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_match);
-    let found = page.page(matches.into_iter().map(|row| row.post).collect(), cursor);
-    let last = rest.first().map(|row| cursor(&row.post));
-    Ok(Page { next: found.next.or(last), ..found })
+    let found = page.page(matches.into_iter().map(|row| row.listed).collect(), cursor);
+    let last = rest.first().map(|row| cursor(&row.listed));
+    Ok(summaries(Page { next: found.next.or(last), ..found }))
+}
+
+/// A post in a list, with the time that the list is ordered by.
+#[derive(sqlx::FromRow)]
+struct Listed {
+    #[sqlx(flatten)]
+    post: Summary,
+    /// The post's time of creation, read from the table that the list is read from. They differ only for a target that
+    /// a program of before migration 0119 added to a post.
+    listed_at: DateTime<Utc>,
 }
 
 /// A post that a search looked at.
 #[derive(sqlx::FromRow)]
 struct Searched {
     #[sqlx(flatten)]
-    post: Summary,
+    listed: Listed,
     is_match: bool,
+}
+
+fn summaries(page: Page<Listed>) -> Page<Summary> {
+    Page { items: page.items.into_iter().map(|listed| listed.post).collect(), next: page.next }
 }
 
 /// Returns the pattern of `like` that stands for a text.

@@ -1485,7 +1485,7 @@ async fn metrics_are_collected_less_often_as_a_post_ages() {
         due.into_iter().map(|due| due.platform_post_id).collect()
     };
     let ask = async |target: usize, when: i64| {
-        metrics::mark_requested(&db, owner, post.targets[target].id, at(when)).await.unwrap();
+        metrics::mark_requested(&db, owner, post.targets[target].id, rhythm, at(when)).await.unwrap();
     };
     assert_eq!(due(hour - 1).await, [""; 0]);
     assert_eq!(due(hour).await.len(), 2);

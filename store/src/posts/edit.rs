@@ -274,9 +274,11 @@ async fn replace_targets(
         .execute(&mut *tx)
         .await?;
     sqlx::query!(
+        // With the post's time of creation, by which its targets are listed.
         "insert into targets (id, post_id, org_id, mode, account_id, platform, created_at, updated_at)
-         select t.id, $1, $2, $3, t.account_id, t.platform, $7, $7
-         from unnest($4::uuid[], $5::uuid[], $6::text[]) as t (id, account_id, platform)
+         select t.id, p.id, $2, $3, t.account_id, t.platform, p.created_at, $7
+         from posts p, unnest($4::uuid[], $5::uuid[], $6::text[]) as t (id, account_id, platform)
+         where p.id = $1
          on conflict (post_id, account_id) do nothing",
         id.0,
         owner.org.0,
