@@ -214,6 +214,7 @@ pub(crate) async fn workers(
     check_clock(&db, clock::now).await?;
     let keys = &worker.keys;
     tokio::spawn(apply_schedules(client.clone(), temporal.clone()));
+    tokio::spawn(notify_relays(db.clone()));
     let engine = Engine {
         db,
         sealer: keys.open_keys.sealer(),
@@ -233,6 +234,15 @@ pub(crate) async fn workers(
         temporal: client,
     };
     Workers::new(&temporal.task_queue, &worker.queues.served(), deps)
+}
+
+/// Notifies relays of other processes, with retries.
+async fn notify_relays(db: Pool) {
+    let mut commits = store::Commits::subscribe();
+    while let Err(error) = store::notify_relays(&db, &mut commits).await {
+        warn!(%error, "The relays were not notified of new messages; they poll");
+        tokio::time::sleep(store::NOTIFY_INTERVAL).await;
+    }
 }
 
 /// Creates or updates the Temporal schedules, with retries. Publishing does not wait for that.

@@ -1,7 +1,7 @@
 //! The outbox relay: sends messages from the database to Temporal.
 //!
-//! Every API process runs one. A notification wakes it when a message is written; it also polls, since a
-//! notification can be lost but a row can't. While Temporal is unavailable messages wait and nothing else
+//! Every API process runs one. It is woken by commits of its own process and by notifications of workers; it also
+//! polls, since a notification can be lost but a row can't. While Temporal is unavailable messages wait and nothing else
 //! does. Sending a message again is harmless: workflow ids are fixed, a running workflow is left alone, and
 //! one that has ended and is started again finds in the row what is left to do.
 //!
@@ -18,7 +18,7 @@ use domain::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use std::time::Duration;
 use store::{
-    Listener, Pool,
+    Commits, Listener, Pool,
     outbox::{self, Claimed},
     posts, publishing,
 };
@@ -78,7 +78,7 @@ impl Relay {
     }
 
     async fn run_loop(self, stop: CancellationToken) {
-        let mut listener = None;
+        let (mut listener, mut commits) = (None, Commits::subscribe());
         while !stop.is_cancelled() {
             if listener.is_none() {
                 listener = self.listen().await;
@@ -90,8 +90,14 @@ impl Relay {
             }
             let notified = async {
                 match &mut listener {
-                    Some(listener) => listener.recv().await.map(drop),
-                    None => std::future::pending().await,
+                    Some(listener) => tokio::select! {
+                        notified = listener.recv() => notified.map(drop),
+                        () = commits.next() => Ok(()),
+                    },
+                    None => {
+                        commits.next().await;
+                        Ok(())
+                    }
                 }
             };
             let notified = stop.run_until_cancelled(tokio::time::timeout(POLL_INTERVAL, notified));

@@ -40,16 +40,18 @@ pub mod slots;
 pub mod sweep;
 pub mod team;
 pub mod timeline;
+mod transaction;
 pub mod usage;
 pub mod vault;
 pub mod webhooks;
 
 pub use change::Change;
+pub use transaction::{Commits, NOTIFY_INTERVAL, Transaction, notify_relays};
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use sqlx::{
-    Connection as _, PgConnection, PgPool, Postgres,
+    Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use std::{str::FromStr, time::Duration};
@@ -58,8 +60,6 @@ use std::{str::FromStr, time::Duration};
 pub type Pool = PgPool;
 /// One connection, or the transaction that runs on it.
 pub type Connection = PgConnection;
-/// A transaction, rolled back unless it is committed.
-pub type Transaction = sqlx::Transaction<'static, Postgres>;
 /// A failed statement. Its text can contain data: log it, never send it to a client.
 pub type Error = sqlx::Error;
 /// Result of a statement.
@@ -125,7 +125,7 @@ pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
 pub async fn begin(db: &Pool) -> Result<Transaction> {
     let db = db.clone();
     let begun = tokio::spawn(async move { db.begin().await });
-    begun.await.unwrap_or(Err(Error::WorkerCrashed))
+    begun.await.unwrap_or(Err(Error::WorkerCrashed)).map(Transaction::new)
 }
 
 /// Migrates the schema to this version. Concurrent callers wait for the first one to finish.

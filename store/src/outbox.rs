@@ -3,14 +3,18 @@
 //! A transaction pushes a message together with the rows that make it necessary; a relay claims the message,
 //! delivers it to Temporal and deletes it. A relay that crashes holds its messages only until their lease
 //! ends, and delivering one twice does nothing, because workflow ids are fixed.
+//!
+//! The row is enough: relays poll. So that they need not wait for that, the commit wakes the relay of the same process,
+//! and a process without one notifies those of others (`store::transaction`).
 
+use crate::transaction;
 use domain::{OrgId, PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Channel that is notified of new messages.
+/// Channel on which processes without a relay tell of new messages.
 pub const CHANNEL: &str = "outbox";
 
 /// A message claimed by a relay.
@@ -27,6 +31,7 @@ pub struct Claimed {
 /// Pushes a message in the current transaction.
 pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> {
     let org = message.owner().org;
+    transaction::pushed();
     sqlx::query!("insert into outbox (org_id, message) values ($1, $2)", org.0, Json(message) as _)
         .execute(tx)
         .await?;
@@ -37,6 +42,7 @@ pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> 
 /// away, one message per row is enough. Returns true if it was pushed.
 pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Message) -> sqlx::Result<bool> {
     let org = message.owner().org;
+    transaction::pushed();
     let pushed = sqlx::query!(
         "insert into outbox (org_id, message, overdue) values ($1, $2, $3)
          on conflict (overdue) where overdue is not null and parked_at is null do nothing",

@@ -4,7 +4,7 @@
 //! publishing. Editing, deleting and the first attempt compete for the post's row: the first to lock it wins.
 
 use crate::{
-    bounds,
+    Transaction, bounds,
     decode::Parsed,
     events::{self, NewEvent},
     media::{self, NewMedia},
@@ -390,7 +390,7 @@ pub async fn queue(
 
 /// Writes a new post with its timeline entry and outbox message, unless its key is taken.
 async fn write(
-    mut tx: Transaction<'_, Postgres>,
+    mut tx: Transaction,
     owner: Owner,
     post: Post,
     imports: &[(MediaId, NewMedia)],
