@@ -6,7 +6,7 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, failure::retryable, share::Shares};
+use crate::{Deps, failure::retryable, heartbeat::with_heartbeat, share::Shares};
 use domain::{
     Edit, ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
@@ -64,6 +64,25 @@ impl Accounts {
             _ => {}
         }
         Ok(HealthReport { failure: outcome.answer.err(), at })
+    }
+
+    #[activity(definition = definition::CancelTargets)]
+    pub(crate) async fn cancel_targets(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        disconnection: Disconnection,
+    ) -> Result<(), ActivityError> {
+        let engine = &self.deps.engine;
+        let canceling = async {
+            let mut last = None;
+            loop {
+                last = disconnect::cancel_next(&engine.db, &disconnection, last, (engine.now)()).await?;
+                if last.is_none() {
+                    return Ok(());
+                }
+            }
+        };
+        with_heartbeat(&cx, canceling).await
     }
 
     #[activity(definition = definition::RevokeGrant)]

@@ -3,6 +3,11 @@
 //! The row stays, so that connecting the account again keeps its id. A target whose publishing call was
 //! begun may be on the platform: it is finished by a look-up, without another publishing call. The grant is
 //! kept for that until the disconnection's workflow revokes and erases it.
+//!
+//! An account can have any number of scheduled posts. The targets of the first ones are canceled in the transaction of
+//! the disconnection, the others by its workflow, in transactions of bounded size: none holds locks for longer than an
+//! attempt can wait. Until then nothing is published for them, because an attempt looks at the account's status before
+//! its publishing call.
 
 use crate::{
     audit::{self, Action, Actor},
@@ -20,8 +25,12 @@ use domain::{
 };
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
+use std::collections::HashSet;
 
-/// Disconnects an account. Returns false when it is not connected.
+/// Posts whose targets one transaction cancels.
+pub const BATCH: i64 = 100;
+
+/// Disconnects an account, and cancels the targets of its first posts. Returns false when it is not connected.
 // Model: Disconnect.
 pub async fn disconnect(
     db: &PgPool,
@@ -43,9 +52,7 @@ pub async fn disconnect(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(row) = disconnected else { return Ok(false) };
-    for (post, before) in cancel(&mut tx, owner, id, now).await? {
-        roll_up(&mut tx, owner, post, before, now).await?;
-    }
+    cancel(&mut tx, owner, id, None, now).await?;
     let subject = EventAccount { account: id, network: row.platform.clone(), username: row.username };
     let details = json!({ "platform": row.platform, "username": subject.username });
     let change = audit::Change { action: Action::AccountDisconnected, object: id.0, details };
@@ -62,22 +69,57 @@ pub async fn disconnect(
     Ok(true)
 }
 
-/// Cancels the account's open targets without a begun publishing call; returns their posts.
+/// Cancels the targets of a disconnected account in further posts, those after `after`, in a transaction of its own.
+/// Returns the last of these posts; `None` when there are no more, or the account was connected again.
+pub async fn cancel_next(
+    db: &PgPool,
+    disconnection: &Disconnection,
+    after: Option<PostId>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<PostId>> {
+    let (owner, id) = (disconnection.owner, disconnection.account);
+    let mut tx = crate::begin(db).await?;
+    // Locked, so that the account is not connected again meanwhile.
+    let is_leaving = sqlx::query_scalar!(
+        r#"select true as "found!" from accounts
+           where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'disconnected' for share"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        disconnection.grant_version
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if is_leaving.is_none() {
+        return Ok(None);
+    }
+    let last = cancel(&mut tx, owner, id, after, now).await?;
+    tx.commit().await?;
+    Ok(last)
+}
+
+/// Cancels the account's open targets without a begun publishing call in the first [`BATCH`] posts after `after`, and
+/// updates these posts. Returns the last of them.
 async fn cancel(
     tx: &mut PgConnection,
     owner: Owner,
     id: AccountId,
+    after: Option<PostId>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Vec<(PostId, PostStatus)>> {
+) -> sqlx::Result<Option<PostId>> {
     let posts = sqlx::query!(
-        r#"select id, status as "status: Parsed<PostStatus>" from posts p
-           where org_id = $2 and mode = $3 and exists (
-             select from targets t
-             where t.post_id = p.id and t.account_id = $1 and t.status in ('pending', 'queued', 'failed'))
+        r#"select id, status as "status: Parsed<PostStatus>" from posts
+           where org_id = $2 and mode = $3 and id in (
+             select post_id from targets
+             where account_id = $1 and status in ('pending', 'queued', 'failed')
+               and post_id > coalesce($4, '00000000-0000-0000-0000-000000000000'::uuid)
+             order by post_id limit $5)
            order by id for no key update"#,
         id.0,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        after.map(|post| post.0),
+        BATCH
     )
     .fetch_all(&mut *tx)
     .await?;
@@ -116,13 +158,17 @@ async fn cancel(
     )
     .fetch_all(&mut *tx)
     .await?;
-    for target in targets.into_iter().filter(|target| canceled.iter().all(|row| row.id != target.id)) {
+    let (ended, changed): (HashSet<_>, HashSet<_>) = canceled.iter().map(|row| (row.id, row.post_id)).unzip();
+    for target in targets.into_iter().filter(|target| !ended.contains(&target.id)) {
         // A target that may be live is looked up now, while there is still a grant for it.
         let (target, post) = (target.id.into(), target.post_id.into());
         outbox::push(tx, &Message::RetryTarget { target, post, owner }).await?;
     }
-    let changed = posts.into_iter().filter(|post| canceled.iter().any(|row| row.post_id == post.id));
-    Ok(changed.map(|post| (post.id.into(), post.status.into())).collect())
+    let last = posts.last().map(|post| post.id.into());
+    for post in posts.into_iter().filter(|post| changed.contains(&post.id)) {
+        roll_up(tx, owner, post.id.into(), post.status.into(), now).await?;
+    }
+    Ok(last)
 }
 
 /// Updates the status of a post that lost a target. A draft stays a draft, for other accounts.

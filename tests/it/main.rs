@@ -57,6 +57,7 @@ mod retry;
 mod reviving;
 mod roles;
 mod rules;
+mod scale;
 mod scheduling;
 mod secrets;
 mod serving;

@@ -1,4 +1,4 @@
-//! Disconnects an account: revokes its grant at the platform, then erases it.
+//! Disconnects an account: cancels its pending targets, revokes its grant at the platform, then erases it.
 //!
 //! Revoking is tried a few times; the grant is erased in any case. A call that may have published is looked up
 //! with the grant first, for as long as these tries take.
@@ -49,6 +49,10 @@ impl DisconnectAccount {
     #[run(name = "DisconnectAccount")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { disconnection, time_scale } = ctx.state(|state| state.input.clone());
+        if ctx.patched("cancel-targets") {
+            ctx.execute_activity(Accounts::cancel_targets, disconnection.clone(), options::cancel_targets())
+                .await?;
+        }
         // The grant is erased whether the platform revoked it or not.
         let _ = ctx
             .execute_activity(

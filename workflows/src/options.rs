@@ -17,6 +17,8 @@ const LOST_WORKER_RETRY: Duration = Duration::from_secs(5);
 /// Number of tries to revoke a grant; the last one is made even while a call is ambiguous. With the pauses
 /// between them two and a half minutes: longer than a call and the lag of a platform's reads.
 pub const REVOKE_TRIES: u32 = 6;
+/// Time limit of canceling the targets of an account; another try continues where it ended.
+const CANCELING_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Time limit of importing a page, with a token refresh before it.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Tries before processing a media asset fails.
@@ -107,6 +109,22 @@ pub(crate) fn renew_grant(time_scale: TimeScale) -> ActivityOptions {
                 .build(),
         )
         .summary("Renew the grant")
+        .build()
+}
+
+/// Canceling the targets of a disconnected account: retried until none is left.
+pub(crate) fn cancel_targets() -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(CANCELING_TIMEOUT)
+        .heartbeat_timeout(SHORT_HEARTBEAT_TIMEOUT)
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(Duration::from_secs(1))
+                .backoff_coefficient(2.0)
+                .maximum_interval(Duration::from_secs(60))
+                .maximum_attempts(0)
+                .build(),
+        )
+        .summary("Cancel the account's pending targets")
         .build()
 }
 

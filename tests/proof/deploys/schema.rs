@@ -56,8 +56,16 @@ const SAFE: [(&str, &str, Why); 14] = [
         Why::Unaffected("the column has a default"),
     ),
     ("0098_replies", "is_reply boolean not null default false", Why::Unaffected("the column has a default")),
-    ("0118_foreign_keys", "drop constraint events_target_id_fkey", Why::Unaffected("a key refuses, and allows nothing")),
-    ("0118_foreign_keys", "drop constraint events_account_id_fkey", Why::Unaffected("a key refuses, and allows nothing")),
+    (
+        "0118_foreign_keys",
+        "drop constraint events_target_id_fkey",
+        Why::Unaffected("a key refuses, and allows nothing"),
+    ),
+    (
+        "0118_foreign_keys",
+        "drop constraint events_account_id_fkey",
+        Why::Unaffected("a key refuses, and allows nothing"),
+    ),
     (
         "0119_list_filters",
         "drop index targets_platform",

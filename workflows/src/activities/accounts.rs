@@ -11,7 +11,8 @@ use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
 pub use accounts::{
-    CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
+    CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant,
+    Unpublish,
 };
 
 /// The account to call the platform as.
@@ -130,6 +131,12 @@ impl Accounts {
     /// Makes one call that shows whether the platform accepts the grant, and updates the account's status.
     #[activity(name = "check_health")]
     pub fn check_health(_account: AccountRef) -> Result<HealthReport, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Cancels the pending targets of a disconnected account, in transactions of bounded size.
+    #[activity(name = "cancel_targets")]
+    pub fn cancel_targets(_disconnection: Disconnection) -> Result<(), ActivityError> {
         unimplemented!()
     }
 

@@ -32,7 +32,8 @@ pub const CROWDED: &str = "crowded";
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{
-        CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant, Unpublish,
+        CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant,
+        Unpublish,
     };
     pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
