@@ -7,6 +7,7 @@ use domain::{Mode, ip_ranges};
 use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
+use telemetry::health::Health;
 use url::Url;
 
 /// The path prefix of all operations.
@@ -23,6 +24,8 @@ pub struct App {
     pub workers: Workers,
     /// The operator's configuration.
     pub config: Arc<Config>,
+    /// The state of the process, for the probes.
+    pub health: Health,
     /// The clock.
     pub now: fn() -> DateTime<Utc>,
 }

@@ -11,7 +11,7 @@ use crate::{
         body_timeout::BodyTimeout,
         cors::ClientCors,
         error_middleware::{self, Envelope, Routes},
-        problem::Problem,
+        probes,
         request_log::RequestLog,
     },
     mcp,
@@ -20,12 +20,11 @@ use crate::{
 };
 use bytes::Bytes;
 use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route,
+    Endpoint, EndpointExt, Response, Route,
     endpoint::BoxEndpoint,
-    get, handler,
+    get,
     http::{Method, header},
     middleware::{CatchPanic, SetHeader},
-    web::Data,
 };
 
 /// Content security policy of the API's documentation page.
@@ -56,8 +55,9 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
         .with(mcp::PATH, Method::POST)
         .with("/docs", Method::GET)
-        .with("/healthz", Method::GET);
-    content::routes(Route::new(), PREFIX)
+        .with(probes::LIVE, Method::GET)
+        .with(probes::READY, Method::GET);
+    content::routes(probes::routes(Route::new(), &app.health), PREFIX)
         .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(
             PREFIX,
@@ -71,7 +71,6 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .at(dashboard::PATH, dashboard::handle)
         .at(format!("{}/*", dashboard::PATH), dashboard::handle)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
-        .at("/healthz", get(health))
         .data(app)
         .with(CatchPanic::new().with_handler(error_middleware::panicked))
         .with(body_timeout)
@@ -97,13 +96,4 @@ fn fixed(
         };
         response.body(text.clone())
     })
-}
-
-/// Readiness check for load balancers and orchestrators.
-#[handler]
-async fn health(app: Data<&App>) -> Response {
-    if store::ready(&app.db).await {
-        return Response::builder().content_type("application/json").body(r#"{"status":"ok"}"#);
-    }
-    Problem::unavailable().into_response()
 }

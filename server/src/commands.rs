@@ -13,6 +13,7 @@ use sandbox::{Access, AppStatus, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
+    time::Duration,
 };
 use store::{
     Pool,
@@ -21,6 +22,7 @@ use store::{
     keys, organizations, team,
     vault::PrivateKey,
 };
+use telemetry::health::Health;
 
 /// Applies the database migrations, and grants the processes' roles what they need.
 pub(crate) async fn migrate(database: &Database, roles: &DatabaseRoles) -> anyhow::Result<()> {
@@ -36,7 +38,7 @@ pub(crate) async fn sandbox(
     app: AppStatus,
     access: Access,
 ) -> anyhow::Result<()> {
-    let stop = services::on_signal()?;
+    let stop = services::on_signal(Health::default(), Duration::ZERO)?;
     let sandbox = Sandbox::open_with(Options { data, clock: clock::now, app }, access)?;
     let listener =
         TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;

@@ -130,9 +130,18 @@ pub(crate) struct ConnectionLimits {
     /// Seconds that a connection may be idle; should exceed the idle timeout of a proxy in front
     #[arg(long, env = "FANFARE_IDLE_TIMEOUT", default_value_t = 75)]
     pub(crate) idle_timeout: u64,
+    /// Seconds between SIGTERM, when /readyz turns to 503, and the end of accepting connections: the time that a
+    /// load balancer needs to notice
+    #[arg(long, env = "FANFARE_DRAIN", default_value_t = 0)]
+    pub(crate) drain: u64,
 }
 
 impl ConnectionLimits {
+    /// Returns the time between the signal to stop and the end of accepting connections.
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain)
+    }
+
     /// Returns the limits for the HTTP server.
     pub(crate) fn limits(&self) -> http::Limits {
         http::Limits {

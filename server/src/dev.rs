@@ -5,6 +5,7 @@
 //! uses the same ports, so that links into the sandbox stay valid.
 
 use crate::{
+    admin::{self, Admin, Probes},
     clock,
     commands::{self, NewOrganization},
     config::{
@@ -27,6 +28,7 @@ use std::{
     path::Path,
 };
 use store::{Pool, accounts, page, vault};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -91,8 +93,12 @@ pub(crate) async fn run(
     port: u16,
     limits: LimitsConfig,
     media: MediaLimits,
+    admin: &Admin,
 ) -> anyhow::Result<()> {
-    let stop = services::on_signal()?;
+    let probes = Probes::default();
+    let stop = services::on_signal(probes.health.clone(), limits.connections.drain())?;
+    probes.watch_workers();
+    admin.serve(&probes.health)?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
     let api =
@@ -117,8 +123,9 @@ pub(crate) async fn run(
 
     let location = Location::Directory(dir.join("media"));
     let storage = Storage { location, credentials: BucketCredentials::default(), limits: media };
+    let listeners = (api, sandbox_listener);
     let served =
-        serve(dir, &secrets, limits, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
+        serve(dir, &secrets, limits, &storage, (&postgres, &temporal), listeners, (&probes, stop)).await;
     // Also after a failure: no process is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
     served.and(ended)
@@ -158,12 +165,13 @@ async fn serve(
     storage: &Storage,
     (postgres, temporal): (&Postgres, &devstack::Temporal),
     (api, sandbox_listener): (TcpListener, TcpListener),
-    stop: CancellationToken,
+    (probes, stop): (&Probes, CancellationToken),
 ) -> anyhow::Result<()> {
     store::create_database(&postgres.url("postgres"), "fanfare").await?;
     let database = Database { database_url: postgres.url("fanfare"), database_connections: 16 };
     let db = store::connect(&database.database_url, database.database_connections).await?;
     store::migrate(&db).await?;
+    admin::watch_database(&probes.health, &db);
 
     let address = api.local_addr()?;
     // The sandbox fetches no other local URL, regardless of a post's settings.
@@ -209,6 +217,8 @@ async fn serve(
         Some(sandbox_address.clone()),
         storage,
     )?;
+    let api = api.observed(&probes.health, false);
+    admin::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
     let files = Files { store: api.files(), retention: storage.limits.retention() };
     let workers =
         services::workers(db, client, &settings, &worker, Some(sandbox_address), &allowed, files).await?;
@@ -251,7 +261,7 @@ async fn serve(
         }
     };
     let (ran, watched) =
-        tokio::join!(services::run_services(Some(api), Some(workers), stop.clone()), watching);
+        tokio::join!(services::run_services(Some(api), Some(workers), probes, stop.clone()), watching);
     let served = sandbox.await?;
     ran.and(watched).and(served)
 }

@@ -1,5 +1,6 @@
 //! The composition root: parses the configuration, creates the services and runs them.
 
+mod admin;
 mod clock;
 mod commands;
 mod config;
@@ -12,6 +13,7 @@ mod roles;
 mod secret_files;
 mod services;
 
+use admin::Admin;
 use chrono::{DateTime, Utc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config::{
@@ -47,6 +49,8 @@ enum Command {
         limits: LimitsConfig,
         #[command(flatten)]
         media: MediaLimits,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Runs the HTTP API and the outbox relay to Temporal
     Api {
@@ -60,6 +64,8 @@ enum Command {
         network: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Runs the workers: publishing, token refresh, webhook delivery
     Worker {
@@ -75,6 +81,8 @@ enum Command {
         storage: Storage,
         #[command(flatten)]
         media_url: MediaUrlConfig,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Runs API and workers in one process
     All {
@@ -90,6 +98,8 @@ enum Command {
         network: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Applies the database migrations, and grants the roles of the processes what they need
     Migrate {
@@ -284,18 +294,20 @@ fn parse() -> Result<Cli, ExitCode> {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Dev { data_dir, port, limits, media } => dev::run(&data_dir, port, limits, media).await,
-        Command::Api { database, temporal, http, network, storage } => {
+        Command::Dev { data_dir, port, limits, media, admin } => {
+            dev::run(&data_dir, port, limits, media, &admin).await
+        }
+        Command::Api { database, temporal, http, network, storage, admin } => {
             let role = services::Role::Api(&http);
-            services::run(&database, &temporal, &network, &storage, role).await
+            services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
-        Command::Worker { database, temporal, worker, network, storage, media_url } => {
+        Command::Worker { database, temporal, worker, network, storage, media_url, admin } => {
             let role = services::Role::Worker(&worker, &media_url);
-            services::run(&database, &temporal, &network, &storage, role).await
+            services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
-        Command::All { database, temporal, http, worker, network, storage } => {
+        Command::All { database, temporal, http, worker, network, storage, admin } => {
             let role = services::Role::All(&http, &worker);
-            services::run(&database, &temporal, &network, &storage, role).await
+            services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
         Command::Migrate { database, roles } => commands::migrate(&database, &roles).await,
         Command::Health { url, timeout } => {

@@ -1,6 +1,7 @@
 //! The services of a process: API with relay, and workers. They stop together.
 
 use crate::{
+    admin::{self, Admin, Probes},
     clock,
     config::{
         Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
@@ -22,6 +23,7 @@ use std::{
     time::Duration,
 };
 use store::Pool;
+use telemetry::health::Health;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -50,10 +52,18 @@ pub(crate) async fn run(
     temporal: &Temporal,
     network: &NetworkConfig,
     storage: &Storage,
+    admin: &Admin,
     role: Role<'_>,
 ) -> anyhow::Result<()> {
-    let stop = on_signal()?;
+    let probes = Probes::default();
+    let health = &probes.health;
+    let drain = match &role {
+        Role::Api(http) | Role::All(http, _) => http.limits.connections.drain(),
+        Role::Worker(..) => Duration::ZERO,
+    };
+    let stop = on_signal(health.clone(), drain)?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
+    admin::watch_database(health, &db);
     // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
     let allowed =
         api::AllowedRanges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
@@ -87,10 +97,19 @@ pub(crate) async fn run(
             (Some(api), Some(worker), Some(store))
         }
     };
+    let api = api.map(|api| api.observed(health, worker.is_none()));
+    let connected = watch::Sender::new(None);
+    if worker.is_some() {
+        probes.watch_workers();
+        admin::watch_temporal(health, connected.subscribe(), true);
+    }
+    // Before anything is waited for, so that the probes tell what is missing.
+    admin.serve(health)?;
     let workers = match worker.zip(store) {
         Some((worker, store)) => {
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
+            connected.send_replace(Some(client.clone()));
             let files = Files { store, retention: storage.limits.retention() };
             Some(workers(db, client, temporal, worker, network.sandbox(), &allowed, files).await?)
         }
@@ -98,7 +117,7 @@ pub(crate) async fn run(
     };
     // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
-    run_services(api, workers, stop).await
+    run_services(api, workers, &probes, stop).await
 }
 
 /// Returns true if a URL leads to the machine that resolves it, whichever that is. A name below `localhost` may be that
@@ -129,6 +148,7 @@ pub(crate) struct Files {
 pub(crate) async fn run_services(
     api: Option<Api>,
     workers: Option<Workers>,
+    probes: &Probes,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let serving = async {
@@ -149,21 +169,31 @@ pub(crate) async fn run_services(
             waiting.cancelled().await;
             stopper();
         });
-        let outcome = workers.run().await;
+        let outcome = probes.polling(workers.run()).await;
         stop.cancel();
         outcome
     };
-    let (served, worked) = tokio::join!(serving, working);
-    served.and(worked)
+    let pulse = admin::main_pulse(&probes.health);
+    tokio::select! {
+        (served, worked) = async { tokio::join!(serving, working) } => served.and(worked),
+        never = pulse.keep() => never,
+    }
 }
 
-/// Returns a token that the first SIGINT or SIGTERM cancels.
-pub(crate) fn on_signal() -> anyhow::Result<CancellationToken> {
+/// Returns a token that the first SIGINT or SIGTERM cancels: the process becomes unready, and stops after `drain` or
+/// with the second signal.
+pub(crate) fn on_signal(health: Health, drain: Duration) -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let cancel = stop.clone();
     tokio::spawn(async move {
         tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        health.stop();
+        tokio::select! {
+            () = tokio::time::sleep(drain) => {}
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
@@ -307,8 +337,18 @@ impl Api {
         };
         let (connected, client) = watch::channel(None);
         let workers = requests::Workers::new(client, &temporal.task_queue);
-        let app = api::App { db, workers, config: config.into(), now: clock::now };
+        let health = Health::default();
+        let app = api::App { db, workers, config: config.into(), health, now: clock::now };
         Ok(Self { listener, limits: http.limits.connections.limits(), address, app, temporal, connected })
+    }
+
+    /// Shows the state of the process, and adds the API's own. `is_alone` is true if no workers run beside it.
+    pub(crate) fn observed(mut self, health: &Health, is_alone: bool) -> Self {
+        if is_alone {
+            admin::watch_temporal(health, self.connected.subscribe(), false);
+        }
+        self.app.health = health.clone();
+        self
     }
 
     /// Returns the file store.
@@ -320,7 +360,8 @@ impl Api {
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
         let handover = CancellationToken::new();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected, handover.clone()));
+        let health = self.app.health.clone();
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected, health, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
@@ -338,10 +379,13 @@ async fn relay(
     db: Pool,
     temporal: Temporal,
     connected: watch::Sender<Option<Client>>,
+    health: Health,
     stop: CancellationToken,
 ) {
+    let pulse = admin::loop_pulse(&health, "relay");
     let connecting = async {
         loop {
+            pulse.beat();
             match connect(&temporal).await {
                 Ok(client) => break client,
                 Err(error) => {
@@ -354,9 +398,15 @@ async fn relay(
     let Some(client) = stop.run_until_cancelled(connecting).await else { return };
     connected.send_replace(Some(client.clone()));
     let time_scale = temporal.time_scale();
-    let relay =
-        Relay { db: db.clone(), temporal: client, queue: temporal.task_queue, time_scale, now: clock::now };
-    let sweeper = Sweeper { db, time_scale };
+    let relay = Relay {
+        db: db.clone(),
+        temporal: client,
+        queue: temporal.task_queue,
+        time_scale,
+        now: clock::now,
+        pulse: pulse.clone(),
+    };
+    let sweeper = Sweeper { db, time_scale, pulse: admin::loop_pulse(&health, "sweeper") };
     tokio::select! {
         () = relay.run(stop) => {}
         () = sweeper.run() => {}

@@ -22,6 +22,7 @@ use store::{
     outbox::{self, Claimed},
     posts, publishing,
 };
+use telemetry::health::Pulse;
 use temporalio_client::{
     Client, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
     errors::{WorkflowInteractionError, WorkflowStartError},
@@ -68,6 +69,8 @@ pub struct Relay {
     pub time_scale: TimeScale,
     /// Clock.
     pub now: fn() -> DateTime<Utc>,
+    /// Beats with each turn.
+    pub pulse: Pulse,
 }
 
 impl Relay {
@@ -80,6 +83,7 @@ impl Relay {
     async fn run_loop(self, stop: CancellationToken) {
         let (mut listener, mut commits) = (None, Commits::subscribe());
         while !stop.is_cancelled() {
+            self.pulse.beat();
             if listener.is_none() {
                 listener = self.listen().await;
             }

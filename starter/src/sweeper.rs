@@ -12,6 +12,7 @@ use store::{
     Pool, audit, events,
     sweep::{self, Timing},
 };
+use telemetry::health::Pulse;
 use tracing::{info, warn};
 
 /// Interval of sweeps.
@@ -33,6 +34,8 @@ pub struct Sweeper {
     pub db: Pool,
     /// Scale of all times.
     pub time_scale: TimeScale,
+    /// Beats with each turn.
+    pub pulse: Pulse,
 }
 
 impl Sweeper {
@@ -50,6 +53,7 @@ impl Sweeper {
         };
         loop {
             tokio::time::sleep(interval).await;
+            self.pulse.beat();
             match answered(sweep::sweep(&self.db, timing, BATCH)).await {
                 Ok(0) => {}
                 Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),

@@ -35,6 +35,7 @@ pub mod requests;
 pub mod reseal;
 pub mod restored;
 pub mod roles;
+pub mod schema;
 pub mod sessions;
 pub mod slots;
 pub mod sweep;
@@ -137,7 +138,7 @@ pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
     // Migrating a large table, or waiting for another process's migration, can take longer than 15 s.
     let options = db.connect_options().as_ref().clone().options([("statement_timeout", "0")]);
     let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
-    let mut migrations = sqlx::migrate!("./migrations");
+    let mut migrations = schema::migrations();
     // After a rollback, the database has migrations that this version does not know.
     migrations.set_ignore_missing(true);
     migrations.run(&mut connection).await.context("the schema migration failed")?;

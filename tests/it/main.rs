@@ -47,6 +47,7 @@ mod operators;
 mod overrides;
 mod pds;
 mod preview;
+mod probes;
 mod processing;
 mod profiles;
 mod publishing;

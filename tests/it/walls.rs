@@ -25,8 +25,9 @@ fn dependencies(of: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "domain",
+    "telemetry",
     "store",
     "media",
     "egress",
@@ -50,6 +51,7 @@ fn ours(of: &str) -> Vec<&'static str> {
 #[test]
 fn each_crate_depends_only_on_allowed_crates() {
     assert_eq!(ours("domain"), [""; 0]);
+    assert_eq!(ours("telemetry"), [""; 0]);
     assert_eq!(ours("store"), ["domain"]);
     assert_eq!(ours("media"), ["domain"]);
     assert_eq!(ours("egress"), ["domain"]);
@@ -67,8 +69,8 @@ fn each_crate_depends_only_on_allowed_crates() {
     assert_eq!(ours("doctor"), ["domain", "egress", "platforms", "sandbox"]);
     assert_eq!(ours("devstack"), [""; 0]);
     assert_eq!(ours("model"), [""; 0]);
-    assert_eq!(ours("starter"), ["domain", "store", "platforms", "workflows"]);
-    assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows", "starter"]);
+    assert_eq!(ours("starter"), ["domain", "telemetry", "store", "platforms", "workflows"]);
+    assert_eq!(ours("api"), ["domain", "telemetry", "store", "media", "platforms", "workflows", "starter"]);
 }
 
 #[test]

@@ -6,7 +6,6 @@
 use crate::{
     load::{self, Caller, Kind, Load, Outcome, Post},
     machine::{Clocks, Volume},
-    network::State,
     stack::{Pair, Part, Stack, StackOptions},
 };
 use chrono::TimeDelta;
@@ -15,7 +14,7 @@ use std::{
     panic::AssertUnwindSafe,
     time::{Duration, Instant},
 };
-use tests::{Receiver, directory, now, proof, wait_until};
+use tests::{Receiver, directory, network::State, now, proof, wait_until};
 use uuid::Uuid;
 
 /// Kinds of posts of the load.

@@ -20,7 +20,6 @@ mod lifecycle;
 mod load;
 mod machine;
 mod model;
-mod network;
 mod soak;
 mod stack;
 

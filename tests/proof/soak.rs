@@ -5,7 +5,6 @@
 
 use crate::{
     load::{self, Account, Caller, Kind, Load, Post},
-    network::{Port, State},
     stack::{Pair, Stack, StackOptions},
 };
 use nix::sys::signal::Signal;
@@ -18,7 +17,11 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use tests::{Receiver, login, now, proof, wait_within};
+use tests::{
+    Receiver, login,
+    network::{Port, State},
+    now, proof, wait_within,
+};
 use tokio::{process::Command, sync::watch, task::JoinHandle};
 
 /// Kinds of posts of the load.

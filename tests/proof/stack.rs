@@ -7,7 +7,6 @@
 use crate::{
     PROGRAM,
     machine::{Clocks, Volume},
-    network::{Line, Port},
 };
 use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::{
@@ -24,7 +23,10 @@ use std::{
     process::Stdio,
     time::Duration,
 };
-use tests::{PATIENCE, Servers, World, directory, lifted_limits};
+use tests::{
+    PATIENCE, Servers, World, directory, lifted_limits,
+    network::{Line, Port},
+};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},

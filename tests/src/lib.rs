@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod deploy;
 mod leftovers;
 pub mod login;
+pub mod network;
 mod pds;
 mod pointers;
 pub mod proof;

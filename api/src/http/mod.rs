@@ -10,6 +10,7 @@ pub mod error_middleware;
 pub mod outbound_url;
 pub mod page;
 pub(crate) mod plan;
+pub mod probes;
 pub mod problem;
 pub mod query;
 pub mod rate_limits;

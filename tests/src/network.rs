@@ -18,7 +18,7 @@ const BACKLOG: u32 = 1024;
 
 /// State of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Bytes are forwarded.
     Open,
     /// Nothing is forwarded, and no connection is closed: packets are lost.
@@ -36,7 +36,7 @@ struct Rule {
 }
 
 /// A line from a local port to a server.
-pub(crate) struct Line {
+pub struct Line {
     address: SocketAddr,
     rule: watch::Sender<Rule>,
     upstream: watch::Sender<SocketAddr>,
@@ -44,7 +44,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Opens a line to a server.
-    pub(crate) fn to(upstream: SocketAddr) -> Self {
+    pub fn to(upstream: SocketAddr) -> Self {
         let port = Port::reserve();
         let line = Self {
             address: port.address,
@@ -56,41 +56,42 @@ impl Line {
     }
 
     /// Returns the address to connect to.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Changes the state. Connections that were frozen continue when it is open again.
-    pub(crate) fn set(&self, state: State) {
+    pub fn set(&self, state: State) {
         self.rule.send_modify(|rule| rule.state = state);
     }
 
     /// Opens the line for new connections. Those that exist stay silent, as behind a firewall that has
     /// forgotten them.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.rule.send_modify(|rule| *rule = Rule { state: State::Open, forgotten: rule.forgotten + 1 });
     }
 
     /// Makes new connections lead to another server.
-    pub(crate) fn lead_to(&self, upstream: SocketAddr) {
+    pub fn lead_to(&self, upstream: SocketAddr) {
         self.upstream.send_replace(upstream);
     }
 }
 
 /// A port that no other program gets, whether somebody listens on it or not.
-pub(crate) struct Port {
-    pub(crate) address: SocketAddr,
+pub struct Port {
+    /// The address.
+    pub address: SocketAddr,
     _socket: TcpSocket,
 }
 
 impl Port {
     /// Reserves any free port.
-    pub(crate) fn reserve() -> Self {
+    pub fn reserve() -> Self {
         Self::of(SocketAddr::from(([127, 0, 0, 1], 0)))
     }
 
     /// Reserves the port of an address.
-    pub(crate) fn of(address: SocketAddr) -> Self {
+    pub fn of(address: SocketAddr) -> Self {
         let socket = bound(address);
         Self { address: socket.local_addr().expect("a bound socket has an address"), _socket: socket }
     }

@@ -1,0 +1,152 @@
+//! The operator's listener, and what the probes of a process look at.
+//!
+//! It has an address of its own, so that it is not reachable where the API is, and so that workers have one too.
+
+use crate::http;
+use anyhow::Context;
+use api::http::probes;
+use clap::Args;
+use poem::{EndpointExt, Route};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use store::{
+    Pool,
+    schema::{self, Schema},
+};
+use telemetry::health::{Health, Pulse};
+use temporalio_client::{
+    Client, NamespacedClient,
+    tonic::{Code, IntoRequest},
+};
+use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeNamespaceRequest;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+/// Time that the main task may be blocked: it runs the workflows, and accepts connections.
+const MAIN_LIMIT: Duration = Duration::from_secs(60);
+/// Longest turn of the relay and of the sweeper. Each of their statements and calls ends much sooner.
+const LOOP_LIMIT: Duration = Duration::from_secs(600);
+const DATABASE_AWAY: &str = "the database does not answer";
+
+/// The operator's listener.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Admin {
+    /// Address of the operator's listener, such as 127.0.0.1:9464, with /healthz and /readyz. It needs no key:
+    /// keep it away from the internet. None by default
+    #[arg(long, env = "FANFARE_ADMIN_LISTEN")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+}
+
+impl Admin {
+    /// Serves until the process ends, also while it starts and stops.
+    pub(crate) fn serve(&self, health: &Health) -> anyhow::Result<()> {
+        let Some(address) = self.admin_listen else { return Ok(()) };
+        let listener = TcpListener::bind(address)
+            .with_context(|| format!("the operator's listener can't listen on {address}"))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let endpoint = probes::routes(Route::new(), health).map_to_response();
+        let limits = http::Limits {
+            connections: 64,
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            unread: Duration::from_secs(30),
+            grace: Duration::ZERO,
+        };
+        info!(%address, "The operator's listener is on {address}");
+        tokio::spawn(async move {
+            if let Err(error) = http::serve(listener, endpoint, limits, CancellationToken::new()).await {
+                error!(%error, "The operator's listener ended");
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Returns the pulse of the main task.
+pub(crate) fn main_pulse(health: &Health) -> Pulse {
+    health.pulse("main", MAIN_LIMIT)
+}
+
+/// Returns the pulse of a loop that works on the database and Temporal.
+pub(crate) fn loop_pulse(health: &Health, name: &'static str) -> Pulse {
+    health.pulse(name, LOOP_LIMIT)
+}
+
+/// Makes a process ready only with a database that has the schema.
+pub(crate) fn watch_database(health: &Health, db: &Pool) {
+    let database = db.clone();
+    health.check("database", true, move || {
+        let db = database.clone();
+        async move { if store::ready(&db).await { Ok(()) } else { Err(DATABASE_AWAY.to_owned()) } }
+    });
+    let db = db.clone();
+    health.check("schema", true, move || {
+        let db = db.clone();
+        async move {
+            match schema::state(&db).await {
+                Ok(Schema::Current) => Ok(()),
+                Ok(Schema::Missing) => Err("the database has no schema: run `fanfare migrate`".to_owned()),
+                Ok(Schema::Behind { missing }) => {
+                    Err(format!("the schema lacks migration {missing}: run `fanfare migrate`"))
+                }
+                Err(_) => Err(DATABASE_AWAY.to_owned()),
+            }
+        }
+    });
+}
+
+/// Checks that Temporal answers. Workers are ready only with it; the API accepts posts without.
+pub(crate) fn watch_temporal(health: &Health, client: watch::Receiver<Option<Client>>, is_required: bool) {
+    health.check("temporal", is_required, move || {
+        let client = client.borrow().clone();
+        async move { namespace(&client.ok_or("Temporal is not connected yet")?).await }
+    });
+}
+
+/// Checks that the namespace exists. The messages name no addresses.
+async fn namespace(client: &Client) -> Result<(), String> {
+    let request = DescribeNamespaceRequest { namespace: client.namespace(), ..Default::default() };
+    let described = client.connection().workflow_service().describe_namespace(request.into_request()).await;
+    let reason = match described.map_err(|status| status.code()) {
+        Ok(_) => return Ok(()),
+        Err(Code::NotFound) => "the namespace in TEMPORAL_NAMESPACE does not exist",
+        Err(Code::PermissionDenied | Code::Unauthenticated) => "Temporal refuses the credentials",
+        Err(_) => "Temporal does not answer",
+    };
+    Err(reason.to_owned())
+}
+
+/// The probes of a process.
+#[derive(Clone, Default)]
+pub(crate) struct Probes {
+    /// The state that they show.
+    pub(crate) health: Health,
+    is_polling: Arc<AtomicBool>,
+}
+
+impl Probes {
+    /// Makes the process ready only while its workers run.
+    pub(crate) fn watch_workers(&self) {
+        let is_polling = self.is_polling.clone();
+        self.health.check("workers", true, move || {
+            let is_polling = is_polling.load(Ordering::Relaxed);
+            async move { if is_polling { Ok(()) } else { Err("the workers do not poll".to_owned()) } }
+        });
+    }
+
+    /// Runs the workers.
+    pub(crate) async fn polling<F: Future>(&self, run: F) -> F::Output {
+        self.is_polling.store(true, Ordering::Relaxed);
+        let outcome = run.await;
+        self.is_polling.store(false, Ordering::Relaxed);
+        outcome
+    }
+}

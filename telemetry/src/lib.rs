@@ -1,0 +1,6 @@
+//! What a process tells its operator about itself.
+//!
+//! Crates that do the work record here; `server` decides where it is shown. Nothing in here does any input or
+//! output, and nothing depends on a database, Temporal or HTTP.
+
+pub mod health;

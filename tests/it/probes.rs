@@ -1,0 +1,210 @@
+//! The probes `/healthz` and `/readyz` of both roles, while what they depend on comes and goes.
+
+use crate::world;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tests::{
+    World, database_url, if_right,
+    network::{Line, Port, State},
+    sql, wait_until,
+};
+use url::Url;
+
+const PASSED: Value = Value::Null;
+
+/// Starts a process with an operator's listener, and returns the listener's URL.
+async fn run(world: &mut World, command: &'static str) -> String {
+    let port = Port::reserve();
+    world.set("FANFARE_ADMIN_LISTEN", &port.address.to_string());
+    world.run(command).await;
+    format!("http://{}", port.address)
+}
+
+async fn probe(world: &World, url: &str, path: &str) -> (StatusCode, Value) {
+    let answer = world.http.get(format!("{url}{path}")).send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+/// Waits until the readiness probe has a status, and its failed checks are these.
+async fn until(world: &World, url: &str, status: StatusCode, failed: &[&str]) -> Value {
+    wait_until("the readiness probe", async || {
+        let (found, report) = probe(world, url, "/readyz").await;
+        let checks = report["checks"].as_object().unwrap();
+        let reasons: Vec<_> =
+            checks.iter().filter(|(_, check)| check["message"] != PASSED).map(|(name, _)| name).collect();
+        if found == status && reasons == failed { Ok(report) } else { Err(format!("{found}: {report}")) }
+    })
+    .await
+}
+
+async fn is_alive(world: &World, url: &str) {
+    let (status, report) = probe(world, url, "/healthz").await;
+    assert_eq!(status, StatusCode::OK, "{report}");
+}
+
+/// Returns the same URL with the address of a line.
+fn through(url: &str, line: &Line) -> String {
+    let mut url: Url = url.parse().unwrap();
+    url.set_port(Some(line.address().port())).unwrap();
+    url.to_string()
+}
+
+fn address(url: &str) -> SocketAddr {
+    let url: Url = url.parse().unwrap();
+    SocketAddr::from(([127, 0, 0, 1], url.port().unwrap()))
+}
+
+#[tokio::test]
+async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
+    let mut world = world().running(&[]).start().await;
+    let [postgres, temporal] = ["DATABASE_URL", "TEMPORAL_ADDRESS"].map(|name| {
+        let url = world.variable(name).to_owned();
+        let line = Line::to(address(&url));
+        world.set(name, &through(&url, &line));
+        line
+    });
+    let api = run(&mut world, "api").await;
+    let worker = run(&mut world, "worker").await;
+    let main_port = world.base.trim_end_matches("/api/v1").to_owned();
+    for (url, checks) in [
+        (&api, &["database", "schema", "temporal"][..]),
+        (&main_port, &["database", "schema", "temporal"]),
+        (&worker, &["database", "schema", "temporal", "workers"]),
+    ] {
+        let report = until(&world, url, StatusCode::OK, &[]).await;
+        assert_eq!(report["status"], "ok");
+        assert_eq!(report["checks"].as_object().unwrap().keys().collect::<Vec<_>>(), checks);
+        is_alive(&world, url).await;
+    }
+    let (_, live) = probe(&world, &api, "/healthz").await;
+    assert_eq!(live["checks"].as_object().unwrap().keys().collect::<Vec<_>>(), ["main", "relay", "sweeper"]);
+
+    // Posts are accepted without Temporal, so the API stays where the load balancer finds it.
+    for state in [State::Refused, State::Frozen] {
+        temporal.set(state);
+        until(&world, &worker, StatusCode::SERVICE_UNAVAILABLE, &["temporal"]).await;
+        for url in [&api, &main_port] {
+            let report = until(&world, url, StatusCode::OK, &["temporal"]).await;
+            assert_eq!(report["status"], "degraded");
+        }
+        for url in [&api, &main_port, &worker] {
+            is_alive(&world, url).await;
+        }
+        temporal.set(State::Open);
+        for url in [&api, &worker] {
+            until(&world, url, StatusCode::OK, &[]).await;
+        }
+    }
+    for state in [State::Refused, State::Frozen] {
+        postgres.set(state);
+        for url in [&api, &main_port, &worker] {
+            until(&world, url, StatusCode::SERVICE_UNAVAILABLE, &["database", "schema"]).await;
+            is_alive(&world, url).await;
+        }
+        postgres.set(State::Open);
+        for url in [&api, &main_port, &worker] {
+            until(&world, url, StatusCode::OK, &[]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_schema_or_the_namespace_the_probe_tells_what_to_do() {
+    let mut world = world().running(&[]).start().await;
+    let migrated = database_url(*crate::PROGRAM).await;
+    let mut empty: Url = migrated.parse().unwrap();
+    let name = format!("{}_empty", empty.path().trim_start_matches('/'));
+    store::create_database(&migrated, &name).await.unwrap();
+    empty.set_path(&name);
+    let kept = world.set("DATABASE_URL", empty.as_str()).unwrap();
+    let namespace = world.set("TEMPORAL_NAMESPACE", "nowhere");
+    let api = run(&mut world, "api").await;
+    let message =
+        |report: &Value, check: &str| report["checks"][check]["message"].as_str().unwrap().to_owned();
+    let missing = "the namespace in TEMPORAL_NAMESPACE does not exist";
+    wait_until("Temporal to be connected", async || {
+        let report = until(&world, &api, StatusCode::SERVICE_UNAVAILABLE, &["schema", "temporal"]).await;
+        assert_eq!(message(&report, "schema"), "the database has no schema: run `fanfare migrate`");
+        if_right(message(&report, "temporal"), |message| message == missing)
+    })
+    .await;
+    is_alive(&world, &api).await;
+    assert!(world.command(&["migrate"]).await.status.success());
+    until(&world, &api, StatusCode::OK, &["temporal"]).await;
+
+    // As during a deploy in which the migration comes last, or was not finished.
+    let db = store::connect(empty.as_str(), 1).await.unwrap();
+    for undo in [
+        "update _sqlx_migrations set success = false
+         where version = (select max(version) from _sqlx_migrations)",
+        "delete from _sqlx_migrations where version = (select max(version) from _sqlx_migrations)",
+    ] {
+        sql(&db, undo).await;
+        let report = until(&world, &api, StatusCode::SERVICE_UNAVAILABLE, &["schema", "temporal"]).await;
+        let message = message(&report, "schema");
+        assert!(message.starts_with("the schema lacks migration "), "{message}");
+        assert!(message.ends_with(": run `fanfare migrate`"), "{message}");
+    }
+    sql(&db, "insert into _sqlx_migrations select 99999999, 'newer', now(), true, '', 0").await;
+    until(&world, &api, StatusCode::SERVICE_UNAVAILABLE, &["schema", "temporal"]).await;
+    assert!(world.stop("api").await);
+    world.set("DATABASE_URL", &kept);
+    world.set("TEMPORAL_NAMESPACE", namespace.as_deref().unwrap_or("default"));
+}
+
+fn terminate(world: &World) {
+    for pid in world.pids() {
+        kill(Pid::from_raw(pid.try_into().unwrap()), Signal::SIGTERM).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_stops_is_unready_first() {
+    let mut world = world().running(&[]).set("FANFARE_DRAIN", "3600").start().await;
+    let api = run(&mut world, "api").await;
+    let main_port = world.base.trim_end_matches("/api/v1").to_owned();
+    terminate(&world);
+    for url in [&api, &main_port] {
+        until(&world, url, StatusCode::SERVICE_UNAVAILABLE, &["shutdown"]).await;
+        is_alive(&world, url).await;
+    }
+    // The load balancer may not have noticed yet.
+    world.connect("x", "ada").await;
+    let draft = world.post(json!({ "content": "Late", "accounts": ["ada"], "is_draft": true })).await;
+    assert_eq!(draft["status"], "draft");
+    // A second signal ends the wait.
+    assert!(world.stop("api").await);
+
+    let mut world = world_with_post().await;
+    let worker = run(&mut world, "worker").await;
+    let hold = world
+        .hold(json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "when": "before" }))
+        .await;
+    run(&mut world, "api").await;
+    let post = world.post(json!({ "content": "In flight", "accounts": ["ada"] })).await;
+    hold.until_held().await;
+    let worker_pid = world.pids()[0];
+    kill(Pid::from_raw(worker_pid.try_into().unwrap()), Signal::SIGTERM).unwrap();
+    wait_until("the worker to be unready", async || {
+        let (status, report) = probe(&world, &worker, "/readyz").await;
+        let is_stopping = status == StatusCode::SERVICE_UNAVAILABLE && report["checks"]["shutdown"] != PASSED;
+        if is_stopping { Ok(()) } else { Err(format!("{status}: {report}")) }
+    })
+    .await;
+    is_alive(&world, &worker).await;
+    hold.release().await;
+    assert!(world.stop("worker").await);
+    run(&mut world, "worker").await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+}
+
+async fn world_with_post() -> World {
+    let world = world().running(&[]).start().await;
+    world.connect("x", "ada").await;
+    world
+}
