@@ -63,6 +63,10 @@ openapi:
 platforms:
     FANFARE_RECORD=1 cargo test --workspace --lib the_tables_of_platforms_are_current
 
+# Regenerates the table of metrics in docs/observability.md
+metrics:
+    FANFARE_RECORD=1 cargo test --workspace --test it the_table_of_metrics_is_current
+
 # Checks that api/openapi.json is up to date
 openapi-check:
     cargo test --workspace --lib the_committed_document_is_current

@@ -10,9 +10,11 @@ mod failure;
 mod heartbeat;
 mod imports;
 mod media;
+pub mod meter;
 mod metrics;
 mod publishing;
 mod share;
+mod spans;
 mod webhooks;
 pub mod worker;
 

@@ -89,12 +89,13 @@ impl Media {
             (_, Err(wait)) => return Err(share::crowded(wait)),
         };
         let work = async {
-            match job.what {
-                MediaAction::Fetch => self.fetch(&job).await?,
-                MediaAction::Probe => self.probe(&job).await?,
-                MediaAction::Discard => self.discard(&job).await?,
-            }
-            Ok(())
+            let (name, done) = match job.what {
+                MediaAction::Fetch => ("fetch", self.fetch(&job).await),
+                MediaAction::Probe => ("probe", self.probe(&job).await),
+                MediaAction::Discard => ("discard", self.discard(&job).await),
+            };
+            telemetry::metrics::media_job(name, done.is_ok());
+            Ok(done?)
         };
         with_heartbeat(&cx, work).await
     }

@@ -17,7 +17,7 @@ use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tracing::warn;
+use tracing::{Instrument, Span, error_span, warn};
 use workflows::{
     activities::{GRANT_LOST, RefreshInput, SettleInput, TargetInput, definition},
     lenient::Lenient,
@@ -43,7 +43,7 @@ impl Publishing {
             Ok(share) => share,
             Err(pause) => return Ok(PublishResult::Wait { pause }),
         };
-        with_heartbeat(&cx, async {
+        let attempt = async {
             match engine.attempt(key(&input)).await {
                 Ok(refused @ PublishResult::TokenRefused { .. }) => {
                     self.signal_failure(&input, ErrorCode::TokenExpired).await;
@@ -52,8 +52,8 @@ impl Publishing {
                 Ok(result) => Ok(result),
                 Err(error) => Err(self.repeated(&input, error).await),
             }
-        })
-        .await
+        };
+        with_heartbeat(&cx, attempt).instrument(span(&input)).await
     }
 
     #[activity(definition = definition::Poll)]
@@ -71,7 +71,7 @@ impl Publishing {
                 return Err(retryable(&failure, Some(pause)));
             }
         };
-        match engine.look(key(&input)).await {
+        match engine.look(key(&input)).instrument(span(&input)).await {
             Ok(refused @ PollResult::TokenRefused { .. }) => {
                 self.signal_failure(&input, ErrorCode::TokenExpired).await;
                 Ok(refused)
@@ -93,7 +93,8 @@ impl Publishing {
             version: refusal.grant_version,
             target: Some(key(&refusal.target)),
         };
-        self.deps.engine.refresh(refused).await.map_err(|error| match error {
+        self.deps.engine.refresh(refused).instrument(span(&refusal.target)).await.map_err(|error| match error
+        {
             RefreshError::Lost(failure) => ActivityError::application(
                 ApplicationFailure::builder(anyhow::anyhow!(failure.message))
                     .type_name(GRANT_LOST.to_owned())
@@ -112,7 +113,8 @@ impl Publishing {
         _cx: ActivityContext,
         input: SettleInput,
     ) -> Result<SettleResult, ActivityError> {
-        Ok(self.deps.engine.settle(key(&input.target), &input.why).await?)
+        let settled = self.deps.engine.settle(key(&input.target), &input.why);
+        Ok(settled.instrument(span(&input.target)).await?)
     }
 }
 
@@ -145,4 +147,9 @@ impl Publishing {
 /// The row of a target, and the version of its post that the workflow was started for.
 fn key(input: &TargetInput) -> TargetKey {
     TargetKey { owner: input.owner, post: input.post, target: input.target, version: input.version }
+}
+
+/// The span of the work for a target.
+fn span(input: &TargetInput) -> Span {
+    error_span!("target", post.id = %input.post, target.id = %input.target, org.id = %input.owner.org)
 }

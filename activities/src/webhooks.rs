@@ -185,8 +185,15 @@ impl Webhooks {
 }
 
 impl Webhooks {
-    /// Sends one delivery. The failure of an endpoint is part of the answer, not an error.
+    /// Sends one delivery and counts it. The failure of an endpoint is part of the answer, not an error.
     async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Response> {
+        let answer = self.request(owner, attempt).await?;
+        let is_delivered = answer.error.is_none();
+        telemetry::metrics::delivery(owner.mode.as_str(), answer.status, is_delivered, answer.latency);
+        Ok(answer)
+    }
+
+    async fn request(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Response> {
         let aad = vault::aad_webhook_secret(owner, attempt.webhook);
         let secret = String::from_utf8(self.deps.engine.opener.open(&attempt.secret_sealed, &aad)?)
             .context("a signing secret is text")?;

@@ -10,9 +10,11 @@ use crate::{
     connecting::Connecting,
     imports::Imports,
     media::Media,
+    meter,
     metrics::Metrics,
     publishing::Publishing,
     share::{self, Shares},
+    spans::ActivitySpans,
     webhooks::Webhooks,
 };
 use anyhow::Context;
@@ -78,8 +80,9 @@ impl Workers {
     ///
     /// When Temporal can't be reached or refuses them.
     pub fn new(base: &str, served: &Served, deps: Deps) -> anyhow::Result<Self> {
-        let telemetry = RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?;
-        let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
+        let options = RuntimeOptions::builder().telemetry_options(meter::for_workers());
+        let options = options.build().map_err(anyhow::Error::msg)?;
+        let runtime = Runtime::from_current_tokio(options).context("start Temporal's runtime")?;
         let client = deps.temporal.clone();
         let deps = Arc::new(deps);
         let mut posts = worker_options(base, SLOTS);
@@ -190,6 +193,7 @@ fn worker_options(queue: &str, activities: usize) -> WorkerOptions {
         .sticky_queue_schedule_to_start_timeout(STICKY_TIMEOUT)
         .graceful_shutdown_period(GRACE_PERIOD)
         .max_heartbeat_throttle_interval(MAX_HEARTBEAT_THROTTLE)
+        .activity_inbound_interceptor(ActivitySpans)
         .build()
 }
 

@@ -98,9 +98,15 @@ impl Engine {
         }
         let account = match self.open_session(attempt).await? {
             Ok(account) => account,
-            Err(failure) => return self.give_up(attempt, failure).await,
+            Err(failure) => {
+                let failed = Err(Interrupt::Failure(failure.clone()));
+                count(attempt, &failed);
+                return self.give_up(attempt, failure).await;
+            }
         };
-        match self.advance(&account, &run).await {
+        let advanced = self.advance(&account, &run).await;
+        count(attempt, &advanced);
+        match advanced {
             Ok(status) => {
                 info!(
                     target.id = %key.target, post.id = %key.post, org.id = %key.owner.org,
@@ -235,7 +241,14 @@ impl Engine {
     /// when another attempt holds the target.
     async fn settle_held(&self, attempt: &Attempt, end: &End) -> Result<Option<TargetStatus>, store::Error> {
         match publishing::settle(&self.db, attempt.key, end, Some(attempt.fence), (self.now)()).await? {
-            Settled::Ended(status) => Ok(Some(status)),
+            Settled::Ended(status) => {
+                if let End::Live { .. } = end {
+                    let latency = ((self.now)() - attempt.due_at).to_std().unwrap_or_default();
+                    let (platform, mode) = (&attempt.account.platform, attempt.key.owner.mode);
+                    telemetry::metrics::published(platform, mode.as_str(), latency);
+                }
+                Ok(Some(status))
+            }
             Settled::Superseded | Settled::Stale => Ok(None),
             Settled::Late(status) => {
                 error!(
@@ -477,6 +490,20 @@ impl Engine {
             MediaError::Fault(error) => Interrupt::Fault(error),
         }
     }
+}
+
+/// Counts an attempt by its result.
+fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
+    let code = match result {
+        Ok(_) | Err(Interrupt::NoUrl(_)) => "published".into(),
+        Err(Interrupt::Processing(_)) => "processing".into(),
+        Err(Interrupt::Early(..)) => "waiting".into(),
+        Err(Interrupt::Barred(_)) => "barred".into(),
+        Err(Interrupt::Superseded) => "superseded".into(),
+        Err(Interrupt::Fault(_)) => "fault".into(),
+        Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),
+    };
+    telemetry::metrics::attempt(&attempt.account.platform, attempt.key.owner.mode.as_str(), code);
 }
 
 fn is_begun(entry: &Entry) -> bool {

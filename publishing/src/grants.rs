@@ -72,6 +72,13 @@ impl Engine {
             match grants::lease(&self.db, owner, account, version, LEASE).await? {
                 Lease::Acquired(account) => {
                     let refreshed = self.exchange(refused, &account).await;
+                    let result = match &refreshed {
+                        Ok(()) => "renewed",
+                        Err(RefreshError::Lost(_)) => "refused",
+                        Err(RefreshError::Later(_)) => "failed",
+                        Err(RefreshError::Fault(_)) => "fault",
+                    };
+                    telemetry::metrics::renewal(&account.platform, owner.mode.as_str(), result);
                     // The others look again, whatever the result.
                     grants::release(&self.db, account.id, account.grant_version).await?;
                     return refreshed;

@@ -2,15 +2,18 @@
 //!
 //! It has an address of its own, so that it is not reachable where the API is, and so that workers have one too.
 
-use crate::http;
+use crate::{
+    http,
+    metrics::{self, Exporter},
+};
 use anyhow::Context;
 use api::http::probes;
 use clap::Args;
-use poem::{EndpointExt, Route};
+use poem::{EndpointExt, Response, Route, endpoint::make, get};
 use std::{
     net::{SocketAddr, TcpListener},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -38,21 +41,27 @@ const DATABASE_AWAY: &str = "the database does not answer";
 /// The operator's listener.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Admin {
-    /// Address of the operator's listener, such as 127.0.0.1:9464, with /healthz and /readyz. It needs no key:
-    /// keep it away from the internet. None by default
+    /// Address of the operator's listener, such as 127.0.0.1:9464, with /metrics, /healthz and /readyz. It needs
+    /// no key: keep it away from the internet. None by default
     #[arg(long, env = "FANFARE_ADMIN_LISTEN")]
     pub(crate) admin_listen: Option<SocketAddr>,
 }
 
 impl Admin {
     /// Serves until the process ends, also while it starts and stops.
-    pub(crate) fn serve(&self, health: &Health) -> anyhow::Result<()> {
+    pub(crate) fn serve(&self, probes: &Probes) -> anyhow::Result<()> {
         let Some(address) = self.admin_listen else { return Ok(()) };
         let listener = TcpListener::bind(address)
             .with_context(|| format!("the operator's listener can't listen on {address}"))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let endpoint = probes::routes(Route::new(), health).map_to_response();
+        let exporter = Arc::new(Exporter::install(probes)?);
+        let shown = make(move |_| {
+            let exporter = exporter.clone();
+            async move { Response::builder().content_type(metrics::CONTENT_TYPE).body(exporter.render().await) }
+        });
+        let endpoint =
+            probes::routes(Route::new(), &probes.health).at("/metrics", get(shown)).map_to_response();
         let limits = http::Limits {
             connections: 64,
             head: Duration::from_secs(10),
@@ -78,29 +87,6 @@ pub(crate) fn main_pulse(health: &Health) -> Pulse {
 /// Returns the pulse of a loop that works on the database and Temporal.
 pub(crate) fn loop_pulse(health: &Health, name: &'static str) -> Pulse {
     health.pulse(name, LOOP_LIMIT)
-}
-
-/// Makes a process ready only with a database that has the schema.
-pub(crate) fn watch_database(health: &Health, db: &Pool) {
-    let database = db.clone();
-    health.check("database", true, move || {
-        let db = database.clone();
-        async move { if store::ready(&db).await { Ok(()) } else { Err(DATABASE_AWAY.to_owned()) } }
-    });
-    let db = db.clone();
-    health.check("schema", true, move || {
-        let db = db.clone();
-        async move {
-            match schema::state(&db).await {
-                Ok(Schema::Current) => Ok(()),
-                Ok(Schema::Missing) => Err("the database has no schema: run `fanfare migrate`".to_owned()),
-                Ok(Schema::Behind { missing }) => {
-                    Err(format!("the schema lacks migration {missing}: run `fanfare migrate`"))
-                }
-                Err(_) => Err(DATABASE_AWAY.to_owned()),
-            }
-        }
-    });
 }
 
 /// Checks that Temporal answers. Workers are ready only with it; the API accepts posts without.
@@ -130,9 +116,19 @@ pub(crate) struct Probes {
     /// The state that they show.
     pub(crate) health: Health,
     is_polling: Arc<AtomicBool>,
+    /// The database, and whether the process shows its backlog.
+    pub(crate) database: Arc<OnceLock<(Pool, bool)>>,
 }
 
 impl Probes {
+    /// Makes the process ready only with a database that has the schema. `has_api` is true in a process with the API,
+    /// which also shows the backlog.
+    pub(crate) fn watch_database(&self, db: &Pool, has_api: bool) {
+        check_database(&self.health, db);
+        // A process has one database.
+        let _ = self.database.set((db.clone(), has_api));
+    }
+
     /// Makes the process ready only while its workers run.
     pub(crate) fn watch_workers(&self) {
         let is_polling = self.is_polling.clone();
@@ -149,4 +145,27 @@ impl Probes {
         self.is_polling.store(false, Ordering::Relaxed);
         outcome
     }
+}
+
+/// Makes a process ready only with a database that has the schema.
+fn check_database(health: &Health, db: &Pool) {
+    let database = db.clone();
+    health.check("database", true, move || {
+        let db = database.clone();
+        async move { if store::ready(&db).await { Ok(()) } else { Err(DATABASE_AWAY.to_owned()) } }
+    });
+    let db = db.clone();
+    health.check("schema", true, move || {
+        let db = db.clone();
+        async move {
+            match schema::state(&db).await {
+                Ok(Schema::Current) => Ok(()),
+                Ok(Schema::Missing) => Err("the database has no schema: run `fanfare migrate`".to_owned()),
+                Ok(Schema::Behind { missing }) => {
+                    Err(format!("the schema lacks migration {missing}: run `fanfare migrate`"))
+                }
+                Err(_) => Err(DATABASE_AWAY.to_owned()),
+            }
+        }
+    });
 }

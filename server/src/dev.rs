@@ -98,7 +98,7 @@ pub(crate) async fn run(
     let probes = Probes::default();
     let stop = services::on_signal(probes.health.clone(), limits.connections.drain())?;
     probes.watch_workers();
-    admin.serve(&probes.health)?;
+    admin.serve(&probes)?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
     let api =
@@ -171,7 +171,7 @@ async fn serve(
     let database = Database { database_url: postgres.url("fanfare"), database_connections: 16 };
     let db = store::connect(&database.database_url, database.database_connections).await?;
     store::migrate(&db).await?;
-    admin::watch_database(&probes.health, &db);
+    probes.watch_database(&db, true);
 
     let address = api.local_addr()?;
     // The sandbox fetches no other local URL, regardless of a post's settings.

@@ -8,6 +8,8 @@ mod dev;
 mod doctor;
 mod health;
 mod http;
+mod logging;
+mod metrics;
 mod reseal;
 mod roles;
 mod secret_files;
@@ -21,8 +23,7 @@ use config::{
     Storage, Temporal, WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, scope::Scope};
-use std::{env, io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode};
-use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 /// Publishes posts to many social accounts and reports the results
 #[derive(Debug, Parser)]
@@ -260,7 +261,7 @@ pub fn main() -> ExitCode {
     if let Command::Guard(guarded) = cli.command {
         return report(Err(guarded.exec()));
     }
-    log(cli.log_json);
+    logging::start(cli.log_json);
     // Two providers are compiled in; without a choice the first TLS connection would panic.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         return report(Err(anyhow::anyhow!("a TLS provider is already installed")));
@@ -346,26 +347,5 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
             eprintln!("fanfare: {error:#}");
             ExitCode::FAILURE
         }
-    }
-}
-
-fn log(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        // sqlx would log an unknown parameter of DATABASE_URL with its value.
-        EnvFilter::new(
-            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn,\
-             sqlx_postgres::options=error,poem=warn",
-        )
-    });
-    // At `debug` it logs the arguments and results of tools, of which some are secrets.
-    let filter = filter.add_directive("rmcp=info".parse().expect("a directive"));
-    let registry = tracing_subscriber::registry().with(filter);
-    // No escape codes in files and in the logs of containers.
-    let is_terminal = std::io::stderr().is_terminal();
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
-    if json {
-        registry.with(layer.json()).init();
-    } else {
-        registry.with(layer.compact()).init();
     }
 }

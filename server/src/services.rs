@@ -63,7 +63,7 @@ pub(crate) async fn run(
     };
     let stop = on_signal(health.clone(), drain)?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
-    admin::watch_database(health, &db);
+    probes.watch_database(&db, !matches!(role, Role::Worker(..)));
     // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
     let allowed =
         api::AllowedRanges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
@@ -104,7 +104,7 @@ pub(crate) async fn run(
         admin::watch_temporal(health, connected.subscribe(), true);
     }
     // Before anything is waited for, so that the probes tell what is missing.
-    admin.serve(health)?;
+    admin.serve(&probes)?;
     let workers = match worker.zip(store) {
         Some((worker, store)) => {
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
@@ -207,6 +207,7 @@ pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
     let options = ConnectionOptions::new(temporal.temporal_address.0.clone())
         .identity(format!("fanfare-{}", std::process::id()))
         .connect_timeout(Duration::from_secs(5))
+        .metrics_meter(activities::meter::for_client())
         // Compression costs more time than a local network saves.
         .grpc_compression(GrpcCompression::None)
         .build();

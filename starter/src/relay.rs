@@ -22,7 +22,7 @@ use store::{
     outbox::{self, Claimed},
     posts, publishing,
 };
-use telemetry::health::Pulse;
+use telemetry::{health::Pulse, metrics};
 use temporalio_client::{
     Client, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
     errors::{WorkflowInteractionError, WorkflowStartError},
@@ -147,6 +147,14 @@ impl Relay {
     async fn record(&self, outcomes: Vec<(Claimed, Result<(), SendError>)>) -> Result<(), store::Error> {
         let (mut sent, mut started) = (Vec::new(), Vec::new());
         for (Claimed { id, message, attempts }, outcome) in outcomes {
+            metrics::outbox_sent(match &outcome {
+                Ok(()) => "sent",
+                Err(SendError::Unreadable(_)) => "unreadable",
+                Err(SendError::Refused(_)) if attempts >= MAX_ATTEMPTS => "parked",
+                Err(SendError::Refused(_)) => "refused",
+                Err(SendError::Unavailable(_)) => "unavailable",
+            });
+            let post = message.as_ref().ok().and_then(started_post).map(|post| post.to_string());
             match outcome {
                 Ok(()) => {
                     sent.push(id);
@@ -159,7 +167,13 @@ impl Relay {
                 }
                 Err(SendError::Refused(error)) if attempts >= MAX_ATTEMPTS => {
                     let error = format!("{error:#}");
-                    error!(message.id = id, attempts, error, "Temporal refuses a message; it is parked");
+                    error!(
+                        message.id = id,
+                        post.id = post,
+                        attempts,
+                        error,
+                        "Temporal refuses a message; it is parked"
+                    );
                     outbox::park(&self.db, id, &error).await?;
                     if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message {
                         self.fail_targets(job, &error).await?;
@@ -168,7 +182,7 @@ impl Relay {
                 Err(SendError::Refused(error) | SendError::Unavailable(error)) => {
                     let backoff = BACKOFF.0.saturating_mul(1 << attempts.clamp(1, 10)).min(BACKOFF.1);
                     let backoff = self.time_scale.scale(backoff).max(MIN_BACKOFF);
-                    warn!(message.id = id, attempts, error = %format!("{error:#}"), "A message could not be sent to Temporal and is retried");
+                    warn!(message.id = id, post.id = post, attempts, error = %format!("{error:#}"), "A message could not be sent to Temporal and is retried");
                     outbox::postpone(&self.db, id, backoff).await?;
                 }
             }

@@ -12,7 +12,7 @@ use store::{
     Pool, audit, events,
     sweep::{self, Timing},
 };
-use telemetry::health::Pulse;
+use telemetry::{health::Pulse, metrics};
 use tracing::{info, warn};
 
 /// Interval of sweeps.
@@ -56,7 +56,10 @@ impl Sweeper {
             self.pulse.beat();
             match answered(sweep::sweep(&self.db, timing, BATCH)).await {
                 Ok(0) => {}
-                Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),
+                Ok(rows) => {
+                    metrics::requeued(rows);
+                    info!(rows, "Queued {rows} overdue rows again");
+                }
                 Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),
             }
             if let Err(error) = answered(events::prune(&self.db, BATCH)).await {

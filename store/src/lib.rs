@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod audit;
+pub mod backlog;
 pub mod bounds;
 pub mod branding;
 pub mod ceilings;

@@ -135,6 +135,8 @@ pub struct Attempt {
     pub begun_at: DateTime<Utc>,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
+    /// When the target was due for the first time.
+    pub due_at: DateTime<Utc>,
     /// The post's settings for the platform, a JSON object.
     pub settings: Value,
     /// Account, with its grant.
@@ -245,6 +247,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
+             greatest(coalesce(t.scheduled_at, p.scheduled_at, p.created_at), p.created_at) as "due_at!",
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
@@ -427,6 +430,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         processing_since: row.processing_since,
         begun_at,
         created_at: row.created_at,
+        due_at: row.due_at,
         settings: overrides::settings(&row.block.unwrap_or_default(), row.account_id.into()),
         account,
         scopes: row.scopes,

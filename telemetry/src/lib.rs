@@ -4,3 +4,4 @@
 //! output, and nothing depends on a database, Temporal or HTTP.
 
 pub mod health;
+pub mod metrics;

@@ -61,6 +61,7 @@ mod rules;
 mod scale;
 mod scheduling;
 mod secrets;
+mod seeing;
 mod serving;
 mod slots;
 mod store;

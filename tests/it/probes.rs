@@ -10,20 +10,12 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tests::{
     World, database_url, if_right,
-    network::{Line, Port, State},
+    network::{Line, State},
     sql, wait_until,
 };
 use url::Url;
 
 const PASSED: Value = Value::Null;
-
-/// Starts a process with an operator's listener, and returns the listener's URL.
-async fn run(world: &mut World, command: &'static str) -> String {
-    let port = Port::reserve();
-    world.set("FANFARE_ADMIN_LISTEN", &port.address.to_string());
-    world.run(command).await;
-    format!("http://{}", port.address)
-}
 
 async fn probe(world: &World, url: &str, path: &str) -> (StatusCode, Value) {
     let answer = world.http.get(format!("{url}{path}")).send().await.unwrap();
@@ -68,8 +60,8 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
         world.set(name, &through(&url, &line));
         line
     });
-    let api = run(&mut world, "api").await;
-    let worker = run(&mut world, "worker").await;
+    let api = world.run_watched("api").await;
+    let worker = world.run_watched("worker").await;
     let main_port = world.base.trim_end_matches("/api/v1").to_owned();
     for (url, checks) in [
         (&api, &["database", "schema", "temporal"][..]),
@@ -123,7 +115,7 @@ async fn without_the_schema_or_the_namespace_the_probe_tells_what_to_do() {
     empty.set_path(&name);
     let kept = world.set("DATABASE_URL", empty.as_str()).unwrap();
     let namespace = world.set("TEMPORAL_NAMESPACE", "nowhere");
-    let api = run(&mut world, "api").await;
+    let api = world.run_watched("api").await;
     let message =
         |report: &Value, check: &str| report["checks"][check]["message"].as_str().unwrap().to_owned();
     let missing = "the namespace in TEMPORAL_NAMESPACE does not exist";
@@ -166,7 +158,7 @@ fn terminate(world: &World) {
 #[tokio::test]
 async fn a_process_that_stops_is_unready_first() {
     let mut world = world().running(&[]).set("FANFARE_DRAIN", "3600").start().await;
-    let api = run(&mut world, "api").await;
+    let api = world.run_watched("api").await;
     let main_port = world.base.trim_end_matches("/api/v1").to_owned();
     terminate(&world);
     for url in [&api, &main_port] {
@@ -181,11 +173,11 @@ async fn a_process_that_stops_is_unready_first() {
     assert!(world.stop("api").await);
 
     let mut world = world_with_post().await;
-    let worker = run(&mut world, "worker").await;
+    let worker = world.run_watched("worker").await;
     let hold = world
         .hold(json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "when": "before" }))
         .await;
-    run(&mut world, "api").await;
+    world.run_watched("api").await;
     let post = world.post(json!({ "content": "In flight", "accounts": ["ada"] })).await;
     hold.until_held().await;
     let worker_pid = world.pids()[0];
@@ -199,7 +191,7 @@ async fn a_process_that_stops_is_unready_first() {
     is_alive(&world, &worker).await;
     hold.release().await;
     assert!(world.stop("worker").await);
-    run(&mut world, "worker").await;
+    world.run_watched("worker").await;
     assert_eq!(world.ended(&post).await["status"], "published");
 }
 

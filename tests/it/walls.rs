@@ -60,10 +60,10 @@ fn each_crate_depends_only_on_allowed_crates() {
     assert_eq!(ours("sandbox"), ["domain", "egress"]);
     assert_eq!(ours("workflows"), ["domain"]);
     // The publishing engine does not depend on Temporal.
-    assert_eq!(ours("publishing"), ["domain", "store", "media", "platforms"]);
+    assert_eq!(ours("publishing"), ["domain", "telemetry", "store", "media", "platforms"]);
     assert_eq!(
         ours("activities"),
-        ["domain", "store", "media", "egress", "platforms", "workflows", "publishing"]
+        ["domain", "telemetry", "store", "media", "egress", "platforms", "workflows", "publishing"]
     );
     // It compares the platforms with the sandbox, so it knows both.
     assert_eq!(ours("doctor"), ["domain", "egress", "platforms", "sandbox"]);

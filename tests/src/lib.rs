@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod deploy;
 mod leftovers;
 pub mod login;
+mod metrics;
 pub mod network;
 mod pds;
 mod pointers;
@@ -27,6 +28,7 @@ mod shared;
 mod wait;
 mod world;
 
+pub use metrics::Samples;
 pub use pds::{Pds, PdsAccount};
 pub use pointers::pointers;
 pub use receiver::{Delivery, Receiver};

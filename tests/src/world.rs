@@ -3,6 +3,8 @@
 use crate::{
     PATIENCE,
     leftovers::Leftovers,
+    metrics::Samples,
+    network::Port,
     now,
     service::{self, Service},
     shared::{self, Servers},
@@ -249,6 +251,21 @@ impl World {
         let mut program = Command::new(self.program);
         program.arg(command);
         self.launch(command, program).await;
+    }
+
+    /// Like [`World::run`], with an operator's listener of its own, whose URL it returns.
+    pub async fn run_watched(&mut self, command: &'static str) -> String {
+        let port = Port::reserve();
+        self.set("FANFARE_ADMIN_LISTEN", &port.address.to_string());
+        self.run(command).await;
+        format!("http://{}", port.address)
+    }
+
+    /// Reads the metrics of a process by the URL of its operator's listener.
+    pub async fn metrics(&self, url: &str) -> Samples {
+        let answer = self.http.get(format!("{url}/metrics")).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+        Samples::parse(&answer.text().await.expect("text"))
     }
 
     /// Like [`World::run`], limited to `files` file descriptors.

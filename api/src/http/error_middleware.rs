@@ -1,10 +1,13 @@
 //! The outermost middleware: gives every request its id, and converts every error to a problem document.
 
-use crate::http::{
-    problem::{Code, Problem},
-    rate_limits::RateLimitHeaders,
-    request_id::{self, RequestId},
-    request_log::{Answer, Noted, RequestLog},
+use crate::{
+    app::DASHBOARD_PATH,
+    http::{
+        problem::{Code, Problem},
+        rate_limits::RateLimitHeaders,
+        request_id::{self, RequestId},
+        request_log::{Answer, Noted, RequestLog},
+    },
 };
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
@@ -13,6 +16,7 @@ use poem::{
 };
 use poem_openapi::{OpenApi, error::AuthorizationError};
 use std::{any::Any, sync::Arc, time::Instant};
+use telemetry::metrics;
 use tracing::{debug, error};
 
 /// The methods that each path allows, from the same declarations as the routes.
@@ -133,14 +137,29 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
             response
         };
         let mut response = id.scope_of(&headers, answer).await;
+        let status = response.status().as_u16();
+        let pattern = self.routes.pattern(&path);
+        metrics::request(operation(&method, &path, pattern.as_deref()), status, began.elapsed());
         if let (Some(log), Some(at)) = (&self.log, at) {
-            let status = response.status().as_u16();
-            let path = self.routes.pattern(&path).unwrap_or_default();
+            let path = pattern.unwrap_or_default();
             log.append(id, at, &noted, Answer { method: &method, path, status, duration: began.elapsed() });
         }
         rate_limits.write(response.headers_mut());
         response.headers_mut().insert(request_id::HEADER, id.value());
         Ok(response)
+    }
+}
+
+/// Returns the name of an operation for metrics. It has few values, whatever clients send.
+fn operation(method: &Method, path: &str, pattern: Option<&str>) -> String {
+    let method = match method.as_str() {
+        known @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS") => known,
+        _ => "OTHER",
+    };
+    match pattern {
+        Some(pattern) => format!("{method} {pattern}"),
+        None if path.starts_with(DASHBOARD_PATH) => format!("{method} {DASHBOARD_PATH}"),
+        None => "other".to_owned(),
     }
 }
 
@@ -214,6 +233,19 @@ mod tests {
             [("/posts/7", Some("/posts/{id}")), ("/posts/batch", Some("/posts/batch")), ("/nowhere", None)]
         {
             assert_eq!(routes.pattern(path).as_deref(), pattern, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_operation_has_few_names() {
+        for (method, path, pattern, name) in [
+            ("GET", "/api/v1/posts/7", Some("/api/v1/posts/{id}"), "GET /api/v1/posts/{id}"),
+            ("BREW", "/api/v1/posts/7", Some("/api/v1/posts/{id}"), "OTHER /api/v1/posts/{id}"),
+            ("POST", "/dashboard/posts/7/retry", None, "POST /dashboard"),
+            ("GET", "/wp-login.php", None, "other"),
+            ("BREW", "/coffee", None, "other"),
+        ] {
+            assert_eq!(operation(&Method::from_bytes(method.as_bytes()).unwrap(), path, pattern), name);
         }
     }
 

@@ -1,0 +1,84 @@
+//! What waits in the whole installation, for the operators' metrics.
+
+use sqlx::PgPool;
+use std::time::Duration;
+
+/// Time after which a step that was due is overdue.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The number of rows that wait, and the seconds since the oldest was due; 0 without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Number.
+    pub number: i64,
+    /// Age of the oldest.
+    pub age_seconds: f64,
+}
+
+/// What waits, of all organizations and modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Backlog {
+    /// Messages that are not parked, since they were written.
+    pub outbox: Waiting,
+    /// Parked messages.
+    pub parked: i64,
+    /// Posts that were due over a minute ago and whose publishing has not begun. A reply waits for its parent.
+    pub posts: Waiting,
+    /// Targets whose next attempt was due over a minute ago.
+    pub targets: Waiting,
+    /// Deliveries whose next attempt was due over a minute ago.
+    pub deliveries: Waiting,
+    /// Active accounts on one of the given platforms with nine tenths of their grant's life behind them.
+    pub unrenewed: i64,
+}
+
+/// Reads the backlog. `renewed` are the platforms whose grants are renewed ahead of expiry.
+///
+/// # Errors
+///
+/// When the database doesn't answer within seconds: these statements are for operators, and must not hold up others.
+pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
+    let mut tx = crate::begin(db).await?;
+    sqlx::query!("set local statement_timeout = '2s'").execute(&mut *tx).await?;
+    let row = sqlx::query!(
+        r#"select outbox.number as "messages!", extract(epoch from now() - outbox.oldest)::float8 as message_age,
+             (select count(*) from outbox where parked_at is not null) as "parked!",
+             posts.number as "posts!", extract(epoch from now() - posts.oldest)::float8 as post_age,
+             targets.number as "targets!", extract(epoch from now() - targets.oldest)::float8 as target_age,
+             deliveries.number as "deliveries!",
+             extract(epoch from now() - deliveries.oldest)::float8 as delivery_age,
+             (select count(*) from accounts
+              where status = 'active' and grant_sealed is not null and token_expires_at is not null
+                and platform = any($2)
+                and now() > coalesce(granted_at, updated_at)
+                  + (token_expires_at - coalesce(granted_at, updated_at)) * 0.9) as "unrenewed!"
+           from (select count(*) as number, min(created_at) as oldest from outbox where parked_at is null) outbox,
+             (select count(*) as number, min(coalesce(scheduled_at, created_at)) as oldest from posts
+              where status in ('scheduled', 'queued') and reply_to is null
+                and coalesce(scheduled_at, created_at) < now() - make_interval(secs => $1)) posts,
+             (select count(*) as number, min(t.next_attempt_at) as oldest
+              from posts p join targets t on t.post_id = p.id
+              where p.status in ('scheduled', 'queued', 'publishing')
+                and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+                and t.status in ('pending', 'queued', 'publishing', 'failed')
+                and t.next_attempt_at < now() - make_interval(secs => $1)) targets,
+             (select count(*) as number, min(coalesce(next_attempt_at, created_at)) as oldest from deliveries
+              where status in ('pending', 'delivering')
+                and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)) deliveries"#,
+        GRACE.as_secs_f64(),
+        renewed
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    let waiting =
+        |number, age: Option<f64>| Waiting { number, age_seconds: age.unwrap_or_default().max(0.0) };
+    Ok(Backlog {
+        outbox: waiting(row.messages, row.message_age),
+        parked: row.parked,
+        posts: waiting(row.posts, row.post_age),
+        targets: waiting(row.targets, row.target_age),
+        deliveries: waiting(row.deliveries, row.delivery_age),
+        unrenewed: row.unrenewed,
+    })
+}

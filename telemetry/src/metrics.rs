@@ -1,0 +1,205 @@
+//! The metrics of Fanfare: names, labels and help, and the functions that record them.
+//!
+//! Names follow <https://prometheus.io/docs/practices/naming/>. Labels are bounded: platforms, modes, operations,
+//! codes; never ids and never organizations, whose number grows. Without a recorder, which `server` installs where
+//! somebody can read it, recording costs next to nothing.
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use std::{borrow::Cow, fmt::Display, time::Duration};
+
+/// A metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Name.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// Names of the labels.
+    pub labels: &'static [&'static str],
+    /// Meaning.
+    pub help: &'static str,
+}
+
+/// Kind of a metric.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Grows with each event.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Distribution of values, by these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// Bounds of durations of requests, in seconds.
+pub const REQUEST_SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Bounds of durations of publishing, in seconds: from a second to a day.
+const PUBLISH_SECONDS: &[f64] =
+    &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0];
+
+/// Declares the metrics, each with its recording constant, and [`ALL`].
+macro_rules! metrics {
+    ($($id:ident: $name:literal, $kind:expr, [$($label:literal),*], $help:literal;)*) => {
+        $(#[doc = $help] pub const $id: Metric = Metric { name: $name, kind: $kind, labels: &[$($label),*], help: $help };)*
+        /// The metrics, in the order of the documentation.
+        pub const ALL: &[Metric] = &[$($id),*];
+    };
+}
+
+metrics! {
+    BUILD: "fanfare_build_info", Kind::Gauge, ["version"], "1, with the version of the process";
+    CHECK: "fanfare_check_passed", Kind::Gauge, ["check"],
+        "1 if a check of /readyz passes, 0 if it fails; the reason is in the answer of /readyz";
+    OUTBOX_MESSAGES: "fanfare_outbox_messages", Kind::Gauge, [],
+        "Messages that wait to be sent to Temporal, in the whole installation";
+    OUTBOX_AGE: "fanfare_outbox_oldest_message_age_seconds", Kind::Gauge, [],
+        "Age of the oldest of them; 0 without any";
+    OUTBOX_PARKED: "fanfare_outbox_parked_messages", Kind::Gauge, [],
+        "Messages that Temporal refused, kept for an operator";
+    OVERDUE_POSTS: "fanfare_overdue_posts", Kind::Gauge, [],
+        "Posts that were due over a minute ago and whose publishing has not begun";
+    OVERDUE_POST_AGE: "fanfare_oldest_overdue_post_age_seconds", Kind::Gauge, [],
+        "Time since the oldest of them was due; 0 without any";
+    OVERDUE_TARGETS: "fanfare_overdue_targets", Kind::Gauge, [],
+        "Targets whose next attempt was due over a minute ago";
+    OVERDUE_TARGET_AGE: "fanfare_oldest_overdue_target_age_seconds", Kind::Gauge, [],
+        "Time since the oldest of them was due; 0 without any";
+    OVERDUE_DELIVERIES: "fanfare_overdue_deliveries", Kind::Gauge, [],
+        "Webhook deliveries whose next attempt was due over a minute ago";
+    OVERDUE_DELIVERY_AGE: "fanfare_oldest_overdue_delivery_age_seconds", Kind::Gauge, [],
+        "Time since the oldest of them was due; 0 without any";
+    UNRENEWED_ACCOUNTS: "fanfare_unrenewed_accounts", Kind::Gauge, [],
+        "Active accounts whose grant should have been renewed: over nine tenths of its life have passed";
+    BACKLOG_READ: "fanfare_backlog_read", Kind::Gauge, [],
+        "1 if the database answered the queries of the metrics above, which are NaN if not";
+    OUTBOX_SENT: "fanfare_outbox_sent_total", Kind::Counter, ["result"],
+        "Messages that the relay tried to send to Temporal: sent, unavailable, refused, parked or unreadable";
+    REQUEUED: "fanfare_requeued_rows_total", Kind::Counter, [],
+        "Overdue rows for which the sweeper wrote a message again";
+    ATTEMPTS: "fanfare_publish_attempts_total", Kind::Counter, ["platform", "mode", "code"],
+        "Publish attempts by result: published, processing, waiting, barred, superseded, fault, or an error code";
+    LATENCY: "fanfare_publish_latency_seconds", Kind::Histogram(PUBLISH_SECONDS), ["platform", "mode"],
+        "Time from when a target was due until it was live";
+    DELIVERIES: "fanfare_webhook_deliveries_total", Kind::Counter, ["mode", "result"],
+        "Attempts to deliver to an endpoint: delivered, a class of HTTP status such as 5xx, or unanswered";
+    DELIVERY_SECONDS: "fanfare_webhook_delivery_duration_seconds", Kind::Histogram(REQUEST_SECONDS), ["mode"],
+        "Duration of these attempts";
+    RENEWALS: "fanfare_grant_renewals_total", Kind::Counter, ["platform", "mode", "result"],
+        "Exchanges of a grant for a fresh one: renewed, refused (the account has to be connected again), failed \
+         (repeated) or fault";
+    MEDIA_JOBS: "fanfare_media_jobs_total", Kind::Counter, ["job", "result"],
+        "Media files that were fetched, probed or discarded: ok or failed";
+    REQUESTS: "fanfare_http_requests_total", Kind::Counter, ["operation", "status"],
+        "Requests to the API by operation and HTTP status";
+    REQUEST_DURATION: "fanfare_http_request_duration_seconds", Kind::Histogram(REQUEST_SECONDS), ["operation"],
+        "Time until the response to these began";
+    CONNECTIONS: "fanfare_database_connections", Kind::Gauge, ["state"],
+        "Database connections of the process: used or idle";
+    MAX_CONNECTIONS: "fanfare_database_connections_max", Kind::Gauge, [],
+        "Maximum database connections of the process (FANFARE_DATABASE_CONNECTIONS)";
+}
+
+/// Describes all metrics to the recorder.
+pub fn describe() {
+    for Metric { name, kind, help, .. } in ALL.iter().copied() {
+        let unit = if name.ends_with("_seconds") { Unit::Seconds } else { Unit::Count };
+        match kind {
+            Kind::Counter => describe_counter!(name, unit, help),
+            Kind::Gauge => describe_gauge!(name, unit, help),
+            Kind::Histogram(_) => describe_histogram!(name, unit, help),
+        }
+    }
+}
+
+/// Sets the version of the process.
+pub fn build(version: &'static str) {
+    gauge!(BUILD.name, "version" => version).set(1.0);
+}
+
+/// Sets the result of a check of readiness.
+pub fn check(name: &'static str, is_passed: bool) {
+    gauge!(CHECK.name, "check" => name).set(f64::from(u8::from(is_passed)));
+}
+
+/// Sets a gauge without labels.
+pub fn set(metric: Metric, value: f64) {
+    gauge!(metric.name).set(value);
+}
+
+/// Counts a message that the relay tried to send.
+pub fn outbox_sent(result: &'static str) {
+    counter!(OUTBOX_SENT.name, "result" => result).increment(1);
+}
+
+/// Counts rows for which the sweeper wrote a message again.
+pub fn requeued(rows: usize) {
+    counter!(REQUEUED.name).increment(rows as u64);
+}
+
+/// Counts a publish attempt.
+pub fn attempt(platform: &str, mode: &'static str, code: Cow<'static, str>) {
+    counter!(ATTEMPTS.name, "platform" => platform.to_owned(), "mode" => mode, "code" => code).increment(1);
+}
+
+/// Records the time from when a target was due until it was live.
+pub fn published(platform: &str, mode: &'static str, latency: Duration) {
+    histogram!(LATENCY.name, "platform" => platform.to_owned(), "mode" => mode).record(latency);
+}
+
+/// Records an attempt to deliver to an endpoint. `status` is that of the answer, if there was one.
+pub fn delivery(mode: &'static str, status: Option<i32>, is_delivered: bool, duration: Duration) {
+    let result = match status {
+        _ if is_delivered => "delivered",
+        Some(100..=199) => "1xx",
+        Some(200..=299) => "2xx",
+        Some(300..=399) => "3xx",
+        Some(400..=499) => "4xx",
+        Some(_) => "5xx",
+        None => "unanswered",
+    };
+    counter!(DELIVERIES.name, "mode" => mode, "result" => result).increment(1);
+    histogram!(DELIVERY_SECONDS.name, "mode" => mode).record(duration);
+}
+
+/// Counts an exchange of a grant.
+pub fn renewal(platform: &str, mode: &'static str, result: &'static str) {
+    counter!(RENEWALS.name, "platform" => platform.to_owned(), "mode" => mode, "result" => result)
+        .increment(1);
+}
+
+/// Counts a job of a media file.
+pub fn media_job(job: &'static str, is_ok: bool) {
+    let result = if is_ok { "ok" } else { "failed" };
+    counter!(MEDIA_JOBS.name, "job" => job, "result" => result).increment(1);
+}
+
+/// Records a request. `operation` is its method and the pattern of its path.
+pub fn request(operation: impl Display, status: u16, duration: Duration) {
+    let operation = operation.to_string();
+    counter!(REQUESTS.name, "operation" => operation.clone(), "status" => status.to_string()).increment(1);
+    histogram!(REQUEST_DURATION.name, "operation" => operation).record(duration);
+}
+
+/// Sets the database connections of the process.
+pub fn connections(used: usize, idle: usize, max: u32) {
+    gauge!(CONNECTIONS.name, "state" => "used").set(used as f64);
+    gauge!(CONNECTIONS.name, "state" => "idle").set(idle as f64);
+    gauge!(MAX_CONNECTIONS.name).set(f64::from(max));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for Metric { name, kind, help, .. } in ALL {
+            assert!(name.starts_with("fanfare_"), "{name}");
+            assert_eq!(name.ends_with("_total"), matches!(kind, Kind::Counter), "{name}");
+            if matches!(kind, Kind::Histogram(_)) {
+                assert!(name.ends_with("_seconds"), "{name}");
+            }
+            assert!(!help.is_empty() && !help.ends_with('.'), "{name}");
+        }
+    }
+}
