@@ -83,6 +83,8 @@ impl Workers {
         let options = RuntimeOptions::builder().telemetry_options(meter::for_workers());
         let options = options.build().map_err(anyhow::Error::msg)?;
         let runtime = Runtime::from_current_tokio(options).context("start Temporal's runtime")?;
+        let modes: Vec<_> = served.modes.iter().map(|mode| mode.as_str()).collect();
+        telemetry::metrics::begin(&served.platforms, &modes);
         let client = deps.temporal.clone();
         let deps = Arc::new(deps);
         let mut posts = worker_options(base, SLOTS);

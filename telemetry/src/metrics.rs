@@ -121,6 +121,22 @@ pub fn check(name: &'static str, is_passed: bool) {
     gauge!(CHECK.name, "check" => name).set(f64::from(u8::from(is_passed)));
 }
 
+/// Begins the counters of a worker at zero, for their known labels: Prometheus sees no increase in the first value of a
+/// series.
+pub fn begin(platforms: &[&str], modes: &[&'static str]) {
+    for mode in modes.iter().copied() {
+        for result in ["delivered", "3xx", "4xx", "5xx", "unanswered"] {
+            counter!(DELIVERIES.name, "mode" => mode, "result" => result).increment(0);
+        }
+        for platform in platforms {
+            for result in ["renewed", "refused", "failed", "fault"] {
+                counter!(RENEWALS.name, "platform" => (*platform).to_owned(), "mode" => mode, "result" => result)
+                    .increment(0);
+            }
+        }
+    }
+}
+
 /// Sets a gauge without labels.
 pub fn set(metric: Metric, value: f64) {
     gauge!(metric.name).set(value);

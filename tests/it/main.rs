@@ -9,6 +9,7 @@
 extern crate fanfare_tests as tests;
 
 mod accounts;
+mod alerts;
 mod analytics;
 mod api;
 mod at_most_once;
