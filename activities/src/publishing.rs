@@ -13,6 +13,7 @@ use domain::{
 };
 use std::sync::Arc;
 use store::publishing::TargetKey;
+use telemetry::trace::{self, SpanKind};
 use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
@@ -53,7 +54,11 @@ impl Publishing {
                 Err(error) => Err(self.repeated(&input, error).await),
             }
         };
-        with_heartbeat(&cx, attempt).instrument(span(&input)).await
+        let (target, workflow) = (input.target.to_string(), publish_target::id(input.target));
+        let attributes = [("fanfare.target_id", &*target), ("fanfare.workflow_id", &workflow)];
+        let post = input.post.0.into_bytes();
+        let traced = trace::of_post(post, "publish", SpanKind::Consumer, &attributes, attempt);
+        with_heartbeat(&cx, traced).instrument(span(&input)).await
     }
 
     #[activity(definition = definition::Poll)]

@@ -25,6 +25,7 @@ use store::{
     vault::{self, Sealer},
     webhooks as endpoints,
 };
+use telemetry::trace::{self, SpanKind};
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -154,6 +155,7 @@ impl Webhooks {
         let data = event::test_event(input.owner.org, input.webhook);
         let attempt = Attempt {
             event: EventId(Uuid::now_v7()),
+            post: None,
             webhook: input.webhook,
             url: endpoint.url,
             secret_sealed: endpoint.secret_sealed,
@@ -187,7 +189,25 @@ impl Webhooks {
 impl Webhooks {
     /// Sends one delivery and counts it. The failure of an endpoint is part of the answer, not an error.
     async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Response> {
-        let answer = self.request(owner, attempt).await?;
+        let request = async {
+            let answer = self.request(owner, attempt).await?;
+            if let Some(status) = answer.status {
+                trace::note_number("http.response.status_code", status.into());
+            }
+            if answer.error.is_some() {
+                trace::fail("undelivered");
+            }
+            anyhow::Ok(answer)
+        };
+        let answer = match attempt.post {
+            Some(post) => {
+                let event = attempt.event.to_string();
+                let attributes = [("fanfare.event_id", &*event)];
+                let post = post.0.into_bytes();
+                trace::of_post(post, "deliver webhook", SpanKind::Client, &attributes, request).await?
+            }
+            None => request.await?,
+        };
         let is_delivered = answer.error.is_none();
         telemetry::metrics::delivery(owner.mode.as_str(), answer.status, is_delivered, answer.latency);
         Ok(answer)

@@ -9,8 +9,9 @@ use domain::{
     ip_ranges::{AllowedRanges, is_below_localhost},
 };
 use futures::{FutureExt, future::BoxFuture};
+pub use reqwest::Client;
 use reqwest::{
-    Client, ClientBuilder,
+    ClientBuilder,
     dns::{Addrs, Name, Resolve, Resolving},
 };
 use std::{

@@ -11,8 +11,9 @@ use platforms::{
     Adapter, Publication, Publishing, Replies, ReplyTo, Session,
     check::{self, AccountKind, Draft, Severity},
 };
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Place, Purpose, Settled, TargetKey};
+use telemetry::{metrics, trace};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -245,7 +246,7 @@ impl Engine {
                 if let End::Live { .. } = end {
                     let latency = ((self.now)() - attempt.due_at).to_std().unwrap_or_default();
                     let (platform, mode) = (&attempt.account.platform, attempt.key.owner.mode);
-                    telemetry::metrics::published(platform, mode.as_str(), latency);
+                    metrics::published(platform, mode.as_str(), latency);
                 }
                 Ok(Some(status))
             }
@@ -494,7 +495,7 @@ impl Engine {
 
 /// Counts an attempt by its result.
 fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
-    let code = match result {
+    let code: Cow<'static, str> = match result {
         Ok(_) | Err(Interrupt::NoUrl(_)) => "published".into(),
         Err(Interrupt::Processing(_)) => "processing".into(),
         Err(Interrupt::Early(..)) => "waiting".into(),
@@ -503,7 +504,9 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
         Err(Interrupt::Fault(_)) => "fault".into(),
         Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),
     };
-    telemetry::metrics::attempt(&attempt.account.platform, attempt.key.owner.mode.as_str(), code);
+    trace::note("fanfare.result", code.clone());
+    trace::note("fanfare.platform", attempt.account.platform.clone());
+    metrics::attempt(&attempt.account.platform, attempt.key.owner.mode.as_str(), code);
 }
 
 fn is_begun(entry: &Entry) -> bool {

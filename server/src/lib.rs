@@ -14,6 +14,7 @@ mod reseal;
 mod roles;
 mod secret_files;
 mod services;
+mod traces;
 
 use admin::Admin;
 use chrono::{DateTime, Utc};
@@ -294,6 +295,7 @@ fn parse() -> Result<Cli, ExitCode> {
 }
 
 async fn run(command: Command) -> anyhow::Result<()> {
+    let _exporter = traces::Exporter::start()?;
     match command {
         Command::Dev { data_dir, port, limits, media, admin } => {
             dev::run(&data_dir, port, limits, media, &admin).await

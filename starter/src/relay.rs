@@ -22,7 +22,11 @@ use store::{
     outbox::{self, Claimed},
     posts, publishing,
 };
-use telemetry::{health::Pulse, metrics};
+use telemetry::{
+    health::Pulse,
+    metrics,
+    trace::{self, SpanKind},
+};
 use temporalio_client::{
     Client, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
     errors::{WorkflowInteractionError, WorkflowStartError},
@@ -131,7 +135,7 @@ impl Relay {
         let outcomes: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
                 let outcome = match &claimed.message {
-                    Ok(message) => self.send(claimed.id, message).await,
+                    Ok(message) => self.send_traced(claimed.id, message).await,
                     Err(error) => Err(SendError::Unreadable(error.clone())),
                 };
                 (claimed, outcome)
@@ -192,6 +196,26 @@ impl Relay {
             info!(messages = sent.len(), "Sent {} messages to Temporal", sent.len());
         }
         Ok(())
+    }
+
+    /// Sends a message; one that starts a post's workflow, in a span of the post's trace.
+    async fn send_traced(&self, id: i64, message: &Message) -> Result<(), SendError> {
+        let sent = async {
+            let sent = self.send(id, message).await;
+            if sent.is_err() {
+                trace::fail("unsent");
+            }
+            sent
+        };
+        match started_post(message) {
+            Some(post) => {
+                let workflow = publish_post::id(post);
+                let attributes = [("fanfare.workflow_id", &*workflow)];
+                let post = post.0.into_bytes();
+                trace::of_post(post, "start workflow", SpanKind::Producer, &attributes, sent).await
+            }
+            None => sent.await,
+        }
     }
 
     async fn send(&self, id: i64, message: &Message) -> Result<(), SendError> {

@@ -83,6 +83,8 @@ pub enum RedeliverResult {
 pub struct Attempt {
     /// Event id, the same on each attempt.
     pub event: EventId,
+    /// Post that the event is about.
+    pub post: Option<PostId>,
     /// Endpoint id.
     pub webhook: WebhookId,
     /// URL of the endpoint.
@@ -121,7 +123,7 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sql
            from webhooks w, events e
            where d.id = $1 and d.org_id = $2 and d.mode = $3 and d.status in ('pending', 'delivering')
              and d.round = $4 and w.id = d.webhook_id and e.id = d.event_id
-           returning d.status, d.attempts, d.event_id, d.webhook_id, w.url, w.secret_sealed, e.body"#,
+           returning d.status, d.attempts, d.event_id, d.webhook_id, w.url, w.secret_sealed, e.body, e.post_id"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -131,6 +133,7 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sql
     .await?;
     Ok(row.filter(|row| row.status == "delivering").map(|row| Attempt {
         event: row.event_id.into(),
+        post: row.post_id.map(Into::into),
         webhook: row.webhook_id.into(),
         url: row.url,
         secret_sealed: row.secret_sealed,

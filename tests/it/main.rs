@@ -68,6 +68,7 @@ mod slots;
 mod store;
 mod sweeping;
 mod team;
+mod traces;
 mod unpublish;
 mod walls;
 mod webhooks;

@@ -16,7 +16,7 @@ use poem::{
 };
 use poem_openapi::{OpenApi, error::AuthorizationError};
 use std::{any::Any, sync::Arc, time::Instant};
-use telemetry::metrics;
+use telemetry::{metrics, trace};
 use tracing::{debug, error};
 
 /// The methods that each path allows, from the same declarations as the routes.
@@ -136,7 +136,8 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
             debug!(%method, status = response.status().as_u16(), "Answered a request");
             response
         };
-        let mut response = id.scope_of(&headers, answer).await;
+        let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let mut response = trace::with_caller(traceparent, id.scope_of(&headers, answer)).await;
         let status = response.status().as_u16();
         let pattern = self.routes.pattern(&path);
         metrics::request(operation(&method, &path, pattern.as_deref()), status, began.elapsed());

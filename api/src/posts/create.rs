@@ -30,6 +30,7 @@ use store::{
     posts::{self, Container, CreateError, Created},
     slots::Queue,
 };
+use telemetry::trace;
 use uuid::Uuid;
 
 /// Maximum length of an idempotency key, in characters.
@@ -207,6 +208,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
+    let (began, request_id) = (call.now(), call.request_id().unwrap_or_default());
     let created = match &draft.queue {
         Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await,
         None => posts::create(call.db(), call.owner, new, call.now()).await,
@@ -218,7 +220,12 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         (CreateError::Database(error), _) => error.into(),
     })?;
     match created {
-        Created::New(post) => Ok(Created::New(post)),
+        Created::New(post) => {
+            let attributes =
+                [("fanfare.request_id", &*request_id), ("fanfare.mode", call.owner.mode.as_str())];
+            trace::created(post.id.0.into_bytes(), began.into(), call.now().into(), &attributes);
+            Ok(Created::New(post))
+        }
         Created::Replay(first) => replayed(call, first).await,
     }
 }
