@@ -47,9 +47,8 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
              targets.number as "targets!", extract(epoch from now() - targets.oldest)::float8 as target_age,
              deliveries.number as "deliveries!",
              extract(epoch from now() - deliveries.oldest)::float8 as delivery_age,
-             (select count(*) from accounts
-              where status = 'active' and grant_sealed is not null and token_expires_at is not null
-                and platform = any($2)
+             (select count(*) from granted_accounts
+              where status = 'active' and token_expires_at is not null and platform = any($2)
                 and now() > coalesce(granted_at, updated_at)
                   + (token_expires_at - coalesce(granted_at, updated_at)) * 0.9) as "unrenewed!"
            from (select count(*) as number, min(created_at) as oldest from outbox where parked_at is null) outbox,

@@ -142,7 +142,7 @@ impl Cluster {
         };
         cluster.register().await?;
         cluster.command("migrate", &["migrate"]).await?;
-        let api = |name, port| (name, "api", Some(format!("{}/healthz", url(port))));
+        let api = |name, port| (name, "api", Some(format!("{}/readyz", url(port))));
         let services = [
             ("sandbox", "sandbox", Some(format!("{}/_health", url(sandbox)))),
             api(APIS[0], api_1),

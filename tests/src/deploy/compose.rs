@@ -9,7 +9,7 @@ pub const FILE: &str = "docker-compose.temporal.yml";
 
 /// Values that differ from the program's defaults. A name below `.localhost` is this machine for a browser, and a
 /// container for the others, because it is an alias in their networks.
-const VALUES: [(&str, Option<Role>, Value); 20] = [
+const VALUES: [(&str, Option<Role>, Value); 21] = [
     (
         "DATABASE_URL",
         Some(Role::Api),
@@ -27,6 +27,7 @@ const VALUES: [(&str, Option<Role>, Value); 20] = [
             "postgres://fanfare_worker:${FANFARE_WORKER_PASSWORD:?set it in .env}@postgres:5432/fanfare",
         ),
     ),
+    ("FANFARE_ADMIN_LISTEN", None, Value::Fixed("0.0.0.0:9464")),
     ("FANFARE_API_ROLE", None, Value::Fixed("fanfare_api")),
     ("FANFARE_BASE_URL", None, Value::Default("http://fanfare.localhost:8080/api/v1")),
     ("FANFARE_LISTEN", None, Value::Fixed("0.0.0.0:8080")),

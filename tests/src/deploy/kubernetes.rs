@@ -5,7 +5,7 @@ use super::{Role, Value, Variable, all, environment, read, replaced, value, vari
 use std::collections::BTreeMap;
 
 /// Values that differ from the program's defaults.
-const VALUES: [(&str, Option<Role>, Value); 14] = [
+const VALUES: [(&str, Option<Role>, Value); 15] = [
     (
         "DATABASE_URL",
         Some(Role::Api),
@@ -21,6 +21,7 @@ const VALUES: [(&str, Option<Role>, Value); 14] = [
         Some(Role::Worker),
         Value::Default("postgres://fanfare_worker:PASSWORD@postgres:5432/fanfare"),
     ),
+    ("FANFARE_ADMIN_LISTEN", None, Value::Fixed("0.0.0.0:9464")),
     ("FANFARE_API_ROLE", None, Value::Default("fanfare_api")),
     ("FANFARE_BASE_URL", None, Value::Default("https://fanfare.example.com/api/v1")),
     ("FANFARE_LISTEN", None, Value::Fixed("0.0.0.0:8080")),

@@ -75,13 +75,19 @@ const OPEN: [&str; 6] = [
 ];
 
 /// Variables that libraries read: name, help, and the roles that have it. None is secret.
-const OF_LIBRARIES: [(&str, &str, &[Role]); 5] = [
+const OF_LIBRARIES: [(&str, &str, &[Role]); 9] = [
     ("RUST_LOG", "Log filter, such as info,fanfare_starter=debug", &Role::ALL),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "URL of an OpenTelemetry collector for traces (OTLP over HTTP)", &TRACED),
+    ("OTEL_SERVICE_NAME", "Name of the service in traces", &TRACED),
+    ("OTEL_TRACES_SAMPLER", "always_on, always_off or traceidratio", &TRACED),
+    ("OTEL_TRACES_SAMPLER_ARG", "Share of the posts whose traces are recorded, from 0 to 1", &TRACED),
     ("AWS_ENDPOINT", "Endpoint of the bucket in FANFARE_MEDIA", &FILES),
     ("AWS_REGION", "Region of the bucket", &FILES),
     ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true if the bucket's name is part of its host name", &FILES),
     ("AWS_ALLOW_HTTP", "true if the bucket's endpoint may be without TLS", &FILES),
 ];
+/// Roles that record traces.
+const TRACED: [Role; 2] = [Role::Api, Role::Worker];
 /// Roles that read and write media files.
 const FILES: [Role; 2] = [Role::Api, Role::Worker];
 
