@@ -24,6 +24,10 @@ pub enum ErrorCode {
     PollTimeout,
     /// No HTTP response was received.
     NetworkError,
+    /// An operator ended it.
+    Stopped,
+    /// An operator froze publishing; no attempt was made.
+    Frozen,
 }
 
 crate::string_enum! {
@@ -41,7 +45,7 @@ crate::string_enum! {
 impl ErrorCode {
     /// Returns true if another attempt would fail as well.
     pub fn is_permanent(self) -> bool {
-        matches!(self, Self::Rejected(_) | Self::PollTimeout)
+        matches!(self, Self::Rejected(_) | Self::PollTimeout | Self::Stopped)
     }
 
     /// Returns true if the call may have had its effect although it failed.
@@ -54,7 +58,7 @@ impl ErrorCode {
         match self {
             Self::TokenExpired | Self::Rejected(_) => ErrorSource::User,
             Self::RateLimited | Self::Upstream(_) | Self::PollTimeout => ErrorSource::Platform,
-            Self::NetworkError => ErrorSource::Service,
+            Self::NetworkError | Self::Stopped | Self::Frozen => ErrorSource::Service,
         }
     }
 }
@@ -68,6 +72,8 @@ impl fmt::Display for ErrorCode {
             Self::Rejected(status) => write!(f, "rejected_{status}"),
             Self::PollTimeout => f.write_str("poll_timeout"),
             Self::NetworkError => f.write_str("network_error"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Frozen => f.write_str("frozen"),
         }
     }
 }
@@ -82,6 +88,8 @@ impl FromStr for ErrorCode {
             "token_expired" => Ok(Self::TokenExpired),
             "poll_timeout" => Ok(Self::PollTimeout),
             "network_error" => Ok(Self::NetworkError),
+            "stopped" => Ok(Self::Stopped),
+            "frozen" => Ok(Self::Frozen),
             _ => {
                 let (word, status) = text.split_once('_').ok_or_else(unknown)?;
                 let status = status.parse().map_err(|_| unknown())?;
@@ -267,6 +275,8 @@ mod tests {
             (ErrorCode::Rejected(400), "rejected_400"),
             (ErrorCode::PollTimeout, "poll_timeout"),
             (ErrorCode::NetworkError, "network_error"),
+            (ErrorCode::Stopped, "stopped"),
+            (ErrorCode::Frozen, "frozen"),
         ] {
             assert_eq!(code.to_string(), word);
             assert_eq!(word.parse(), Ok(code));

@@ -38,6 +38,8 @@ pub(crate) enum Interrupt {
     Undecidable(Failure),
     /// Nothing may be published any more, and nothing is live that was not known.
     Barred(Barred),
+    /// An operator froze the target since the attempt began.
+    Frozen,
     /// Everything is live, but the main container's address is not known yet.
     NoUrl(Failure),
     /// Another attempt holds the target.
@@ -132,6 +134,12 @@ impl Engine {
             Err(Interrupt::Undecidable(failure)) => self.give_up(attempt, failure).await,
             Err(Interrupt::Barred(barred)) => self.bar(attempt, barred).await,
             Err(Interrupt::NoUrl(failure)) => self.await_url(attempt, failure).await,
+            Err(Interrupt::Frozen) => {
+                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
+                publishing::refund_attempts(&self.db, key.target, Some(attempt.fence), spent).await?;
+                // The next attempt begins at once, and finds how long to wait.
+                Ok(PublishResult::Wait { pause: self.time_scale.scale(BUSY_RETRY) })
+            }
             Err(Interrupt::Superseded) => Err(self.superseded()),
             Err(Interrupt::Fault(error)) => Err(error.into()),
         }
@@ -401,6 +409,7 @@ impl Engine {
                 let end = End::Canceled { reason: "the post was deleted".to_owned() };
                 self.end(attempt, &end).await
             }
+            Barred::Stopped => self.give_up(attempt, stopped(attempt)).await,
             Barred::NoParent(reason) => {
                 // After a restore, a call may have been made for which nothing tells where to look.
                 let is_unknown = attempt.place == Place::Nowhere && attempt.is_in_doubt();
@@ -427,6 +436,11 @@ impl Engine {
         if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
             let account = &attempt.account;
             self.mark_lost(attempt.key.owner, account.id, account.grant_version, &failure).await?;
+        }
+        if attempt.barred == Some(Barred::Stopped) && failure.code != ErrorCode::Stopped {
+            let stopped = stopped(attempt);
+            let message = format!("{}; {failure}", stopped.message);
+            failure = Failure::new(stopped.code, message).with_effect(failure.effect);
         }
         if failure.is_ambiguous() {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);
@@ -525,6 +539,12 @@ fn reply_to(attempt: &Attempt, platform: Option<&Adapter>, ids: &[String]) -> Op
     let last = below.map(|parent| &parent.last).filter(|_| !is_flat);
     let parent = ids.last().or(last).unwrap_or(root);
     Some(ReplyTo { root: root.clone(), parent: parent.clone() })
+}
+
+/// The failure of a target that an operator ends.
+fn stopped(attempt: &Attempt) -> Failure {
+    let reason = attempt.stop_reason.as_deref().unwrap_or_default();
+    Failure::new(ErrorCode::Stopped, format!("an operator stopped it: {reason}"))
 }
 
 /// Fails for a reply that the account can't make any more: it may have been connected again with fewer scopes.

@@ -59,7 +59,12 @@ impl Engine {
         let limit = self.commit_limit(platform, post);
         let asked = Instant::now();
         let Some(begun) = publishing::intend(&self.db, target, position, fence, &at.0, limit).await? else {
-            return Err(Interrupt::Superseded);
+            // In between an operator may have frozen it.
+            return Err(if publishing::is_frozen(&self.db, attempt.key).await? {
+                Interrupt::Frozen
+            } else {
+                Interrupt::Superseded
+            });
         };
         // The limit is measured from before the intent was written, so that the call has ended when the row says
         // so. After a stall of the worker or the database it is not made at all: another attempt may have looked

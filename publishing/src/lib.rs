@@ -53,6 +53,8 @@
 //!   not at fault. Its account rests: `begin` lets the other targets wait as long, and a little longer.
 //! - The polling window opens with the platform's first "still processing" and ends with the next intent. The last
 //!   look comes when it closes; a post that is still processing then ends `dead`, `poll_timeout`.
+//! - What an operator froze waits by the time in its row, and costs nothing: `begin` lets only look-ups through, and
+//!   `intend` refuses a call that was prepared before.
 //! - An attempt that could only look, because it was too early to say that nothing is live, costs nothing.
 //! - "Dead" and "canceled" count only for the attempt that holds the fence, and a target that has ended keeps its
 //!   end. A post that is found live after that is reported on the timeline and in the log.

@@ -206,6 +206,7 @@ impl Engine {
                 Interrupt::Undecidable(_)
                 | Interrupt::Superseded
                 | Interrupt::Barred(_)
+                | Interrupt::Frozen
                 | Interrupt::NoUrl(_),
             ) => return Ok(None),
         };

@@ -68,11 +68,7 @@ impl Engine {
                 if let Some(settled) = self.look_up_stopped(key).await? {
                     return Ok(settled);
                 }
-                (
-                    state.error_code.unwrap_or(ErrorCode::NetworkError),
-                    "an operator stopped it in Temporal".to_owned(),
-                    Some(ErrorSource::Service),
-                )
+                (ErrorCode::Stopped, "an operator stopped it in Temporal".to_owned(), None)
             }
         };
         let in_doubt = publishing::target_state(&self.db, key).await?.is_some_and(|state| state.in_doubt);

@@ -3,6 +3,7 @@
 use crate::{
     NewKey, clock,
     config::{self, Database, Pricing},
+    ops,
     roles::DatabaseRoles,
     services,
 };
@@ -17,7 +18,6 @@ use std::{
 };
 use store::{
     Pool,
-    audit::Actor,
     bounds::{self, Resource},
     keys, organizations, team,
     vault::PrivateKey,
@@ -113,7 +113,7 @@ pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
         }
     };
     let new = keys::NewKey { owner, name, scopes, expires_at };
-    let created = keys::create_within(&db, new, bound, None, &Actor::OPERATOR, clock::now()).await?;
+    let created = keys::create_within(&db, new, bound, None, &ops::actor(), clock::now()).await?;
     let (key, text) = created.map_err(|_| anyhow::anyhow!("an operator has no limit of keys"))?;
     println!("{mode} key {} for {}\n{text}", key.id, key.bound);
     Ok(())

@@ -10,6 +10,7 @@ mod health;
 mod http;
 mod logging;
 mod metrics;
+mod ops;
 mod reseal;
 mod roles;
 mod secret_files;
@@ -140,9 +141,9 @@ enum Command {
     /// Manages encryption keys
     #[command(subcommand)]
     Key(Key),
-    /// Repairs an installation
+    /// Shows what is stuck in an installation, and repairs it
     #[command(subcommand)]
-    Ops(Ops),
+    Ops(ops::Ops),
     /// Walks through a platform with a real account, and compares its answers with the simulator's: connects,
     /// publishes with as few readers as possible, looks the post up, deletes it
     Doctor(Box<doctor::Options>),
@@ -208,19 +209,6 @@ struct NewKey {
     accounts: Vec<AccountId>,
     #[command(flatten)]
     database: Database,
-}
-
-#[derive(Debug, Subcommand)]
-enum Ops {
-    /// Prepares a database that was restored from a backup: what was due since the backup is looked up before it
-    /// is published. Run it after the restore, before the API and the workers start
-    Restored {
-        /// Time of the last transaction in the backup, such as 2026-11-23T03:00:00Z; an earlier time is safe
-        #[arg(long)]
-        since: DateTime<Utc>,
-        #[command(flatten)]
-        database: Database,
-    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -331,7 +319,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,
-        Command::Ops(Ops::Restored { since, database }) => commands::restored(&database, since).await,
+        Command::Ops(command) => ops::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
         Command::Openapi => {
             print!("{}", api::document());
@@ -347,7 +335,7 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fanfare: {error:#}");
-            ExitCode::FAILURE
+            ops::exit_code(&error)
         }
     }
 }

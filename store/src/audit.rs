@@ -70,6 +70,22 @@ domain::string_enum! {
         AccountDisconnected = "social_account.disconnected",
         /// The branding of the connect pages was set.
         BrandingSet = "connect_branding.updated",
+        /// An operator retried a target.
+        TargetRetried = "target.retried",
+        /// An operator ended a target.
+        TargetStopped = "target.stopped",
+        /// An operator repeated a delivery.
+        Redelivered = "delivery.repeated",
+        /// An operator froze a platform, an account or the organization.
+        Frozen = "publishing.frozen",
+        /// An operator released what was frozen.
+        Released = "publishing.released",
+        /// An operator ended sessions of the dashboard.
+        SessionsEnded = "sessions.ended",
+        /// An operator had overdue rows resumed.
+        Reconciled = "installation.reconciled",
+        /// An operator signed in to the operators' pages.
+        OperatorSignedIn = "operator.signed_in",
     }
 }
 
@@ -84,11 +100,17 @@ pub struct Actor {
     pub address: Option<IpAddr>,
     /// Id of the request.
     pub request: Option<String>,
+    /// Name of an operator, which organizations don't see.
+    pub operator: Option<String>,
 }
+
+/// Stands for the organization in entries about the whole installation, such as a frozen platform.
+pub const INSTALLATION: OrgId = OrgId(Uuid::nil());
 
 impl Actor {
     /// One with access to the server.
-    pub const OPERATOR: Self = Self { kind: ActorKind::Operator, key: None, address: None, request: None };
+    pub const OPERATOR: Self =
+        Self { kind: ActorKind::Operator, key: None, address: None, request: None, operator: None };
     /// One who was sent to connect accounts.
     pub const LOGIN: Self = Self { kind: ActorKind::Login, ..Self::OPERATOR };
 }
@@ -135,8 +157,9 @@ async fn insert(
     let (key, last_four) = by.key.as_ref().map(|(id, last_four)| (id.0, last_four.as_str())).unzip();
     sqlx::query!(
         "insert into audit_entries
-           (id, org_id, mode, at, actor, key_id, last_four, address, request_id, action, object_id, details)
-         values ($1, $2, $3, $4, $5, $6, $7, ($8::text)::inet, $9, $10, $11, $12)",
+           (id, org_id, mode, at, actor, key_id, last_four, address, request_id, action, object_id, details,
+            operator)
+         values ($1, $2, $3, $4, $5, $6, $7, ($8::text)::inet, $9, $10, $11, $12, $13)",
         Uuid::now_v7(),
         org.0,
         mode,
@@ -148,7 +171,8 @@ async fn insert(
         by.request,
         change.action.as_str(),
         change.object,
-        change.details
+        change.details,
+        by.operator
     )
     .execute(tx)
     .await?;

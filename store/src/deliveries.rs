@@ -13,7 +13,7 @@ use domain::{
     DeliveryId, EventId, Owner, PostId, WebhookId,
     outbox::{EventDispatch, Message},
 };
-use sqlx::{PgPool, QueryBuilder};
+use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -241,6 +241,20 @@ pub async fn redeliver(
     id: DeliveryId,
 ) -> sqlx::Result<RedeliverResult> {
     let mut tx = crate::begin(db).await?;
+    let redelivered = redeliver_in(&mut tx, owner, webhook, id).await?;
+    if matches!(redelivered, RedeliverResult::Queued(_)) {
+        tx.commit().await?;
+    }
+    Ok(redelivered)
+}
+
+/// [`redeliver`] in a transaction.
+pub(crate) async fn redeliver_in(
+    tx: &mut PgConnection,
+    owner: Owner,
+    webhook: WebhookId,
+    id: DeliveryId,
+) -> sqlx::Result<RedeliverResult> {
     let found = sqlx::query!(
         r#"select d.status as "status: Parsed<DeliveryStatus>", w.is_active, d.event_id, e.post_id
            from deliveries d join webhooks w on w.id = d.webhook_id join events e on e.id = d.event_id
@@ -280,8 +294,7 @@ pub async fn redeliver(
         deliveries: vec![id],
         round: row.round.unsigned_abs(),
     });
-    outbox::push(&mut tx, &message).await?;
-    tx.commit().await?;
+    outbox::push(&mut *tx, &message).await?;
     Ok(RedeliverResult::Queued(Delivery {
         id,
         event: row.event,

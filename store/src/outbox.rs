@@ -38,6 +38,20 @@ pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> 
     Ok(())
 }
 
+/// Pushes messages in the current transaction.
+pub(crate) async fn push_all(tx: &mut PgConnection, messages: &[Message]) -> sqlx::Result<()> {
+    let orgs: Vec<_> = messages.iter().map(|message| message.owner().org.0).collect();
+    let messages: Vec<_> = messages.iter().map(Json).collect();
+    sqlx::query!(
+        "insert into outbox (org_id, message) select * from unnest($1::uuid[], $2::jsonb[])",
+        &orgs,
+        &messages as _
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
 /// Pushes a message for an overdue row in the current transaction, unless an earlier one waits: while Temporal is
 /// away, one message per row is enough. Returns true if it was pushed.
 pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Message) -> sqlx::Result<bool> {

@@ -9,6 +9,7 @@
 //! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
 
 mod edit;
+mod frozen;
 mod left_out;
 mod owned;
 mod replying;
@@ -38,9 +39,11 @@ use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
 use std::time::Duration;
 
 pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
+pub use frozen::is_frozen;
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
 pub use replying::{NoParent, Parent, Place, wake_replies};
+pub(crate) use revive::revive_in;
 pub use revive::{Revived, lost_with_grant, revive};
 pub use unpublish::{Withdrawn, record_unpublished, withdraw};
 
@@ -99,6 +102,8 @@ pub enum Barred {
     Deleted,
     /// The post that it replies to is not live.
     NoParent(NoParent),
+    /// An operator ends the target, for the reason in [`Attempt::stop_reason`].
+    Stopped,
 }
 
 /// Purpose of an attempt.
@@ -147,6 +152,10 @@ pub struct Attempt {
     pub place: Place,
     /// Reason why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
+    /// Why an operator ends the target.
+    pub stop_reason: Option<String>,
+    /// Code of the last failure.
+    pub error_code: Option<String>,
     /// URL of the published main container.
     pub url: Option<String>,
     /// True if the account is active. One that is not may still have a valid grant.
@@ -161,10 +170,11 @@ impl Attempt {
         self.attempts.saturating_sub(self.free_attempts)
     }
 
-    /// Returns true if nothing is left to be done but to end the target: it is a reply to what is not live, and no
-    /// publishing call has an unknown result that could be looked up.
+    /// Returns true if nothing is left to be done but to end the target: it is a reply to what is not live, or an
+    /// operator ends it, and no publishing call has an unknown result that could be looked up.
     pub fn is_over(&self, barred: Barred) -> bool {
-        self.place == Place::Nowhere || matches!(barred, Barred::NoParent(_)) && !self.is_in_doubt()
+        self.place == Place::Nowhere
+            || matches!(barred, Barred::NoParent(_) | Barred::Stopped) && !self.is_in_doubt()
     }
 
     /// Returns whether the result of a publishing call is unknown.
@@ -241,7 +251,8 @@ async fn await_media(
 ///
 /// The post's row is locked: an edit, a deletion and the first attempt compete for it, and the first wins.
 /// Continuing after the platform processed the post doesn't count as an attempt. An attempt before the time
-/// in the row is rejected, so that a workflow can be restarted at any moment.
+/// in the row is rejected, so that a workflow can be restarted at any moment. So is one of a target that operators
+/// froze, unless it has a call to look up.
 // Model: Begin.
 pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
     let mut tx = crate::begin(db).await?;
@@ -251,10 +262,18 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
-             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent,
+             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code,
+             t.freeze_id as waits_for,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
-             a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until
+             a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
+             f.id as "freeze_id?", f.kind as "frozen?", f.reason as "freeze_reason?"
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
+             left join lateral (
+               select id, kind, reason from freezes
+               where released_at is null and (mode is null or mode = p.mode)
+                 and (kind, subject) in (('platform', a.platform), ('account', a.id::text),
+                   ('organization', p.org_id::text))
+               order by created_at limit 1) f on true
            where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
            for no key update of p, t"#,
         key.post.0,
@@ -333,7 +352,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         }
     }
     let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
-    let is_from_future = row.is_continuation && remaining > MAX_POLL_WAIT;
+    // A target that was frozen waits for its turn after the release, however long that takes.
+    let was_frozen = row.error_code.as_deref() == Some(frozen::CODE);
+    let is_from_future = row.is_continuation && !was_frozen && remaining > MAX_POLL_WAIT;
     if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
         return Ok(BeginResult::Early(remaining));
     }
@@ -344,6 +365,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     }
     // Publishing calls already begun are still looked up, and nothing new is published.
     let barred = match row.account_status.as_str() {
+        _ if row.stop_reason.is_some() => Some(Barred::Stopped),
         "disconnected" => Some(Barred::Disconnected),
         _ => row.deleted_at.map(|_| Barred::Deleted),
     };
@@ -372,6 +394,22 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     };
     let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
+    let is_unpublished = entries.iter().any(|entry| entry.platform_id.is_none());
+    if let (Some(freeze), Some(kind), Some(reason)) = (row.freeze_id, row.frozen, row.freeze_reason)
+        && is_unpublished
+        && !in_doubt
+        && barred.is_none()
+        && let Some(next) = frozen::wait(
+            &mut tx,
+            key,
+            &frozen::Freeze { id: freeze, kind: &kind, platform: &row.platform, reason: &reason },
+            row.waits_for != Some(freeze),
+        )
+        .await?
+    {
+        tx.commit().await?;
+        return Ok(BeginResult::Early((next - begun_at).to_std().unwrap_or_default()));
+    }
     if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)
         && is_counted
         && !in_doubt
@@ -398,7 +436,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where $8)
            update targets
            set status = case status when 'pending' then 'queued' else status end,
-               attempts = $7, fence = fence + 1,
+               attempts = $7, fence = fence + 1, freeze_id = null,
+               error_code = case when $11 then null else error_code end,
+               error_message = case when $11 then null else error_message end,
+               error_source = case when $11 then null else error_source end,
                -- The sweeper finds a live target by the time of its next attempt.
                next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2,
                reply_root = coalesce(reply_root, $9), reply_parent = coalesce(reply_parent, $10)
@@ -413,7 +454,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         row.attempts + i32::from(is_counted),
         is_counted,
         parent.map(|parent| parent.root.as_str()),
-        parent.map(|parent| parent.last.as_str())
+        parent.map(|parent| parent.last.as_str()),
+        was_frozen
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -437,6 +479,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         is_account_active: row.account_status == "active",
         place,
         barred,
+        stop_reason: row.stop_reason,
+        error_code: row.error_code.filter(|_| !was_frozen),
         url: row.platform_post_url,
         entries,
     })))
@@ -529,8 +573,8 @@ pub async fn checkpoint(
 
 /// Records the intent: from here until the result is known the post may be live. `limit` is the time limit
 /// of the call. Returns the time that identifies the intent; `None` when nothing may be published, because
-/// another attempt has begun since, the account was disconnected, the post was deleted, or the post that it replies to
-/// is not live any more.
+/// another attempt has begun since, the account was disconnected, the post was deleted, the post that it replies to
+/// is not live any more, or an operator ended or froze the target.
 ///
 /// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent.
 // Model: Intend.
@@ -547,7 +591,12 @@ pub async fn intend(
              select t.id, t.org_id, t.mode, clock_timestamp() as now, p.reply_to is not null as is_reply
              from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
              where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
-               and p.deleted_at is null and a.status <> 'disconnected'
+               and p.deleted_at is null and a.status <> 'disconnected' and t.stop_reason is null
+               and not exists (
+                 select from freezes f
+                 where f.released_at is null and (f.mode is null or f.mode = t.mode)
+                   and (f.kind, f.subject) in (('platform', t.platform), ('account', t.account_id::text),
+                     ('organization', t.org_id::text)))
                and (p.reply_to is null or $2::smallint > 0 or exists (
                  select from targets live join posts parent on parent.id = live.post_id
                  where live.post_id = p.reply_to and live.account_id = t.account_id and live.status = 'published'
@@ -912,6 +961,22 @@ pub async fn retry_now(
     .execute(db)
     .await?;
     let mut tx = crate::begin(db).await?;
+    let is_retried = retry_now_in(&mut tx, owner, post, target, request_id, now).await?;
+    if is_retried {
+        tx.commit().await?;
+    }
+    Ok(is_retried)
+}
+
+/// [`retry_now`] in a transaction, without ending the account's rest.
+pub(crate) async fn retry_now_in(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    request_id: Option<&str>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
     let retried = sqlx::query!(
         "with retried as (
            update targets set next_attempt_at = $5, updated_at = $5
@@ -933,8 +998,7 @@ pub async fn retry_now(
     if retried.rows_affected() == 0 {
         return Ok(false);
     }
-    outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
-    tx.commit().await?;
+    outbox::push(&mut *tx, &Message::RetryTarget { target, post, owner }).await?;
     Ok(true)
 }
 

@@ -131,6 +131,9 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
 
     seen.extend([Action::SessionStarted, Action::SecretRevealed, Action::SecretRotated]);
     seen.extend([Action::SessionEnded, Action::MemberJoined]);
+    // What only operators do is in `ops`.
+    seen.extend([Action::TargetRetried, Action::TargetStopped, Action::Redelivered, Action::Frozen]);
+    seen.extend([Action::Released, Action::SessionsEnded, Action::Reconciled, Action::OperatorSignedIn]);
     assert!(Action::ALL.iter().all(|action| seen.contains(action)), "an action is not covered");
     let trail = world.get("/account/audit?limit=100").await.to_string();
     for secret in ["secret-in-path", "s3cret-of-the-app", world.key.as_str()] {

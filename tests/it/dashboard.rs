@@ -18,7 +18,7 @@ pub(crate) struct Browser {
 
 /// A response: a page or a redirect.
 pub(crate) struct Page {
-    status: StatusCode,
+    pub(crate) status: StatusCode,
     headers: header::HeaderMap,
     text: String,
 }
@@ -46,7 +46,7 @@ impl Browser {
         page
     }
 
-    async fn get(&self, path: &str) -> Page {
+    pub(crate) async fn get(&self, path: &str) -> Page {
         let request = self.http.get(format!("{}/dashboard{path}", self.origin));
         Page::of(request.header(header::COOKIE, &self.cookie)).await
     }

@@ -142,6 +142,7 @@ async fn a_waiting_target_that_is_stopped_names_an_operator_as_the_reason() {
         let target = &ended["targets"][0];
         assert_eq!((&ended["status"], &target["status"]), (&json!("failed"), &json!("dead")), "{ended:#}");
         assert_eq!(target["error_message"], "an operator stopped it in Temporal");
+        assert_eq!((&target["error_code"], &target["error_source"]), (&json!("stopped"), &json!("service")));
         told_once(&scene.receiver, &ended).await;
         assert_eq!(scene.world.accepted("threads", "ada").await, 0);
     }

@@ -314,7 +314,9 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
         ErrorCode::RateLimited
         | ErrorCode::Upstream(_)
         | ErrorCode::PollTimeout
-        | ErrorCode::NetworkError => {
+        | ErrorCode::NetworkError
+        | ErrorCode::Stopped
+        | ErrorCode::Frozen => {
             let asked = failure.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
             let wait = asked.map_or(RETRY_AFTER_SECONDS, |seconds| seconds.max(1));
             let did = if failure.code == ErrorCode::RateLimited { "throttles" } else { "did not answer" };

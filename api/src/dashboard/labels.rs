@@ -218,6 +218,8 @@ pub(crate) fn reason(code: &str, platform: &str) -> String {
         }
         Ok(ErrorCode::PollTimeout) => format!("{name} took too long to process it."),
         Ok(ErrorCode::NetworkError) => format!("{name} could not be reached, or the connection broke."),
+        Ok(ErrorCode::Stopped) => "An operator of the service stopped it.".to_owned(),
+        Ok(ErrorCode::Frozen) => format!("Publishing to {name} is paused by an operator of the service."),
         Err(_) => format!("{code}."),
     }
 }

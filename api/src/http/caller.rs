@@ -233,6 +233,7 @@ pub(crate) fn actor(app: &App, request: &Request, kind: ActorKind, key: Option<&
         key: key.map(|key| (key.id, key.last_four.clone())),
         address: admission::address(request, app.config.trusted_hops),
         request: RequestId::current().map(|id| id.to_string()),
+        operator: None,
     }
 }
 

@@ -117,7 +117,7 @@ impl Posts {
     /// Retry a target
     ///
     /// Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-    /// throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+    /// throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
     /// a `dead` one over.
     /// Scope `posts:write`.
     #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
@@ -460,8 +460,9 @@ pub struct Target {
     /// URL of the published post.
     #[oai(nullable)]
     pub platform_post_url: Option<String>,
-    /// Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
-    /// target was published without parts that the platform does not support; `error_message` lists them.
+    /// Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
+    /// operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
+    /// if a target was published without parts that the platform does not support; `error_message` lists them.
     #[oai(nullable)]
     pub error_code: Option<String>,
     /// Human-readable error of the platform; may change.

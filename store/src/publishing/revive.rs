@@ -11,7 +11,7 @@ use domain::{
     AccountId, ErrorCode, Owner, PostId, PostStatus, TargetId,
     outbox::{Message, TargetRef},
 };
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 /// Time since the end of a target within which it is retried with its account.
 const RECENT: TimeDelta = TimeDelta::days(7);
@@ -58,6 +58,21 @@ pub async fn revive(
     .execute(db)
     .await?;
     let mut tx = crate::begin(db).await?;
+    let revived = revive_in(&mut tx, owner, post, only, now).await?;
+    if matches!(revived, Revived::Targets(_)) {
+        tx.commit().await?;
+    }
+    Ok(revived)
+}
+
+/// [`revive`] in a transaction, without ending the accounts' rests.
+pub(crate) async fn revive_in(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: PostId,
+    only: Option<&[TargetId]>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Revived> {
     let version = sqlx::query_scalar!(
         "select version from posts
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update",
@@ -91,7 +106,7 @@ pub async fn revive(
            update targets
            set status = 'queued', attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
                processing_since = null, is_continuation = false, next_attempt_at = null,
-               error_code = null, error_message = null, error_source = null,
+               error_code = null, error_message = null, error_source = null, stop_reason = null,
                -- Fences off an attempt that outlived the end.
                fence = fence + 1, updated_at = $2
            where id = any($1)
@@ -120,9 +135,8 @@ pub async fn revive(
             platform: target.platform,
             due: None,
         };
-        outbox::push(&mut tx, &Message::ReviveTarget { target: target_ref, post, owner, version }).await?;
+        outbox::push(&mut *tx, &Message::ReviveTarget { target: target_ref, post, owner, version }).await?;
     }
-    tx.commit().await?;
     Ok(Revived::Targets(ids.into_iter().map(TargetId).collect()))
 }
 

@@ -1,0 +1,143 @@
+//! Actions on what is stuck.
+
+use super::{Refusal, What, actor, connect, renewals};
+use crate::{clock, config::Database};
+use chrono::{DateTime, Utc};
+use domain::{DeliveryId, TargetId, WebhookId};
+use serde_json::json;
+use std::time::Duration;
+use store::{
+    audit::Action,
+    deliveries::RedeliverResult,
+    freezes::{self, FreezeResult},
+    operators::{self, Deliveries, EndResult, Retried},
+    sweep::{self, Timing},
+};
+use uuid::Uuid;
+
+/// Maximum rows of each kind that one reconciliation resumes.
+const RECONCILE_LIMIT: i64 = 10_000;
+/// Time for which a row that was resumed is left alone.
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum deliveries that one command repeats.
+const REDELIVER_LIMIT: i64 = 10_000;
+
+/// Retries a target, or the targets of a post.
+pub(super) async fn retry(database: &Database, id: Uuid) -> anyhow::Result<()> {
+    let db = connect(database).await?;
+    let results = operators::retry(&db, id, &actor(), clock::now()).await?;
+    if results.is_empty() {
+        return Err(Refusal::missing(format!("there is no target or post {id}")));
+    }
+    for (target, result) in &results {
+        let text = match result {
+            Retried::BroughtForward => "the next attempt begins now".to_owned(),
+            Retried::Revived => "was dead and starts over".to_owned(),
+            Retried::Unchanged(status) => format!("is {status}; nothing to retry"),
+            Retried::Disconnected => "is dead, and its account is disconnected".to_owned(),
+        };
+        println!("target {target} {text}");
+    }
+    if results.iter().all(|(_, result)| matches!(result, Retried::Unchanged(_) | Retried::Disconnected)) {
+        return Err(Refusal::nothing("nothing was retried"));
+    }
+    Ok(())
+}
+
+/// Ends a target.
+pub(super) async fn end(
+    database: &Database,
+    target: TargetId,
+    reason: &str,
+    may_be_live: bool,
+) -> anyhow::Result<()> {
+    let db = connect(database).await?;
+    match operators::end(&db, target, reason, may_be_live, &actor(), clock::now()).await? {
+        EndResult::Ended(status) => println!("target {target} has ended: {status}"),
+        EndResult::LookingUp => println!(
+            "target {target} may be live: a worker looks it up and ends it then; --may-be-live ends it at once"
+        ),
+        EndResult::Already(status) => {
+            return Err(Refusal::nothing(format!("target {target} had ended before: {status}")));
+        }
+        EndResult::Draft => return Err(Refusal::nothing(format!("the post of target {target} is a draft"))),
+        EndResult::Missing => return Err(Refusal::missing(format!("there is no target {target}"))),
+    }
+    Ok(())
+}
+
+/// Resumes what is overdue.
+pub(super) async fn reconcile(database: &Database, parked: bool) -> anyhow::Result<()> {
+    let db = connect(database).await?;
+    let by = actor();
+    let unparked = if parked { operators::unpark(&db).await? } else { 0 };
+    let renewal_ages = renewals();
+    let timing =
+        Timing { grace: Duration::ZERO, row_interval: RECONCILE_INTERVAL, renewal_ages: &renewal_ages };
+    let resumed = sweep::sweep(&db, timing, RECONCILE_LIMIT).await?;
+    let details = json!({ "resumed": resumed, "unparked": unparked });
+    operators::record(&db, Action::Reconciled, details, &by, clock::now()).await?;
+    println!("{resumed} messages for overdue rows were written; {unparked} parked messages are sent again");
+    Ok(())
+}
+
+/// Freezes publishing.
+pub(super) async fn freeze(database: &Database, what: &What, reason: &str) -> anyhow::Result<()> {
+    let (scope, modes) = (what.scope()?, what.modes());
+    let db = connect(database).await?;
+    match freezes::freeze(&db, &scope, what.mode, reason, &actor(), clock::now()).await? {
+        FreezeResult::Frozen => println!("{scope} is frozen in {modes}"),
+        FreezeResult::Already => {
+            return Err(Refusal::nothing(format!("{scope} was frozen in {modes} before")));
+        }
+        FreezeResult::Missing => return Err(Refusal::missing(format!("there is no {scope}"))),
+    }
+    Ok(())
+}
+
+/// Releases what was frozen.
+pub(super) async fn release(database: &Database, what: &What, rate: Option<u32>) -> anyhow::Result<()> {
+    let (scope, modes) = (what.scope()?, what.modes());
+    let pause = rate.map_or(Duration::ZERO, |rate| Duration::from_secs(60) / rate);
+    let db = connect(database).await?;
+    match freezes::release(&db, &scope, what.mode, pause, &actor(), clock::now()).await? {
+        Some(targets) => println!("{scope} is released in {modes}; {targets} targets go on"),
+        None => return Err(Refusal::nothing(format!("{scope} is not frozen in {modes}"))),
+    }
+    Ok(())
+}
+
+/// Repeats deliveries.
+pub(super) async fn redeliver(
+    database: &Database,
+    delivery: Option<DeliveryId>,
+    endpoint: Option<WebhookId>,
+    since: Option<DateTime<Utc>>,
+) -> anyhow::Result<()> {
+    let which = match (delivery, endpoint) {
+        (Some(id), _) => Deliveries::One(id),
+        (None, Some(endpoint)) => Deliveries::Failed(endpoint, since),
+        (None, None) => return Err(Refusal::usage("name a delivery or --endpoint")),
+    };
+    let db = connect(database).await?;
+    let results = operators::redeliver(&db, which, REDELIVER_LIMIT, &actor(), clock::now()).await?;
+    if results.is_empty() {
+        return Err(Refusal::missing("there is no such delivery"));
+    }
+    let mut queued = 0;
+    for (id, result) in &results {
+        match result {
+            RedeliverResult::Queued(_) => queued += 1,
+            RedeliverResult::InProgress => println!("delivery {id} is still under way"),
+            RedeliverResult::Paused => println!("delivery {id} can't be repeated: its endpoint is paused"),
+            RedeliverResult::NotFound => {
+                println!("delivery {id} can't be repeated: its endpoint was deleted")
+            }
+        }
+    }
+    println!("{queued} deliveries are repeated");
+    if queued == 0 {
+        return Err(Refusal::nothing("nothing was repeated"));
+    }
+    Ok(())
+}

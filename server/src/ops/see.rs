@@ -1,0 +1,217 @@
+//! What is stuck, what is frozen, and the story of a post.
+
+use super::{Refusal, Show, Stuck, connect, renewals};
+use crate::{clock, config::Database, services};
+use anyhow::Context;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::{
+    freezes,
+    operators::{self, Filter, Item},
+};
+use temporalio_client::{Client, WorkflowDescribeOptions};
+use temporalio_common::UntypedWorkflow;
+
+/// Age up to which targets are listed that may be live.
+const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
+/// Time that Temporal has to answer.
+const TEMPORAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Lists what is stuck.
+pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
+    let db = connect(&options.database).await?;
+    let filter = Filter {
+        kind: options.kind,
+        org: options.org,
+        platform: options.platform.map(str::to_owned),
+        code: options.code,
+        patience: Duration::from_secs(options.after.into()),
+        limit: options.limit.into(),
+    };
+    let items = if options.may_be_live {
+        operators::may_be_live(&db, &filter, MAY_BE_LIVE_SINCE).await?
+    } else {
+        operators::stuck(&db, &filter, &renewals()).await?
+    };
+    let frozen = freezes::list(&db).await?;
+    if options.json {
+        return print(&json!({ "stuck": items, "frozen": frozen }));
+    }
+    for freeze in &frozen {
+        println!("{}", line(freeze));
+    }
+    let now = clock::now();
+    let rows = items.iter().map(|item| row(item, now)).collect::<Vec<_>>();
+    match rows.len() {
+        0 => println!("Nothing is stuck."),
+        _ => table(
+            ["SINCE", "KIND", "ID", "ORGANIZATION", "MODE", "PLATFORM", "STATUS", "NEXT STEP", "WHY"],
+            &rows,
+        ),
+    }
+    Ok(())
+}
+
+fn row(item: &Item, now: DateTime<Utc>) -> [String; 9] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        age(now - item.since),
+        item.kind.to_owned(),
+        item.id.clone(),
+        or_dash(item.org.map(|org| org.to_string())),
+        or_dash(item.mode.clone()),
+        or_dash(item.platform.clone()),
+        item.status.clone(),
+        match item.next_at {
+            Some(at) if at > now => format!("in {}", age(at - now)),
+            Some(at) => format!("overdue {}", age(now - at)),
+            None => "-".to_owned(),
+        },
+        item.why.clone(),
+    ]
+}
+
+/// A duration in its largest units: 45s, 12m, 3h05m, 2d4h.
+fn age(delta: TimeDelta) -> String {
+    let seconds = delta.num_seconds().max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// Prints rows below their headings, each column as wide as its longest value.
+pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) {
+    let widths: Vec<_> = (0..N)
+        .map(|column| {
+            let values = rows.iter().map(|row| row[column].chars().count());
+            values.max().unwrap_or_default().max(headings[column].len())
+        })
+        .collect();
+    let print = |cells: [&str; N]| {
+        let line: Vec<_> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        println!("{}", line.join("  ").trim_end());
+    };
+    print(headings);
+    for row in rows {
+        print(row.each_ref().map(String::as_str));
+    }
+}
+
+fn line(freeze: &freezes::Freeze) -> String {
+    let mode = freeze.mode.as_deref().map_or_else(|| "both modes".to_owned(), |mode| format!("{mode} mode"));
+    format!(
+        "Frozen: {} {} in {mode}, since {} by {}: {} ({} targets wait)",
+        freeze.kind,
+        freeze.subject,
+        freeze.created_at.format("%F %T UTC"),
+        freeze.frozen_by,
+        freeze.reason,
+        freeze.waiting
+    )
+}
+
+/// Lists what is frozen.
+pub(super) async fn frozen(database: &Database, json: bool) -> anyhow::Result<()> {
+    let frozen = freezes::list(&connect(database).await?).await?;
+    if json {
+        return print(&json!({ "frozen": frozen }));
+    }
+    if frozen.is_empty() {
+        println!("Nothing is frozen.");
+    }
+    for freeze in &frozen {
+        println!("{}", line(freeze));
+    }
+    Ok(())
+}
+
+pub(super) fn print(value: &Value) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Prints the story of a post.
+pub(super) async fn show(options: Show) -> anyhow::Result<()> {
+    let db = connect(&options.database).await?;
+    let story = operators::story(&db, options.id).await?;
+    let Some(story) = story else {
+        return Err(Refusal::missing(format!("there is no post or target {}", options.id)));
+    };
+    let mut rows = story.rows;
+    let client = tokio::time::timeout(TEMPORAL_TIMEOUT, services::connect(&options.temporal)).await;
+    let client = client.context("Temporal does not answer").and_then(|connected| connected);
+    rows["workflows"] = match client {
+        Ok(client) => {
+            let mut states = Vec::with_capacity(story.workflows.len());
+            for id in &story.workflows {
+                states.push(workflow(&client, id).await);
+            }
+            states.into()
+        }
+        Err(error) => story
+            .workflows
+            .iter()
+            .map(|id| json!({ "id": id, "state": null, "error": format!("{error:#}") }))
+            .collect(),
+    };
+    print(&rows)
+}
+
+/// Returns the state of a workflow, with the activities that are under way or wait for their next try.
+async fn workflow(client: &Client, id: &str) -> Value {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+    let described =
+        tokio::time::timeout(TEMPORAL_TIMEOUT, handle.describe(WorkflowDescribeOptions::default())).await;
+    let description = match described {
+        Ok(Ok(description)) => description.raw_description,
+        Ok(Err(error)) => return json!({ "id": id, "state": null, "error": error.to_string() }),
+        Err(_) => return json!({ "id": id, "state": null, "error": "Temporal does not answer" }),
+    };
+    let pending: Vec<_> = description
+        .pending_activities
+        .iter()
+        .map(|activity| {
+            json!({
+                "activity": activity.activity_type.as_ref().map(|of| &of.name),
+                "attempt": activity.attempt,
+                "next_try_at": activity.next_attempt_schedule_time.and_then(|at| time(at.seconds, at.nanos)),
+                "last_failure": activity.last_failure.as_ref().map(|failure| &failure.message),
+            })
+        })
+        .collect();
+    let task = description.pending_workflow_task.as_ref().map(|task| json!({ "attempt": task.attempt }));
+    let info = description.workflow_execution_info.unwrap_or_default();
+    let status = info.status().as_str_name().trim_start_matches("WORKFLOW_EXECUTION_STATUS_").to_lowercase();
+    json!({
+        "id": id,
+        "run": info.execution.map(|execution| execution.run_id),
+        "state": status,
+        "started_at": info.start_time.and_then(|at| time(at.seconds, at.nanos)),
+        "ended_at": info.close_time.and_then(|at| time(at.seconds, at.nanos)),
+        "history_events": info.history_length,
+        "pending_workflow_task": task,
+        "pending_activities": pending,
+    })
+}
+
+fn time(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_their_largest_units() {
+        for (seconds, expected) in
+            [(-5, "0s"), (59, "59s"), (60, "1m"), (3_600, "1h00m"), (11_100, "3h05m"), (187_200, "2d4h")]
+        {
+            assert_eq!(age(TimeDelta::seconds(seconds)), expected);
+        }
+    }
+}

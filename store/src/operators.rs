@@ -1,0 +1,334 @@
+//! Actions of operators, who see all organizations: retry, end, repeat a delivery, end sessions.
+//!
+//! Each is a change of rows with its entry of the audit trail and its message in one transaction, so that it takes
+//! effect while services run, and when Temporal comes back if it is away.
+
+mod story;
+mod stuck;
+
+use crate::{
+    audit::{self, Action, Actor, Change},
+    decode::Parsed,
+    deliveries::{self, DeliveryStatus, RedeliverResult},
+    outbox,
+    publishing::{self, End, Revived, Settled, TargetKey},
+};
+use chrono::{DateTime, Utc};
+use domain::{
+    DeliveryId, ErrorCode, Failure, KeyId, Mode, OrgId, Owner, PostId, PostStatus, TargetId, TargetStatus,
+    WebhookId, outbox::Message,
+};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+pub use story::{Story, story};
+pub use stuck::{Filter, Item, Kind, Renewals, may_be_live, stuck};
+
+/// A target and what decides about its next step.
+struct Found {
+    target: TargetId,
+    post: PostId,
+    owner: Owner,
+    status: TargetStatus,
+}
+
+/// Returns the target with this id, or the targets of the post with this id.
+async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select t.id, t.post_id, t.org_id, t.mode as "mode: Parsed<Mode>", t.status as "status: Parsed<TargetStatus>"
+           from targets t join posts p on p.id = t.post_id
+           where (t.id = $1 or t.post_id = $1) and p.deleted_at is null order by t.id"#,
+        id
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Found {
+            target: row.id.into(),
+            post: row.post_id.into(),
+            owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
+            status: row.status.0,
+        })
+        .collect())
+}
+
+/// What became of a target that an operator retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retried {
+    /// Its next attempt is due now.
+    BroughtForward,
+    /// It was dead, and starts over.
+    Revived,
+    /// It doesn't wait for an attempt, and is not dead.
+    Unchanged(TargetStatus),
+    /// It is dead, and its account is disconnected.
+    Disconnected,
+}
+
+/// Retries a target, or all targets of a post, as the API does: a waiting one at once, a dead one from the start.
+/// Returns the targets; none if there is no such target or post.
+pub async fn retry(
+    db: &PgPool,
+    id: Uuid,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<(TargetId, Retried)>> {
+    let mut results = Vec::new();
+    for Found { target, post, owner, status } in find(db, id).await? {
+        // By itself, as the API's: an account is locked before its targets.
+        sqlx::query!(
+            "update accounts set rests_until = null
+             where rests_until is not null and id = (select account_id from targets where id = $1)",
+            target.0
+        )
+        .execute(db)
+        .await?;
+        let mut tx = crate::begin(db).await?;
+        let retried = if status == TargetStatus::Dead {
+            match publishing::revive_in(&mut tx, owner, post, Some(&[target]), now).await? {
+                Revived::Targets(_) => Retried::Revived,
+                Revived::Disconnected => Retried::Disconnected,
+                Revived::NoneDead | Revived::Missing => Retried::Unchanged(status),
+            }
+        } else if publishing::retry_now_in(&mut tx, owner, post, target, None, now).await? {
+            Retried::BroughtForward
+        } else {
+            Retried::Unchanged(status)
+        };
+        if matches!(retried, Retried::BroughtForward | Retried::Revived) {
+            let change =
+                Change { action: Action::TargetRetried, object: target.0, details: json!({ "post": post }) };
+            audit::record(&mut tx, owner, by, now, change).await?;
+            tx.commit().await?;
+        }
+        results.push((target, retried));
+    }
+    Ok(results)
+}
+
+/// The result of ending a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndResult {
+    /// The target has this final status.
+    Ended(TargetStatus),
+    /// Its publishing call has no known result: a worker looks it up, and ends the target then.
+    LookingUp,
+    /// The target had ended before.
+    Already(TargetStatus),
+    /// The post is a draft.
+    Draft,
+    /// There is no such target.
+    Missing,
+}
+
+/// Ends a target with a reason that its owner is told: nothing more is published for it. One whose publishing call
+/// has no known result is looked up first, unless `may_be_live`: then it ends as "it may be live" at once.
+// Model: SettleOutside.
+pub async fn end(
+    db: &PgPool,
+    target: TargetId,
+    reason: &str,
+    may_be_live: bool,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<EndResult> {
+    let mut tx = crate::begin(db).await?;
+    let Some(post) = sqlx::query_scalar!("select post_id from targets where id = $1", target.0)
+        .fetch_optional(&mut *tx)
+        .await?
+    else {
+        return Ok(EndResult::Missing);
+    };
+    let row = sqlx::query!(
+        r#"select p.org_id, p.mode as "mode: Parsed<Mode>", p.version, p.status as "post_status: Parsed<PostStatus>",
+             t.status as "status: Parsed<TargetStatus>", t.next_attempt_at is not null as "has_next!"
+           from posts p join targets t on t.post_id = p.id
+           where p.id = $1 and t.id = $2 for no key update of p, t"#,
+        post,
+        target.0
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row else { return Ok(EndResult::Missing) };
+    let status = row.status.0;
+    if row.post_status.0 == PostStatus::Draft {
+        return Ok(EndResult::Draft);
+    }
+    if status.is_terminal() && !(status == TargetStatus::Published && row.has_next) {
+        return Ok(EndResult::Already(status));
+    }
+    let (owner, post) = (Owner { org: row.org_id.into(), mode: row.mode.0 }, PostId(post));
+    // From here on an attempt that is under way neither begins a publishing call nor ends the target.
+    let in_doubt = sqlx::query_scalar!(
+        r#"with stopped as (
+             update targets set stop_reason = $2, fence = fence + 1, next_attempt_at = $3, freeze_id = null,
+               is_continuation = false, updated_at = $3
+             where id = $1 returning id),
+           logged as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+             values ($4, $5, $6, $1, $3, 'stop', 'An operator of the service ends it: ' || $2))
+           select exists (
+             select from publications p join stopped s on s.id = p.target_id
+             where p.commit_begun_at is not null and p.platform_id is null) as "in_doubt!""#,
+        target.0,
+        reason,
+        now,
+        owner.org.0,
+        owner.mode.as_str(),
+        post.0
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let details = json!({ "post": post, "reason": reason, "may_be_live": may_be_live && in_doubt });
+    let change = Change { action: Action::TargetStopped, object: target.0, details };
+    audit::record(&mut tx, owner, by, now, change).await?;
+    outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
+    tx.commit().await?;
+    if in_doubt && !may_be_live {
+        return Ok(EndResult::LookingUp);
+    }
+    let mut message = format!("an operator stopped it: {reason}");
+    if in_doubt {
+        message.push_str("; it may be live: look before posting again");
+    }
+    let failure = Failure::new(ErrorCode::Stopped, message);
+    let end = End::Dead { source: failure.code.source(), failure };
+    let key = TargetKey { owner, post, target, version: row.version };
+    Ok(match publishing::settle(db, key, &end, None, now).await? {
+        Settled::Ended(status) | Settled::Late(status) => {
+            cancel_workflow(db, owner, post).await?;
+            EndResult::Ended(status)
+        }
+        // An edit came between the two; the next attempt ends it.
+        Settled::Superseded | Settled::Stale => EndResult::LookingUp,
+    })
+}
+
+/// Ends the workflow of a post whose targets have all ended, which may still wait for the post's time.
+async fn cancel_workflow(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    let has_open = sqlx::query_scalar!(
+        r#"select exists (
+             select from targets where post_id = $1 and org_id = $2 and mode = $3
+               and status not in ('published', 'dead', 'canceled')) as "has_open!""#,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if !has_open {
+        outbox::push(&mut tx, &Message::PostCanceled { post, owner }).await?;
+    }
+    tx.commit().await
+}
+
+/// Deliveries to repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deliveries {
+    /// One delivery.
+    One(DeliveryId),
+    /// The failed deliveries to an endpoint, of events since a time.
+    Failed(WebhookId, Option<DateTime<Utc>>),
+}
+
+/// Repeats deliveries, each with a new retry budget. Returns up to `limit` of them, oldest event first.
+pub async fn redeliver(
+    db: &PgPool,
+    which: Deliveries,
+    limit: i64,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<(DeliveryId, RedeliverResult)>> {
+    let (one, endpoint, since) = match which {
+        Deliveries::One(id) => (Some(id.0), None, None),
+        Deliveries::Failed(endpoint, since) => (None, Some(endpoint.0), since),
+    };
+    let found = sqlx::query!(
+        r#"select id, webhook_id, org_id, mode as "mode: Parsed<Mode>" from deliveries
+           where id = $1 or webhook_id = $2 and status = $3 and created_at >= coalesce($4, '-infinity'::timestamptz)
+           order by created_at, id limit $5"#,
+        one,
+        endpoint,
+        DeliveryStatus::Failed.as_str(),
+        since,
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let mut results = Vec::with_capacity(found.len());
+    for row in found {
+        let (id, webhook) = (DeliveryId(row.id), WebhookId(row.webhook_id));
+        let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
+        let mut tx = crate::begin(db).await?;
+        let result = deliveries::redeliver_in(&mut tx, owner, webhook, id).await?;
+        if matches!(result, RedeliverResult::Queued(_)) {
+            let details = json!({ "webhook": webhook });
+            let change = Change { action: Action::Redelivered, object: id.0, details };
+            audit::record(&mut tx, owner, by, now, change).await?;
+            tx.commit().await?;
+        }
+        results.push((id, result));
+    }
+    Ok(results)
+}
+
+/// Ends the dashboard sessions of an organization, or of all. Returns how many ended.
+pub async fn end_sessions(
+    db: &PgPool,
+    org: Option<OrgId>,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<u64> {
+    let mut tx = crate::begin(db).await?;
+    let ended =
+        sqlx::query!("delete from sessions where $1::uuid is null or org_id = $1", org.map(|org| org.0))
+            .execute(&mut *tx)
+            .await?
+            .rows_affected();
+    let org = org.unwrap_or(audit::INSTALLATION);
+    let change = Change { action: Action::SessionsEnded, object: org.0, details: json!({ "ended": ended }) };
+    audit::record_shared(&mut tx, org, by, now, change).await?;
+    tx.commit().await?;
+    Ok(ended)
+}
+
+/// Returns the owner of an API key, whoever it is.
+pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>> {
+    let row = sqlx::query!(
+        r#"select org_id, mode as "mode: Parsed<Mode>" from api_keys where id = $1 and client is null"#,
+        key.0
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| Owner { org: row.org_id.into(), mode: row.mode.0 }))
+}
+
+/// Lets messages that were parked be sent again. Returns how many.
+pub async fn unpark(db: &PgPool) -> sqlx::Result<u64> {
+    let unparked = sqlx::query!(
+        "update outbox set parked_at = null, error = null, attempts = 0, available_at = now()
+         where parked_at is not null
+           -- Another message for the same row waits already.
+           and not exists (select from outbox other where other.overdue = outbox.overdue and other.parked_at is null)"
+    )
+    .execute(db)
+    .await?;
+    Ok(unparked.rows_affected())
+}
+
+/// Records an action of an operator that concerns the whole installation.
+pub async fn record(
+    db: &PgPool,
+    action: Action,
+    details: Value,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    let change = Change { action, object: audit::INSTALLATION.0, details };
+    audit::record_shared(&mut tx, audit::INSTALLATION, by, now, change).await?;
+    tx.commit().await
+}

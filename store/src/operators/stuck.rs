@@ -1,0 +1,489 @@
+//! What is stuck, in all organizations: rows whose next step is overdue, or that wait longer than they should.
+
+use crate::decode::Parsed;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{OrgId, PostId, TargetStatus, renewal};
+use serde::Serialize;
+use sqlx::PgPool;
+use std::time::Duration;
+use uuid::Uuid;
+
+domain::string_enum! {
+    /// Kind of a row that is stuck.
+    Kind, "kind" {
+        /// A target of a post.
+        Target = "target",
+        /// The delivery of an event.
+        Delivery = "delivery",
+        /// An import of earlier posts.
+        Import = "import",
+        /// A media file that is fetched, read or deleted.
+        Media = "media",
+        /// A message to Temporal.
+        Message = "message",
+        /// A grant that is not renewed.
+        Grant = "grant",
+        /// A disconnected account whose grant is not erased.
+        Disconnection = "disconnection",
+    }
+}
+
+/// Something that is stuck.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// What it is, as [`Kind`] spells it.
+    pub kind: &'static str,
+    /// Id of the row.
+    pub id: String,
+    /// The organization; `None` if the row belongs to none.
+    pub org: Option<OrgId>,
+    /// The mode.
+    pub mode: Option<String>,
+    /// The platform, if one is concerned.
+    pub platform: Option<String>,
+    /// The account, if one is concerned.
+    pub account: Option<Uuid>,
+    /// The post, if one is concerned.
+    pub post: Option<PostId>,
+    /// Status of the row.
+    pub status: String,
+    /// Code of the last failure.
+    pub code: Option<String>,
+    /// Why it is stuck.
+    pub why: String,
+    /// Since when: when it was due.
+    pub since: DateTime<Utc>,
+    /// When the next step is due; `None` when none has a time.
+    pub next_at: Option<DateTime<Utc>>,
+    /// True if the step is overdue: nobody works on the row, and reconciling resumes it.
+    pub is_overdue: bool,
+}
+
+/// Limits of a list; all given conditions must hold.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// Only this kind.
+    pub kind: Option<Kind>,
+    /// Only this organization.
+    pub org: Option<OrgId>,
+    /// Only this platform.
+    pub platform: Option<String>,
+    /// Only with this code of the last failure.
+    pub code: Option<String>,
+    /// Time that a row may wait before it counts as stuck.
+    pub patience: Duration,
+    /// Maximum rows of each kind.
+    pub limit: i64,
+}
+
+/// The least age at which platforms' grants are renewed, by platform id. Others are not renewed ahead.
+pub type Renewals<'a> = &'a [(&'static str, Duration)];
+
+impl Filter {
+    fn wants(&self, kind: Kind) -> bool {
+        let of_platform = matches!(kind, Kind::Target | Kind::Import | Kind::Grant | Kind::Disconnection);
+        self.kind.is_none_or(|only| only == kind)
+            && (self.platform.is_none() || of_platform)
+            && (self.code.is_none() || matches!(kind, Kind::Target | Kind::Grant))
+    }
+
+    fn org(&self) -> Option<Uuid> {
+        self.org.map(|org| org.0)
+    }
+}
+
+/// Returns what is stuck, oldest first, at most [`Filter::limit`] rows of each kind.
+pub async fn stuck(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::Result<Vec<Item>> {
+    let mut items = Vec::new();
+    if filter.wants(Kind::Target) {
+        items.extend(targets(db, filter).await?);
+    }
+    if filter.wants(Kind::Delivery) {
+        items.extend(deliveries(db, filter).await?);
+    }
+    if filter.wants(Kind::Import) {
+        items.extend(imports(db, filter).await?);
+    }
+    if filter.wants(Kind::Media) {
+        items.extend(media(db, filter).await?);
+    }
+    if filter.wants(Kind::Message) {
+        items.extend(messages(db, filter).await?);
+    }
+    if filter.wants(Kind::Grant) {
+        items.extend(grants(db, filter, renewals).await?);
+    }
+    if filter.wants(Kind::Disconnection) {
+        items.extend(disconnections(db, filter).await?);
+    }
+    items.sort_by(|one, other| one.since.cmp(&other.since).then_with(|| one.id.cmp(&other.id)));
+    Ok(items)
+}
+
+/// Targets that were due and have not ended, and live ones without their replies.
+async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        r#"select t.id, t.post_id, t.org_id, t.mode, t.platform, t.account_id,
+             t.status as "status: Parsed<TargetStatus>", t.error_code, t.error_message, t.attempts,
+             t.next_attempt_at, t.processing_since, t.stop_reason,
+             coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due!",
+             coalesce(t.next_attempt_at, greatest(t.scheduled_at, p.scheduled_at, t.updated_at))
+               < now() - make_interval(secs => $1) as "is_overdue!",
+             exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
+                     and u.platform_id is null) as "in_doubt!"
+           from posts p join targets t on t.post_id = p.id
+           where ($2::uuid is null or p.org_id = $2)
+             and ($3::text is null or t.platform = $3) and ($4::text is null or t.error_code = $4)
+             and (p.status in ('scheduled', 'queued', 'publishing') and t.status in ('pending', 'queued', 'failed')
+               or t.status = 'published' and t.next_attempt_at is not null)
+             and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+           order by coalesce(p.scheduled_at, p.created_at) limit $5"#,
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.platform,
+        filter.code,
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let failure = || match (&row.error_code, &row.error_message) {
+                (Some(code), Some(message)) => Some(format!("{code}: {message}")),
+                (code, message) => code.clone().or_else(|| message.clone()),
+            };
+            let doubt = if row.in_doubt { "its publishing call has no known result" } else { "" };
+            let state = match (&row.stop_reason, row.processing_since, row.status.0) {
+                (Some(reason), ..) => {
+                    format!("an operator ends it ({reason}) once its call has been looked up")
+                }
+                (_, _, TargetStatus::Published) => {
+                    format!(
+                        "live, but incomplete: {}",
+                        failure().unwrap_or_else(|| "its address is unknown".into())
+                    )
+                }
+                (_, Some(since), _) => {
+                    format!("{} has been processing it since {}", row.platform, since.format("%F %T UTC"))
+                }
+                (None, None, status) => match failure() {
+                    Some(failure) => format!("attempt {}: {failure}", row.attempts),
+                    None if status == TargetStatus::Pending => "no workflow has taken it up".to_owned(),
+                    None if row.attempts > 0 => format!("attempt {} has no result yet", row.attempts),
+                    None => "no worker has begun it".to_owned(),
+                },
+            };
+            let overdue = if row.is_overdue { "its next step is overdue" } else { "" };
+            let why = [state.as_str(), doubt, overdue].into_iter().filter(|part| !part.is_empty());
+            Item {
+                kind: Kind::Target.as_str(),
+                id: row.id.to_string(),
+                org: Some(OrgId(row.org_id)),
+                mode: Some(row.mode),
+                platform: Some(row.platform.clone()),
+                account: Some(row.account_id),
+                post: Some(PostId(row.post_id)),
+                status: row.status.0.to_string(),
+                code: row.error_code.clone(),
+                why: why.collect::<Vec<_>>().join("; "),
+                since: row.due,
+                next_at: row.next_attempt_at,
+                is_overdue: row.is_overdue,
+            }
+        })
+        .collect())
+}
+
+/// Returns targets that ended since a time although their publishing call has no known result, latest first: each may
+/// be live.
+pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        r#"select t.id, t.post_id, t.org_id, t.mode, t.platform, t.account_id, t.error_code, t.error_message,
+             t.updated_at
+           from targets t
+           where t.status = 'dead' and t.updated_at > now() - make_interval(secs => $1)
+             and ($2::uuid is null or t.org_id = $2) and ($3::text is null or t.platform = $3)
+             and ($4::text is null or t.error_code = $4)
+             and exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
+                         and u.platform_id is null)
+           order by t.updated_at desc limit $5"#,
+        since.num_seconds() as f64,
+        filter.org(),
+        filter.platform,
+        filter.code,
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Item {
+            kind: Kind::Target.as_str(),
+            id: row.id.to_string(),
+            org: Some(OrgId(row.org_id)),
+            mode: Some(row.mode),
+            platform: Some(row.platform),
+            account: Some(row.account_id),
+            post: Some(PostId(row.post_id)),
+            status: TargetStatus::Dead.to_string(),
+            code: row.error_code,
+            why: row.error_message.unwrap_or_default(),
+            since: row.updated_at,
+            next_at: None,
+            is_overdue: false,
+        })
+        .collect())
+}
+
+async fn deliveries(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        r#"select d.id, d.org_id, d.mode, d.event, d.status, d.attempts, d.error, d.next_attempt_at, d.created_at,
+             e.post_id, coalesce(d.next_attempt_at, d.created_at) < now() - make_interval(secs => $1) as "is_overdue!",
+             (select substring(w.url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)') from webhooks w
+              where w.id = d.webhook_id) as host
+           from deliveries d join events e on e.id = d.event_id
+           where d.status in ('pending', 'delivering') and d.created_at < now() - make_interval(secs => $1)
+             and ($2::uuid is null or d.org_id = $2)
+           order by coalesce(d.next_attempt_at, d.created_at) limit $3"#,
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let host = row.host.unwrap_or_else(|| "the endpoint".to_owned());
+            let why = match row.error {
+                Some(error) => format!("{} to {host}, attempt {}: {error}", row.event, row.attempts),
+                None => format!("{} to {host} has not been sent", row.event),
+            };
+            Item {
+                kind: Kind::Delivery.as_str(),
+                id: row.id.to_string(),
+                org: Some(OrgId(row.org_id)),
+                mode: Some(row.mode),
+                platform: None,
+                account: None,
+                post: row.post_id.map(PostId),
+                status: row.status,
+                code: None,
+                why,
+                since: row.created_at,
+                next_at: row.next_attempt_at,
+                is_overdue: row.is_overdue,
+            }
+        })
+        .collect())
+}
+
+async fn imports(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        "select i.id, i.org_id, i.mode, i.account_id, i.status, i.created_at, a.platform
+         from imports i join accounts a on a.id = i.account_id
+         where i.status in ('pending', 'running') and i.created_at < now() - make_interval(secs => $1)
+           and ($2::uuid is null or i.org_id = $2) and ($3::text is null or a.platform = $3)
+         order by i.created_at limit $4",
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.platform,
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Item {
+            kind: Kind::Import.as_str(),
+            id: row.id.to_string(),
+            org: Some(OrgId(row.org_id)),
+            mode: Some(row.mode),
+            platform: Some(row.platform),
+            account: Some(row.account_id),
+            post: None,
+            status: row.status,
+            code: None,
+            why: "the import has not ended".to_owned(),
+            since: row.created_at,
+            next_at: None,
+            is_overdue: true,
+        })
+        .collect())
+}
+
+async fn media(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        r#"select id, org_id, mode, status, updated_at, deleted_at is not null as "is_deleted!" from media
+           where (deleted_at is not null or status = 'uploaded'
+                  or status = 'pending_upload' and source_url is not null)
+             and updated_at < now() - make_interval(secs => $1) and ($2::uuid is null or org_id = $2)
+           order by updated_at limit $3"#,
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let why = match (row.is_deleted, row.status.as_str()) {
+                (true, _) => "the file of the deleted asset still exists",
+                (false, "uploaded") => "the file has not been read",
+                (false, _) => "the file has not been fetched",
+            };
+            Item {
+                kind: Kind::Media.as_str(),
+                id: row.id.to_string(),
+                org: Some(OrgId(row.org_id)),
+                mode: Some(row.mode),
+                platform: None,
+                account: None,
+                post: None,
+                status: row.status,
+                code: None,
+                why: why.to_owned(),
+                since: row.updated_at,
+                next_at: None,
+                is_overdue: true,
+            }
+        })
+        .collect())
+}
+
+/// Messages that are parked, or that no relay has sent.
+async fn messages(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        r#"select id, org_id, message->>'type' as name, message->>'post' as post, attempts, available_at, parked_at, error
+           from outbox
+           where (parked_at is not null or attempts > 3 or available_at < now() - make_interval(secs => $1))
+             and ($2::uuid is null or org_id = $2)
+           order by coalesce(parked_at, available_at), id limit $3"#,
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let name = row.name.unwrap_or_else(|| "unknown".to_owned());
+            let (status, why) = match (&row.parked_at, row.attempts) {
+                (Some(_), _) => (
+                    "parked",
+                    format!("{name} can't be sent: {}", row.error.as_deref().unwrap_or("no reason kept")),
+                ),
+                (None, 0) => (
+                    "waiting",
+                    format!("no relay has sent {name}: no API process runs, or none reaches Temporal"),
+                ),
+                (None, tries) => {
+                    ("waiting", format!("{name} was not sent in {tries} tries: Temporal does not answer"))
+                }
+            };
+            Item {
+                kind: Kind::Message.as_str(),
+                id: row.id.to_string(),
+                org: Some(OrgId(row.org_id)),
+                mode: None,
+                platform: None,
+                account: None,
+                post: row.post.and_then(|id| id.parse().ok()),
+                status: status.to_owned(),
+                code: None,
+                why,
+                since: row.parked_at.unwrap_or(row.available_at),
+                next_at: row.parked_at.is_none().then_some(row.available_at),
+                is_overdue: true,
+            }
+        })
+        .collect())
+}
+
+/// Grants that should have been renewed, and accounts that their owners must connect again.
+async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::Result<Vec<Item>> {
+    let (platforms, ages): (Vec<_>, Vec<_>) =
+        renewals.iter().map(|(id, age)| ((*id).to_owned(), age.as_secs_f64())).unzip();
+    let rows = sqlx::query!(
+        r#"select a.id, a.org_id, a.mode, a.platform, a.username, a.status, a.last_error_code, a.token_expires_at as "expires!",
+             coalesce(a.granted_at, a.updated_at) + greatest(
+               (a.token_expires_at - coalesce(a.granted_at, a.updated_at)) * $6, make_interval(secs => ages.age)) as "due!"
+           from accounts a join unnest($7::text[], $8::float8[]) ages (id, age) on ages.id = a.platform
+           where a.status = 'active' and a.grant_sealed is not null and a.token_expires_at is not null
+             and now() > coalesce(a.granted_at, a.updated_at) + make_interval(secs => $1) + greatest(
+               (a.token_expires_at - coalesce(a.granted_at, a.updated_at)) * $6, make_interval(secs => ages.age))
+             and ($2::uuid is null or a.org_id = $2) and ($3::text is null or a.platform = $3)
+             and ($4::text is null or a.last_error_code = $4)
+           order by a.token_expires_at limit $5"#,
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.platform,
+        filter.code,
+        filter.limit,
+        renewal::LATEST,
+        &platforms,
+        &ages
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Item {
+            kind: Kind::Grant.as_str(),
+            id: row.id.to_string(),
+            org: Some(OrgId(row.org_id)),
+            mode: Some(row.mode),
+            why: format!(
+                "the grant of {} on {} is not renewed; it expires at {}",
+                row.username,
+                row.platform,
+                row.expires.format("%F %T UTC")
+            ),
+            platform: Some(row.platform),
+            account: Some(row.id),
+            post: None,
+            status: row.status,
+            code: row.last_error_code,
+            since: row.due,
+            next_at: None,
+            is_overdue: true,
+        })
+        .collect())
+}
+
+async fn disconnections(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let rows = sqlx::query!(
+        "select id, org_id, mode, platform, status, updated_at from accounts
+         where status = 'disconnected' and grant_sealed is not null
+           and updated_at < now() - make_interval(secs => $1) and ($2::uuid is null or org_id = $2)
+           and ($3::text is null or platform = $3)
+         order by updated_at limit $4",
+        filter.patience.as_secs_f64(),
+        filter.org(),
+        filter.platform,
+        filter.limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Item {
+            kind: Kind::Disconnection.as_str(),
+            id: row.id.to_string(),
+            org: Some(OrgId(row.org_id)),
+            mode: Some(row.mode),
+            platform: Some(row.platform),
+            account: Some(row.id),
+            post: None,
+            status: row.status,
+            code: None,
+            why: "the grant of the disconnected account is not erased".to_owned(),
+            since: row.updated_at,
+            next_at: None,
+            is_overdue: true,
+        })
+        .collect())
+}
