@@ -17,7 +17,10 @@ use std::{
     collections::BTreeMap, convert::Infallible, env, error::Error, net::SocketAddr, str::FromStr,
     time::Duration,
 };
-use store::vault::{Opener, Sealer};
+use store::{
+    durability::Unchecked,
+    vault::{Opener, Sealer},
+};
 use url::Url;
 
 /// Default interval of metrics collection, in seconds.
@@ -32,6 +35,11 @@ pub(crate) struct Database {
     /// Maximum database connections of this process
     #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub(crate) database_connections: u32,
+    /// Settings of Postgres, of fsync, full_page_writes and synchronous_commit, that API and workers do not refuse
+    /// although a crash may lose commits, separated by commas: for tests, or for a server that keeps commits by
+    /// other means. A lost commit can publish a post twice
+    #[arg(long, env = "FANFARE_UNCHECKED_POSTGRES_SETTINGS", default_value = "", hide_default_value = true)]
+    pub(crate) unchecked_postgres_settings: Unchecked,
 }
 
 /// Connection to Temporal, and scheduling.

@@ -27,7 +27,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
-use store::{Pool, accounts, page, vault};
+use store::{Pool, accounts, durability::Unchecked, page, vault};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -168,7 +168,11 @@ async fn serve(
     (probes, stop): (&Probes, CancellationToken),
 ) -> anyhow::Result<()> {
     store::create_database(&postgres.url("postgres"), "fanfare").await?;
-    let database = Database { database_url: postgres.url("fanfare"), database_connections: 16 };
+    let database = Database {
+        database_url: postgres.url("fanfare"),
+        database_connections: 16,
+        unchecked_postgres_settings: Unchecked::default(),
+    };
     let db = store::connect(&database.database_url, database.database_connections).await?;
     store::migrate(&db).await?;
     probes.watch_database(&db, true);

@@ -22,7 +22,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use store::Pool;
+use store::{Pool, durability};
 use telemetry::health::Health;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression};
 use tokio::{
@@ -62,7 +62,8 @@ pub(crate) async fn run(
         Role::Worker(..) => Duration::ZERO,
     };
     let stop = on_signal(health.clone(), drain)?;
-    let db = store::connect_lazy(&database.database_url, database.database_connections)?;
+    let Database { database_url, database_connections, unchecked_postgres_settings: unchecked } = database;
+    let db = durability::connect_lazy(database_url, *database_connections, unchecked)?;
     probes.watch_database(&db, !matches!(role, Role::Worker(..)));
     // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
     let allowed =
@@ -105,9 +106,9 @@ pub(crate) async fn run(
     }
     // Before anything is waited for, so that the probes tell what is missing.
     admin.serve(&probes)?;
+    check_durability(database, worker.is_some()).await?;
     let workers = match worker.zip(store) {
         Some((worker, store)) => {
-            anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
             connected.send_replace(Some(client.clone()));
             let files = Files { store, retention: storage.limits.retention() };
@@ -229,6 +230,25 @@ pub(crate) async fn check_clock(db: &Pool, now: fn() -> DateTime<Utc>) -> anyhow
         skew.as_secs(),
         MAX_SKEW.as_secs()
     );
+    Ok(())
+}
+
+/// Fails if Postgres may lose commits or accepts no writes. An API starts while it doesn't answer: every connection is
+/// checked again.
+async fn check_durability(database: &Database, must_answer: bool) -> anyhow::Result<()> {
+    let checked = durability::check(&database.database_url, &database.unchecked_postgres_settings);
+    let allowed = match checked.await {
+        Err(error) if error.is::<durability::Unreachable>() && !must_answer => {
+            warn!(error = format!("{error:#}"), "Postgres can't be checked yet");
+            return Ok(());
+        }
+        checked => checked?,
+    };
+    if !allowed.is_empty() {
+        let allowed: Vec<_> = allowed.iter().map(|setting| setting.as_str()).collect();
+        let allowed = allowed.join(", ");
+        warn!("Postgres may lose commits, as FANFARE_UNCHECKED_POSTGRES_SETTINGS allows: see {allowed}");
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ pub mod connect;
 mod decode;
 pub mod deliveries;
 pub mod disconnect;
+pub mod durability;
 pub mod events;
 pub mod freezes;
 pub mod grants;
@@ -96,12 +97,22 @@ pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
 ///
 /// When the URL can't be parsed.
 pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
+    Ok(pool_options(max_connections).connect_lazy_with(options(url)?))
+}
+
+/// Returns the options of a connection.
+fn options(url: &str) -> anyhow::Result<PgConnectOptions> {
     // sqlx's own error quotes a URL that it can't parse, password included.
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| anyhow::anyhow!("the database URL is invalid: its port or a parameter is malformed"))?
+        .map_err(|_| anyhow::anyhow!("the database URL is invalid: its port or a parameter is malformed"))?;
+    Ok(options
         .application_name("fanfare")
-        .options([("statement_timeout", "15s"), ("idle_in_transaction_session_timeout", "30s")]);
-    Ok(PgPoolOptions::new()
+        .options([("statement_timeout", "15s"), ("idle_in_transaction_session_timeout", "30s")]))
+}
+
+/// Returns the options of a pool.
+fn pool_options(max_connections: u32) -> PgPoolOptions {
+    PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .max_lifetime(Duration::from_secs(30 * 60))
@@ -114,7 +125,6 @@ pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
                 Ok(true)
             })
         })
-        .connect_lazy_with(options))
 }
 
 /// Begins a transaction, in a task of its own: the caller may be dropped meanwhile, because a client hung up or
@@ -176,12 +186,13 @@ pub fn is_unavailable(error: &Error) -> bool {
     match error {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
         // Class 08: connection exceptions. 53: insufficient resources, such as a full disk. 57P01 to 57P03: shut
-        // down, crashed, starting up. 25P03: the transaction was idle for too long, as when the clock is set.
+        // down, crashed, starting up. 25P03: the transaction was idle for too long, as when the clock is set. 25006:
+        // the server accepts no writes, as a primary that became a standby; its connections end soon.
         // https://www.postgresql.org/docs/current/errcodes-appendix.html
         Error::Database(error) => error.code().is_some_and(|code| {
             let class = code.get(..2);
             matches!(class, Some("08" | "53"))
-                || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25P03")
+                || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25P03" | "25006")
         }),
         _ => false,
     }

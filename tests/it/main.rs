@@ -28,6 +28,7 @@ mod dashboard;
 mod deploy;
 mod dev;
 mod doctor;
+mod durability;
 mod edit_target;
 mod editing;
 mod events;

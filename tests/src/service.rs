@@ -58,6 +58,8 @@ impl Service {
         let files = directory().join(format!("media-{name}"));
         let env = [
             ("DATABASE_URL", servers.database_url.clone()),
+            // The shared Postgres server does not sync to disk.
+            ("FANFARE_UNCHECKED_POSTGRES_SETTINGS", "fsync,full_page_writes,synchronous_commit".to_owned()),
             ("TEMPORAL_ADDRESS", format!("http://{}", servers.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{name}")),
             ("FANFARE_TIME_SCALE", pace.to_string()),
