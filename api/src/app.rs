@@ -40,6 +40,8 @@ pub struct Config {
     pub media: ::media::FileStore,
     /// Time that a media asset is kept once no post needs it; `None` keeps it without limit.
     pub media_retention: Option<TimeDelta>,
+    /// Time before a post is due at which its workflow is started.
+    pub horizon: Duration,
     /// Encrypts secrets for the workers.
     pub sealer: Sealer,
     /// Private IP ranges that webhooks may reach.

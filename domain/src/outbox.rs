@@ -84,6 +84,10 @@ pub struct PostJob {
     /// Earliest time to publish; `None` publishes immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<DateTime<Utc>>,
+    /// True if the post was moved beyond the scheduling horizon: its workflow ends, and another one is started when its
+    /// time is near.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_far_off: bool,
     /// Targets, one per account.
     pub targets: Vec<TargetRef>,
 }
@@ -185,6 +189,11 @@ pub struct EventDispatch {
     /// 0 for the original dispatch; 1 and up for redeliveries, which have one delivery each.
     #[serde(default, skip_serializing_if = "is_first")]
     pub round: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_first(round: &u32) -> bool {

@@ -154,7 +154,7 @@ impl Row {
         self.publications.iter().any(|publication| publication.intent.is_some() && publication.id.is_none())
     }
 
-    /// Returns whether the sweeper would start a lost workflow again.
+    /// Returns whether the sweeper would start a workflow.
     fn is_swept(&self) -> bool {
         self.status == Status::Open || self.status == Status::Published && self.is_due
     }
@@ -339,7 +339,8 @@ pub enum Transition {
     MarkComplete(usize),
     /// The target ends outside an attempt: its budget is spent, its grant lost, or an operator stopped it.
     SettleOutside,
-    /// A lost workflow is started again.
+    /// A workflow is started for a target that has none: its time has come within the scheduling horizon, or its
+    /// workflow is lost.
     Sweep,
     /// The post is edited.
     Edit,
@@ -661,6 +662,8 @@ impl Protocol {
                 let row = &mut state.row;
                 // No attempt from before holds the row; the product adds more than there were attempts.
                 row.fence = fence + 1;
+                // It may have begun since the backup.
+                row.has_begun = true;
                 for publication in row.publications.iter_mut().filter(|publication| publication.id.is_none())
                 {
                     publication.intent = Some(Intent::SinceBackup);
@@ -709,16 +712,18 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State {
+        // A far-off post waits in the row only.
+        let state = |has_workflow| State {
             row: Row::new(),
-            has_workflow: true,
+            has_workflow,
             attempts: [None; ATTEMPTS],
             calls: [None; CALLS],
             begins: 0,
             backup: None,
             was_restored: false,
             was_revived: false,
-        }]
+        };
+        vec![state(true), state(false)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

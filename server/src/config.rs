@@ -13,6 +13,7 @@ use clap::{
 use domain::{App, AppAccess, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Credentials, Location, SizeLimits};
 use sandbox::{Access, AppStatus};
+use starter::sweeper;
 use std::{
     collections::BTreeMap, convert::Infallible, env, error::Error, net::SocketAddr, str::FromStr,
     time::Duration,
@@ -23,6 +24,8 @@ use store::{
 };
 use url::Url;
 
+/// Default scheduling horizon, in seconds.
+pub(crate) const SCHEDULING_HORIZON: u32 = 24 * 3600;
 /// Default interval of metrics collection, in seconds.
 pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
 
@@ -63,6 +66,10 @@ pub(crate) struct Temporal {
     /// Former name of --time-scale
     #[arg(long, env = "FANFARE_PACE", value_parser = time_scale, hide = true)]
     pub(crate) pace: Option<TimeScale>,
+    /// Seconds before a post is due at which its workflow is started; posts that are due later wait in the database
+    /// only. The same for every API process
+    #[arg(long, env = "FANFARE_SCHEDULING_HORIZON", default_value_t = SCHEDULING_HORIZON)]
+    pub(crate) scheduling_horizon: u32,
     /// Seconds between metrics collection runs; 0 disables collection
     #[arg(long, env = "FANFARE_COLLECT_EVERY", default_value_t = COLLECT_EVERY)]
     pub(crate) collect_every: u64,
@@ -353,6 +360,23 @@ impl Temporal {
     /// Returns the factor on every wait; 1 by default.
     pub(crate) fn time_scale(&self) -> TimeScale {
         self.time_scale.or(self.pace).unwrap_or_default()
+    }
+
+    /// Returns the scheduling horizon.
+    ///
+    /// # Errors
+    ///
+    /// If it is too short for posts to be found in time.
+    pub(crate) fn horizon(&self) -> anyhow::Result<Duration> {
+        let horizon = Duration::from_secs(self.scheduling_horizon.into());
+        let least = sweeper::least_horizon(self.time_scale());
+        anyhow::ensure!(
+            horizon >= least,
+            "FANFARE_SCHEDULING_HORIZON is {} s, and must be at least {} s for posts to be found before they are due",
+            horizon.as_secs(),
+            least.as_secs_f64().ceil()
+        );
+        Ok(horizon)
     }
 }
 

@@ -198,6 +198,7 @@ async fn serve(
         task_queue: workflows::queue::DEFAULT.to_owned(),
         time_scale: None,
         pace: None,
+        scheduling_horizon: config::SCHEDULING_HORIZON,
         collect_every: config::COLLECT_EVERY,
     };
     let http = Http {

@@ -264,7 +264,7 @@ pub(crate) async fn workers(
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
     let keys = &worker.keys;
-    tokio::spawn(apply_schedules(client.clone(), temporal.clone()));
+    tokio::spawn(keep_schedules(client.clone(), temporal.clone()));
     tokio::spawn(notify_relays(db.clone()));
     let engine = Engine {
         db,
@@ -296,15 +296,32 @@ async fn notify_relays(db: Pool) {
     }
 }
 
-/// Creates or updates the Temporal schedules, with retries. Publishing does not wait for that.
-async fn apply_schedules(client: Client, temporal: Temporal) {
-    let every = Duration::from_secs(temporal.collect_every);
-    while let Err(error) = schedules::apply(&client, &temporal.task_queue, every).await {
-        warn!(
-            error = format!("{error:#}"),
-            "The schedules of metrics collection and media clean-up could not be set; retrying"
-        );
-        tokio::time::sleep(Duration::from_secs(30)).await;
+/// Interval at which a worker looks whether the Temporal schedules exist.
+const SCHEDULES_INTERVAL: Duration = Duration::from_secs(600);
+/// Lower limit of a scaled [`SCHEDULES_INTERVAL`].
+const MIN_SCHEDULES_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Creates or updates the Temporal schedules, and creates them again when they are gone. Publishing does not wait for
+/// that.
+async fn keep_schedules(client: Client, temporal: Temporal) {
+    let (queue, every) = (&temporal.task_queue, Duration::from_secs(temporal.collect_every));
+    let interval = temporal.time_scale().scale(SCHEDULES_INTERVAL).max(MIN_SCHEDULES_INTERVAL);
+    let mut is_new = true;
+    loop {
+        let kept = async {
+            if is_new || !schedules::are_kept(&client, queue, every).await? {
+                schedules::apply(&client, queue, every).await?;
+            }
+            anyhow::Ok(())
+        };
+        match kept.await {
+            Ok(()) => is_new = false,
+            Err(error) => warn!(
+                error = format!("{error:#}"),
+                "The schedules of metrics collection and media clean-up could not be set; retrying"
+            ),
+        }
+        tokio::time::sleep(if is_new { interval.min(Duration::from_secs(30)) } else { interval }).await;
     }
 }
 
@@ -340,6 +357,7 @@ impl Api {
             base_url,
             media,
             media_retention: storage.limits.retention(),
+            horizon: temporal.horizon()?,
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: allowed,
@@ -379,10 +397,10 @@ impl Api {
 
     /// Serves until `stop`. Temporal may be down: messages wait in the outbox.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let db = self.app.db.clone();
+        let (db, horizon) = (self.app.db.clone(), self.app.config.horizon);
         let handover = CancellationToken::new();
         let health = self.app.health.clone();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected, health, handover.clone()));
+        let relay = tokio::spawn(relay(db, self.temporal, horizon, self.connected, health, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
@@ -399,6 +417,7 @@ impl Api {
 async fn relay(
     db: Pool,
     temporal: Temporal,
+    horizon: Duration,
     connected: watch::Sender<Option<Client>>,
     health: Health,
     stop: CancellationToken,
@@ -427,7 +446,7 @@ async fn relay(
         now: clock::now,
         pulse: pulse.clone(),
     };
-    let sweeper = Sweeper { db, time_scale, pulse: admin::loop_pulse(&health, "sweeper") };
+    let sweeper = Sweeper { db, time_scale, horizon, pulse: admin::loop_pulse(&health, "sweeper") };
     tokio::select! {
         () = relay.run(stop) => {}
         () = sweeper.run() => {}

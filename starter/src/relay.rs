@@ -179,7 +179,9 @@ impl Relay {
                         "Temporal refuses a message; it is parked"
                     );
                     outbox::park(&self.db, id, &error).await?;
-                    if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message {
+                    if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message
+                        && !job.is_far_off
+                    {
                         self.fail_targets(job, &error).await?;
                     }
                 }
@@ -222,6 +224,7 @@ impl Relay {
         let (temporal, time_scale) = (&self.temporal, self.time_scale);
         match message {
             Message::PublishPost(job) => self.publish(job).await,
+            Message::PostChanged(job) if job.is_far_off => self.end(id, job).await,
             Message::PostChanged(job) => {
                 let input = publish_post::Input { job: job.clone(), time_scale };
                 let (signal, update) = (PublishPost::post_changed, Lenient::new(job.clone()));
@@ -338,21 +341,34 @@ impl Relay {
         start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
     }
 
+    /// Ends the workflow of a post that was moved beyond the scheduling horizon. Another version may have started it
+    /// again by then, and ignores the signal.
+    async fn end(&self, message: i64, job: &PostJob) -> Result<(), SendError> {
+        self.after_start(message, job.post, job.owner).await?;
+        let update = Lenient::new(job.clone());
+        let id = publish_post::id(job.post);
+        self.signal::<PublishPost, _>(id, PublishPost::post_changed, update).await.map(drop)
+    }
+
     /// Cancels a post's workflow.
     async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
-        // A workflow that is yet to be started would wait until the time of a deleted post. Asked before the
-        // signal: another process may start the workflow between the two.
-        match answered(outbox::starts_later(&self.db, message, owner.org, post)).await {
-            Ok(false) => {}
-            Ok(true) => {
-                let first = anyhow!("the message that starts the workflow comes first");
-                return Err(SendError::Unavailable(first));
-            }
-            Err(error) => return Err(SendError::Unavailable(error.into())),
-        }
+        self.after_start(message, post, owner).await?;
         // A workflow that has ended needs no cancellation.
         let id = publish_post::id(post);
         self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await.map(drop)
+    }
+
+    /// Fails while an older message that starts the workflow of a post is to be sent.
+    async fn after_start(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
+        // A workflow that is yet to be started would wait until the time of a deleted post. Asked before the
+        // signal: another process may start the workflow between the two.
+        match answered(outbox::starts_later(&self.db, message, owner.org, post)).await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                Err(SendError::Unavailable(anyhow!("the message that starts the workflow comes first")))
+            }
+            Err(error) => Err(SendError::Unavailable(error.into())),
+        }
     }
 
     /// Signals a target's workflow. If it is gone, the post's workflow starts it again.
@@ -438,7 +454,7 @@ fn options(
 /// Returns the post whose workflow a message starts.
 fn started_post(message: &Message) -> Option<PostId> {
     match message {
-        Message::PublishPost(job) | Message::PostChanged(job) => Some(job.post),
+        Message::PublishPost(job) | Message::PostChanged(job) => (!job.is_far_off).then_some(job.post),
         Message::PostCanceled { .. }
         | Message::RetryTarget { .. }
         | Message::ReviveTarget { .. }

@@ -1,7 +1,8 @@
 //! Temporal schedules: metrics collection and media clean-up.
 //!
-//! Every worker process creates or updates them when it starts. The result is the same for any number and
-//! order of processes, and a schedule that an operator paused stays paused.
+//! Every worker process creates or updates them when it starts, and again when one is missing: Temporal may have lost
+//! its data. The result is the same for any number and order of processes, and a schedule that an operator paused
+//! stays paused.
 
 use anyhow::Context;
 use domain::Mode;
@@ -39,6 +40,26 @@ pub async fn apply(client: &Client, base: &str, collect_every: Duration) -> anyh
     let action = ScheduleAction::start_workflow(CleanUpMedia::run, (), queue::media(base, Mode::Live), &id);
     let note = "Deletes media files that are no longer needed";
     set(client, &id, CLEAN_UP_INTERVAL, action, note).await.context("schedule of media clean-up")
+}
+
+/// Returns whether each schedule exists, or does not if its interval is zero.
+///
+/// # Errors
+///
+/// If Temporal fails.
+pub async fn are_kept(client: &Client, base: &str, collect_every: Duration) -> anyhow::Result<bool> {
+    let wanted = [(collect_metrics::id(base), !collect_every.is_zero()), (clean_up_media::id(base), true)];
+    for (id, is_wanted) in wanted {
+        let exists = match client.get_schedule_handle(id).describe(Default::default()).await {
+            Ok(_) => true,
+            Err(ScheduleError::Rpc(status)) if status.code() == Code::NotFound => false,
+            Err(error) => return Err(error).context("can't be described"),
+        };
+        if exists != is_wanted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Creates or updates a schedule; deletes it if the interval is zero.

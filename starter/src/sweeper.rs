@@ -1,9 +1,9 @@
-//! Finds overdue rows and sends their messages again.
+//! Finds rows that need a workflow and have none, and sends their messages.
 //!
-//! Postgres holds the facts, Temporal the progress: a workflow that was terminated or lost leaves a row
-//! whose next step never happens. Every API process looks for such rows periodically ([`store::sweep`]) and
-//! writes messages for them, which have no effect on a workflow that runs. It also deletes events and entries
-//! of the audit trail that nobody can read any more.
+//! Postgres holds the facts, Temporal the progress. A far-off post waits in Postgres only, until its time is within the
+//! scheduling horizon; and a workflow that was terminated or lost leaves a row whose next step never happens. Every
+//! API process looks for such rows periodically ([`store::sweep`]) and writes messages for them, which have no effect
+//! on a workflow that runs. It also deletes events and entries of the audit trail that nobody can read any more.
 
 use crate::relay::answered;
 use domain::TimeScale;
@@ -27,6 +27,17 @@ const MIN_SCALED: Duration = Duration::from_secs(1);
 const MIN_ROW_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum rows of each kind per sweep.
 const BATCH: i64 = 500;
+/// Sweeps within the shortest horizon: one that fails is made up for.
+const SWEEPS_PER_HORIZON: u32 = 3;
+
+/// Returns the shortest scheduling horizon.
+pub fn least_horizon(time_scale: TimeScale) -> Duration {
+    interval(time_scale) * SWEEPS_PER_HORIZON
+}
+
+fn interval(time_scale: TimeScale) -> Duration {
+    time_scale.scale(INTERVAL).max(MIN_SCALED)
+}
 
 /// The sweeper of a process.
 pub struct Sweeper {
@@ -36,31 +47,32 @@ pub struct Sweeper {
     pub time_scale: TimeScale,
     /// Beats with each turn.
     pub pulse: Pulse,
+    /// Time before a post is due at which its workflow is started.
+    pub horizon: Duration,
 }
 
 impl Sweeper {
     /// Sweeps until the future is dropped.
     pub async fn run(self) {
         let scaled = |time, least| self.time_scale.scale(time).max(least);
-        let interval = scaled(INTERVAL, MIN_SCALED);
         let ages =
             platforms::all().iter().filter_map(|platform| Some((platform.id, platform.auth.renewal_age()?)));
         let renewal_ages: Vec<_> = ages.collect();
         let timing = Timing {
             grace: scaled(GRACE, MIN_SCALED),
             row_interval: scaled(ROW_INTERVAL, MIN_ROW_INTERVAL),
+            horizon: self.horizon,
             renewal_ages: &renewal_ages,
         };
         loop {
-            tokio::time::sleep(interval).await;
             self.pulse.beat();
             match answered(sweep::sweep(&self.db, timing, BATCH)).await {
                 Ok(0) => {}
                 Ok(rows) => {
                     metrics::requeued(rows);
-                    info!(rows, "Queued {rows} overdue rows again");
+                    info!(rows, "Queued {rows} rows that need a workflow");
                 }
-                Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),
+                Err(error) => warn!(%error, "The sweeper can't read the rows that need a workflow"),
             }
             if let Err(error) = answered(events::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old events");
@@ -68,6 +80,7 @@ impl Sweeper {
             if let Err(error) = answered(audit::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old entries of the audit trail");
             }
+            tokio::time::sleep(interval(self.time_scale)).await;
         }
     }
 }

@@ -183,9 +183,16 @@ async fn roll_up(
         return Ok(());
     }
     let Some(after) = posts::finish(tx, owner, post, now).await? else { return Ok(()) };
-    sqlx::query!("update posts set status = $2, updated_at = $3 where id = $1", post.0, after.as_str(), now)
-        .execute(&mut *tx)
-        .await?;
+    let is_carried = sqlx::query_scalar!(
+        r#"update posts p set status = $2, updated_at = $3, starts_at = null
+           from posts before where p.id = $1 and before.id = p.id
+           returning before.starts_at is null as "is_carried!""#,
+        post.0,
+        after.as_str(),
+        now
+    )
+    .fetch_one(&mut *tx)
+    .await?;
     let entry = Entry {
         at: now,
         kind: after.to_string(),
@@ -194,8 +201,8 @@ async fn roll_up(
         detail: json!({ "from": before, "to": after }),
     };
     timeline::append(tx, owner, post, entry).await?;
-    if before.is_editable() {
-        // Its workflow may be waiting for a time far in the future.
+    if before.is_editable() && is_carried {
+        // Its workflow may be waiting for its time.
         outbox::push(tx, &Message::PostCanceled { post, owner }).await?;
     }
     Ok(())

@@ -586,6 +586,7 @@ async fn wake_targets(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx:
            and p.org_id = $2 and p.mode = $3 and p.status in ('scheduled', 'queued', 'publishing')
            and t.status in ('pending', 'queued')
            and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= clock_timestamp()
+           and p.starts_at is null
          group by t.id",
         id.0.to_string(),
         owner.org.0,

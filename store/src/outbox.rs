@@ -9,7 +9,7 @@
 
 use crate::transaction;
 use domain::{OrgId, PostId, outbox::Message};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -69,6 +69,19 @@ pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Mes
     Ok(pushed.rows_affected() > 0)
 }
 
+/// Pushes messages in the current transaction.
+pub(crate) async fn push_all(tx: &mut PgConnection, messages: &[Message]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into outbox (org_id, message)
+         select org_id, message from unnest($1::uuid[], $2::jsonb[]) as m (org_id, message)",
+        &messages.iter().map(|message| message.owner().org.0).collect::<Vec<_>>(),
+        &messages.iter().map(|message| json!(message)).collect::<Vec<_>>()
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
 /// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of
 /// each, and so on, each organization's oldest first. A message that is to wait for longer than any lease or
 /// backoff is claimed at once: the server's clock was set back.
@@ -125,7 +138,8 @@ pub async fn complete(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Res
     sqlx::query!(
         "with queued as (
            update targets t set status = 'queued' from posts p
-           where t.post_id = any($2) and t.status = 'pending' and p.id = t.post_id and p.status <> 'draft')
+           where t.post_id = any($2) and t.status = 'pending' and p.id = t.post_id and p.status <> 'draft'
+             and p.starts_at is null)
          delete from outbox where id = any($1)",
         ids,
         &started

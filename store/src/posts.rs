@@ -25,11 +25,15 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, types::Json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use uuid::Uuid;
 
 pub mod duplicates;
 mod edit;
+pub(crate) mod horizon;
 
 pub use edit::{Edit, EditResult, edit, requeue};
 
@@ -225,6 +229,8 @@ pub struct NewPost {
     pub imports: Vec<(MediaId, NewMedia)>,
     /// Id of the request that creates the post, for its timeline.
     pub request_id: Option<String>,
+    /// Time before the post is due at which its workflow is started.
+    pub horizon: Duration,
 }
 
 /// Content and times of targets that are not the post's.
@@ -352,9 +358,8 @@ pub async fn create(
     new: NewPost,
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
-    let (request_id, imports) = (new.request_id.clone(), new.imports.clone());
-    let post = build(new, now.trunc_subsecs(6));
-    write(crate::begin(db).await?, owner, post, &imports, None, request_id.as_deref()).await
+    let post = build(new.clone(), now.trunc_subsecs(6));
+    write(crate::begin(db).await?, owner, post, &new, None).await
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -380,8 +385,7 @@ pub async fn queue(
             return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
         };
         let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
-        let slot_account = Some(queue.account);
-        match write(tx, owner, post, &new.imports, slot_account, new.request_id.as_deref()).await {
+        match write(tx, owner, post, &new, Some(queue.account)).await {
             Err(CreateError::Database(error)) if slots::is_taken(&error) => {}
             written => return written,
         }
@@ -393,16 +397,15 @@ async fn write(
     mut tx: Transaction,
     owner: Owner,
     post: Post,
-    imports: &[(MediaId, NewMedia)],
+    new: &NewPost,
     slot_account: Option<AccountId>,
-    request_id: Option<&str>,
 ) -> Result<Created, CreateError> {
-    for (id, import) in imports {
+    for (id, import) in &new.imports {
         media::insert(&mut tx, owner, *id, import, post.created_at).await?;
     }
     let ids = media_ids(post.containers.iter().chain(post.variants.iter().flatten()));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
-    if !insert(&mut tx, owner, &post, slot_account, request_id).await? {
+    if !insert(&mut tx, owner, &post, slot_account, new.request_id.as_deref()).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
@@ -411,7 +414,10 @@ async fn write(
     if !has_media {
         return Err(CreateError::MediaMissing);
     }
-    if !post.is_draft {
+    let may_wait = post.scheduled_at.is_some() || post.reply_to.is_some();
+    let waits = post.is_draft
+        || may_wait && horizon::wait(&mut tx, owner, post.id, post.reply_to, new.horizon).await?;
+    if !waits {
         outbox::push(&mut tx, &Message::PublishPost(to_job(owner, &post))).await?;
     }
     tx.commit().await?;
@@ -652,7 +658,9 @@ pub async fn delete(
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
-    let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
+    let Some(Locked { status: before, may_have_workflow, .. }) = lock(&mut tx, owner, id).await? else {
+        return Ok(false);
+    };
     let canceled = cancel_pending_targets(&mut tx, owner, id, now).await?;
     let after = match before {
         PostStatus::Publishing => finish(&mut tx, owner, id, now).await?.unwrap_or(before),
@@ -660,7 +668,7 @@ pub async fn delete(
         status => status,
     };
     sqlx::query!(
-        "update posts set status = $2, deleted_at = $3, updated_at = $3 where id = $1",
+        "update posts set status = $2, deleted_at = $3, updated_at = $3, starts_at = null where id = $1",
         id.0,
         after.as_str(),
         now
@@ -679,9 +687,8 @@ pub async fn delete(
     let detail = timeline::caused_by(request_id, detail);
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
-    // A draft that was never released has no workflow to notify; the workflow of a post that is being
-    // published finds its targets canceled.
-    if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
+    // The workflow of a post that is being published finds its targets canceled.
+    if before.is_editable() && may_have_workflow {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
     wake_replies(&mut tx, owner, id).await?;
@@ -757,8 +764,9 @@ async fn insert(
     let inserted = sqlx::query_scalar!(
         "with post as (
            insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
-             external_ref, created_at, updated_at, slot_account_id, metadata, reply_to)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20, $23)
+             external_ref, created_at, updated_at, slot_account_id, metadata, reply_to, starts_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20, $23,
+             case when $5 then 'infinity'::timestamptz end)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id
          ), text as (
@@ -864,18 +872,38 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
     Ok(row.map(Post::from))
 }
 
-/// Locks the post's row until the transaction ends; returns its status and version.
-async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<(PostStatus, i32)>> {
+/// A post's row, locked until the transaction ends.
+struct Locked {
+    status: PostStatus,
+    version: i32,
+    reply_to: Option<PostId>,
+    /// False if no workflow was ever started for the post, or the last one was asked to end.
+    may_have_workflow: bool,
+}
+
+/// Locks the post's row until the transaction ends.
+async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Locked>> {
     let row = sqlx::query!(
-        r#"select status as "status: Parsed<PostStatus>", version from posts
+        r#"select status as "status: Parsed<PostStatus>", version, reply_to, starts_at is null as "is_carried!"
+           from posts
            where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
         owner.org.0,
         owner.mode.as_str()
     )
-    .fetch_optional(tx)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(row.map(|row| (row.status.into(), row.version)))
+    Ok(row.map(|row| {
+        let status = row.status.0;
+        // A draft of a process that knew no horizon was never released.
+        let is_new = status == PostStatus::Draft && row.version == 1;
+        Locked {
+            status,
+            version: row.version,
+            reply_to: row.reply_to.map(PostId),
+            may_have_workflow: row.is_carried && !is_new,
+        }
+    }))
 }
 
 /// Cancels the open targets without a publishing call under way or with an unknown result. Attempts under
@@ -980,6 +1008,7 @@ fn to_job(owner: Owner, post: &Post) -> PostJob {
         owner,
         version: post.version,
         due: post.scheduled_at,
+        is_far_off: false,
         targets: targets.collect(),
     }
 }

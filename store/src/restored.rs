@@ -4,16 +4,17 @@
 //! now gets an intent without outcome for each of its unpublished containers, so that its next attempt looks up
 //! what may be live before it publishes anything, as after a lost answer.
 //!
+//! The sweep carries the open posts to Temporal when they are due or within the scheduling horizon, in batches: nothing
+//! in Temporal is believed, which may have been kept, lost or restored as well.
+//!
 //! Facts that came after the backup stay lost: posts created, edited, canceled or moved forward since then, and
 //! renewed grants.
 
-use crate::{decode::Parsed, outbox, posts};
 use chrono::{DateTime, Utc};
-use domain::{Mode, OrgId, Owner, outbox::Message};
 use sqlx::PgPool;
 
 /// Added to fences and versions, so that they are higher than any since the backup: an attempt from before the
-/// restore holds no target, and a workflow that saw a later version of its post accepts the restored one.
+/// restore holds no target, and a workflow that saw a later version of its post or grant accepts the restored one.
 const LEAP: i32 = 1_000_000;
 
 /// The number of rows that were prepared.
@@ -35,9 +36,11 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
              select distinct p.id from posts p join targets t on t.post_id = p.id
              where not p.is_draft and (t.status in ('pending', 'queued', 'failed')
                or t.status = 'published' and t.next_attempt_at is not null))
-           update posts p set version = version + $1, updated_at = clock_timestamp()
+           update posts p
+           set version = version + $1, updated_at = clock_timestamp(),
+             starts_at = coalesce(p.starts_at, p.scheduled_at, clock_timestamp())
            from open where p.id = open.id
-           returning p.id, p.org_id, p.mode as "mode: Parsed<Mode>""#,
+           returning p.id"#,
         LEAP
     )
     .fetch_all(&mut *tx)
@@ -75,16 +78,28 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
     )
     .execute(&mut *tx)
     .await?;
+    // What was due may be live, so that it can't be edited any more.
+    sqlx::query!(
+        "update posts p set status = 'publishing'
+         where id = any($1) and status in ('scheduled', 'queued') and exists (
+           select from targets t join publications u on u.target_id = t.id
+           where t.post_id = p.id and u.is_restored and u.platform_id is null)",
+        &ids
+    )
+    .execute(&mut *tx)
+    .await?;
+    // The workflow that renews a grant may know a later one than the backup, and would ignore this one.
+    sqlx::query!(
+        "update accounts set grant_version = grant_version + $1, refresh_leased_until = null, swept_at = null
+         where status <> 'disconnected' and grant_sealed is not null",
+        i64::from(LEAP)
+    )
+    .execute(&mut *tx)
+    .await?;
     // No relay of before the restore holds a message any more.
     sqlx::query!("update outbox set available_at = clock_timestamp() where available_at > clock_timestamp()")
         .execute(&mut *tx)
         .await?;
-    for post in &open {
-        let owner = Owner { org: OrgId(post.org_id), mode: post.mode.0 };
-        if let Some(job) = posts::post_job(&mut tx, owner, post.id.into()).await? {
-            outbox::push(&mut tx, &Message::PostChanged(job)).await?;
-        }
-    }
     tx.commit().await?;
     Ok(Prepared { posts: open.len(), containers: marked.rows_affected() })
 }

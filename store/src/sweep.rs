@@ -1,19 +1,31 @@
-//! Sweeping: finds rows whose next step is overdue.
+//! Sweeping: finds rows that need a workflow and have none.
 //!
-//! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
-//! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. A row is swept again only after an interval, and not while its message
+//! A row contains the time of its next step. A post that waits for its time in the database only ([`posts::horizon`])
+//! needs a workflow once that time is within the scheduling horizon. When a step is overdue, the row's workflow may be
+//! gone: terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
+//! does nothing if the workflow runs. An overdue row is swept again only after an interval, and not while its message
 //! waits.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
     Mode, OrgId, Owner,
-    outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message},
+    outbox::{
+        Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message, PostJob,
+    },
     renewal,
 };
 use sqlx::{PgConnection, PgPool};
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 use uuid::Uuid;
+
+/// Maximum posts that one transaction carries because their time has come within the horizon: it locks them against
+/// edits.
+const CARRIED: i64 = 200;
+/// Maximum number of these transactions in a sweep.
+const ROUNDS: usize = 25;
 
 /// Factor on the interval of a row for a grant, whose workflow retries with growing pauses.
 const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
@@ -25,19 +37,36 @@ pub struct Timing<'a> {
     pub grace: Duration,
     /// Shortest time between two sweeps of a row.
     pub row_interval: Duration,
+    /// Time before a post is due at which its workflow is started.
+    pub horizon: Duration,
     /// Least age at which platforms' grants are renewed, where it is not a share of their lives.
     pub renewal_ages: &'a [(&'static str, Duration)],
 }
 
-/// Pushes a message for each overdue row, up to `limit` rows of a kind. Returns the number of messages.
+/// Pushes a message for each post that has come within the horizon, and for each overdue row, up to `limit` rows of a
+/// kind. Returns the number of messages.
 pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
     let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
-    for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
-    {
+    for round in 0..ROUNDS {
+        let mut tx = crate::begin(db).await?;
+        // Overdue posts are limited: they come in great numbers when Temporal has lost its data.
+        let swept = unpublished(&mut tx, timing, if round == 0 { limit } else { 0 }).await?;
+        let messages: Vec<_> = swept.entering.into_iter().map(Message::PostChanged).collect();
+        outbox::push_all(&mut tx, &messages).await?;
+        pushed += messages.len();
+        for job in swept.overdue {
+            let row = job.post.0;
+            pushed += usize::from(outbox::push_overdue(&mut tx, row, &Message::PublishPost(job)).await?);
+        }
+        tx.commit().await?;
+        if !swept.may_have_more {
+            break;
+        }
+    }
+    for kind in [Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants] {
         let mut tx = crate::begin(db).await?;
         let messages = match kind {
-            Kind::Posts => unpublished(&mut tx, grace, interval, limit).await?,
             Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
             Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
             Kind::Media => media(&mut tx, grace, interval, limit).await?,
@@ -75,7 +104,6 @@ fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {
 }
 
 enum Kind {
-    Posts,
     Deliveries,
     Imports,
     Media,
@@ -83,18 +111,27 @@ enum Kind {
     Grants,
 }
 
-/// Returns messages for posts that are due, and for targets whose next step is.
+/// Posts that need a workflow.
+struct Unpublished {
+    /// Their time has come within the horizon. A run that an earlier version of the post left gets the new job.
+    entering: Vec<PostJob>,
+    /// They are due, or the next step of a target is. A run that exists is left alone.
+    overdue: Vec<PostJob>,
+    /// True if more posts have come within the horizon.
+    may_have_more: bool,
+}
+
+/// Finds the posts that need a workflow, and marks them.
 // Model: Sweep.
-async fn unpublished(
-    tx: &mut PgConnection,
-    grace: f64,
-    interval: f64,
-    limit: i64,
-) -> sqlx::Result<Vec<Message>> {
+async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Unpublished> {
     let swept = sqlx::query!(
-        r#"with overdue as (
+        r#"with entering as (
+             select id from posts
+             where starts_at < now() + make_interval(secs => $4)
+             order by starts_at limit $5 for no key update skip locked),
+           overdue as (
              select p.id from posts p
-             where p.status in ('scheduled', 'queued', 'publishing')
+             where p.status in ('scheduled', 'queued', 'publishing') and p.starts_at is null
                and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
                and p.updated_at < now() - make_interval(secs => $1)
                and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
@@ -111,21 +148,26 @@ async fn unpublished(
                  order by t.next_attempt_at limit $3)
                and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
              for no key update skip locked)
-           update posts set swept_at = now()
-           where id in (select id from overdue union select id from incomplete)
-           returning id, org_id, mode as "mode: Parsed<Mode>""#,
-        grace,
-        interval,
-        limit
+           update posts p
+           set starts_at = null,
+             swept_at = case when p.id in (select id from entering) then p.swept_at else now() end
+           where p.id in (
+             select id from entering union select id from overdue union select id from incomplete)
+           returning p.id, p.id in (select id from entering) as "is_entering!""#,
+        timing.grace.as_secs_f64(),
+        timing.row_interval.as_secs_f64(),
+        limit,
+        timing.horizon.as_secs_f64(),
+        CARRIED
     )
     .fetch_all(&mut *tx)
     .await?;
-    let mut messages = Vec::with_capacity(swept.len());
-    for row in swept {
-        let owner = owner(row.org_id, row.mode);
-        messages.extend(posts::post_job(&mut *tx, owner, row.id.into()).await?.map(Message::PublishPost));
-    }
-    Ok(messages)
+    let ids: Vec<_> = swept.iter().map(|row| row.id).collect();
+    let entering: HashSet<_> = swept.iter().filter(|row| row.is_entering).map(|row| row.id).collect();
+    let jobs = if ids.is_empty() { Vec::new() } else { posts::horizon::jobs(&mut *tx, &ids).await? };
+    let may_have_more = entering.len() as i64 == CARRIED;
+    let (entering, overdue) = jobs.into_iter().partition(|job| entering.contains(&job.post.0));
+    Ok(Unpublished { entering, overdue, may_have_more })
 }
 
 /// Returns messages for overdue deliveries; those of one event in its first round share a message.

@@ -207,7 +207,7 @@ async fn a_disconnected_account_is_revoked_erased_and_can_be_reconnected() {
     let both = json!(["ada", "ada.bsky.social"]);
     let live = world.post(json!({ "content": "Live", "accounts": both })).await;
     assert_eq!(world.ended(&live).await["status"], "published");
-    let later = tests::now() + TimeDelta::days(1);
+    let later = tests::now() + TimeDelta::hours(12);
     let alone = world.post(json!({ "content": "Alone", "accounts": [ada], "scheduled_at": later })).await;
     let shared = world.post(json!({ "content": "Shared", "accounts": both, "scheduled_at": later })).await;
     let draft = world.post(json!({ "content": "Draft", "accounts": [ada], "is_draft": true })).await;

@@ -6,7 +6,7 @@ use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 use store::{
     accounts, keys,
     keys::NewKey,
@@ -385,6 +385,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             deviations: posts::Deviations::default(),
             imports: Vec::new(),
             request_id: None,
+            horizon: Duration::ZERO,
         };
         posts::create(&world.db, world.owner, new, now).await.unwrap();
     }

@@ -22,7 +22,7 @@ async fn an_edit_replaces_the_given_fields_and_keeps_the_others() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
     let bob = world.connect("bluesky", "bob.bsky.social").await;
-    let at = "2040-01-02T03:04:05.000Z";
+    let at = tests::soon();
     let body = json!({
         "containers": [{ "content": "One" }, { "content": "Two" }],
         "accounts": ["ada"], "scheduled_at": at, "external_ref": "ref",
@@ -132,8 +132,7 @@ async fn an_invalid_edit_changes_nothing() {
             "content": "Same", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z", "external_ref": "ref",
         }))
         .await;
-    let id = post["id"].as_str().unwrap();
-    let before = world.until(id, "a queued target", |post| post["targets"][0]["status"] == "queued").await;
+    let before = world.get(&path(&post)).await;
     for (body, status, code, paths) in [
         (json!({ "content": null }), 400, "invalid_request", json!([["content"]])),
         (json!({ "is_draft": null }), 400, "invalid_request", json!([["is_draft"]])),
@@ -337,7 +336,8 @@ async fn editing_and_deleting_need_no_temporal() {
     let (edited, deleted) = (create("Before").await, create("Never").await);
     // The workflow of a deleted post ends, in whichever order the outbox sends the start and the deletion.
     for number in 0..5 {
-        let body = json!({ "content": format!("Far {number}"), "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+        let body =
+            json!({ "content": format!("Far {number}"), "accounts": ["ada"], "scheduled_at": tests::soon() });
         let far = world.post(body).await;
         assert_eq!(world.call(Method::DELETE, &path(&far), None).await.0, StatusCode::OK);
     }

@@ -35,6 +35,7 @@ mod events;
 mod fairness;
 mod fetched;
 mod files;
+mod horizon;
 mod hostile;
 mod imports;
 mod keeping;

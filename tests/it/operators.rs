@@ -151,7 +151,7 @@ async fn a_waiting_target_that_is_stopped_names_an_operator_as_the_reason() {
 #[tokio::test]
 async fn a_scheduled_post_that_is_terminated_is_still_published() {
     let scene = Scene::at(0.01).await;
-    let body = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let body = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = scene.world.post(body).await;
     scene.world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
@@ -167,7 +167,7 @@ async fn a_scheduled_post_that_is_terminated_is_still_published() {
 #[tokio::test]
 async fn a_scheduled_post_that_is_canceled_in_temporal_fails() {
     let scene = Scene::at(0.01).await;
-    let body = json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let body = json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = scene.world.post(body).await;
     scene.world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "cancel", "-w", &workflows(&post).0]).await;

@@ -56,7 +56,8 @@ const NAMES: &str = "
     process_media-canceled process_media-cleaned_up process_media-crowded process_media-discarded
     process_media-fetched process_media-lost process_media-probed
     publish_post-batches publish_post-canceled publish_post-canceled_when_due
-    publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-immediate
+    publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-far_off
+    publish_post-immediate
     publish_post-refused publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
     publish_post-signaled publish_post-stale publish_post-stopped
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
@@ -266,10 +267,7 @@ async fn current_workflows_replay() {
         ("scheduled", json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })),
         ("repeated", json!({ "content": "Again #sandbox-503x1", "accounts": ["ada.bsky.social"] })),
         ("refused", json!({ "content": "No #sandbox-400", "accounts": ["ada"] })),
-        (
-            "edited",
-            json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" }),
-        ),
+        ("edited", json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": tests::soon() })),
         ("retried", json!({ "content": "Soon #sandbox-503x6", "accounts": ["ada.bsky.social"] })),
     ];
     for (name, body) in bodies {

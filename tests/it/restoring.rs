@@ -2,10 +2,10 @@
 //!
 //! The backup is a copy of the tables in another schema, taken before any worker ran.
 
-use crate::world;
+use crate::{replay, world};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use tests::{World, sql};
+use tests::{World, sql, wait_until};
 
 const ACCOUNTS: [(&str, &str); 5] = [
     ("x", "ada"),
@@ -103,6 +103,34 @@ async fn a_restored_post_that_was_not_published_is_published() {
     started(&mut world).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     assert_eq!(world.accepted("threads", "dee").await, 1);
+}
+
+#[tokio::test]
+async fn a_restored_grant_is_renewed_although_its_workflow_knows_a_later_one() {
+    let mut world = world().running(&["api", "worker"]).platforms(&["reddit"]).start().await;
+    let account = world.connect("reddit", "ada").await;
+    replay::started(&replay::client().await, &format!("renew-grant-{account}")).await;
+    stopped(&mut world).await;
+    sql(
+        &world.db,
+        "update accounts set grant_version = grant_version - 1, granted_at = now() - interval '100 minutes',
+           token_expires_at = now() + interval '10 minutes'",
+    )
+    .await;
+    let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
+    assert!(world.command(&["ops", "restored", "--since", &since]).await.status.success());
+    let (db, owner) = (world.db.clone(), world.owner);
+    let version = async || {
+        let grant = store::grants::get(&db, owner, account.parse().unwrap()).await.unwrap();
+        grant.unwrap().version
+    };
+    let restored = version().await;
+    started(&mut world).await;
+    let look = async || match version().await {
+        found if found > restored => Ok(()),
+        found => Err(format!("version {found}")),
+    };
+    wait_until("the grant to be renewed", look).await;
 }
 
 #[tokio::test]

@@ -45,6 +45,9 @@ use store::{
     webhooks::{self, NewWebhook},
 };
 
+/// Every post of these tests is due within it.
+const HORIZON: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// Returns a time, in seconds after an arbitrary one.
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 123_456_789).unwrap()
@@ -97,6 +100,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
         deviations: posts::Deviations::default(),
         imports: Vec::new(),
         request_id: None,
+        horizon: HORIZON,
     }
 }
 
@@ -475,6 +479,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             deviations: posts::Deviations::default(),
             imports: Vec::new(),
             request_id: None,
+            horizon: HORIZON,
         };
         let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
         let posts::EditResult::Updated(edited) = edited else { panic!("it has not begun: {edited:?}") };
@@ -504,7 +509,12 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
         &format!("update posts set created_at = {past}, updated_at = {past}; update targets set updated_at = {past}"),
     )
     .await;
-    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: &[] };
+    let timing = Timing {
+        grace: Duration::ZERO,
+        row_interval: Duration::ZERO,
+        horizon: Duration::ZERO,
+        renewal_ages: &[],
+    };
     let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap();
     assert_eq!([sweep().await, sweep().await, sweep().await], [1, 0, 0]);
     assert_eq!(messages(&db).await.len(), 1);
@@ -540,7 +550,12 @@ async fn a_grant_is_overdue_only_at_the_age_at_which_its_platform_renews_it() {
     .await;
     messages(&db).await;
     for (ages, overdue) in [(&[("x", day * 4)][..], 0), (&[("reddit", day * 4), ("x", day * 2)], 1)] {
-        let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: ages };
+        let timing = Timing {
+            grace: Duration::ZERO,
+            row_interval: Duration::ZERO,
+            horizon: Duration::ZERO,
+            renewal_ages: ages,
+        };
         assert_eq!(sweep::sweep(&db, timing, 10).await.unwrap(), overdue, "{ages:?}");
     }
 }
@@ -554,7 +569,12 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     let post = create(&db, owner, draft_of(&[&ada])).await;
     let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     messages(&db).await;
-    let timing = Timing { grace: Duration::ZERO, row_interval: Duration::ZERO, renewal_ages: &[] };
+    let timing = Timing {
+        grace: Duration::ZERO,
+        row_interval: Duration::ZERO,
+        horizon: Duration::ZERO,
+        renewal_ages: &[],
+    };
     let swept = async || {
         sweep::sweep(&db, timing, 10).await.unwrap();
         messages(&db).await.iter().filter(|message| matches!(message, Message::PublishPost(_))).count()
@@ -1600,6 +1620,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         deviations: posts::Deviations::default(),
         imports: Vec::new(),
         request_id: None,
+        horizon: HORIZON,
     };
     let posts::EditResult::Updated(moved) =
         posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap()

@@ -207,6 +207,7 @@ impl Runner {
             deviations: posts::Deviations::default(),
             imports: Vec::new(),
             request_id: None,
+            horizon: Duration::ZERO,
         };
         let Created::New(post) = posts::create(&self.db, self.owner, new, now()).await.unwrap() else {
             panic!("a new post is new");

@@ -76,6 +76,12 @@ pub fn lifted_limits() -> serde_json::Value {
         .into()
 }
 
+/// Returns a time that no test reaches, within the scheduling horizon: a post of this time has a workflow that waits.
+pub fn soon() -> String {
+    let soon = now() + chrono::TimeDelta::hours(12);
+    soon.format("%Y-%m-%dT%H:%M:%S.000Z").to_string()
+}
+
 /// Returns the current time.
 pub fn now() -> chrono::DateTime<chrono::Utc> {
     chrono::Utc::now()

@@ -3,6 +3,9 @@
 //! The row decides, not this workflow. An edit raises the row's version and signals the new job; a target that was
 //! started for an older version reports that it is stale, and the loop starts over with the new job. So an
 //! immediate post needs no query, and no edit is lost.
+//!
+//! The workflow starts when the post's time is near. If an edit moves it far off again, the run ends: the post waits in
+//! the database, and the sweeper starts another run.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
@@ -95,7 +98,9 @@ impl PublishPost {
             }
             return Ok(());
         }
-        ctx.upsert_search_attributes([attributes::STATUS.value_set(TargetStatus::Canceled.to_string())]);
+        if ctx.state(|post| post.canceled) {
+            ctx.upsert_search_attributes([attributes::STATUS.value_set(TargetStatus::Canceled.to_string())]);
+        }
         Ok(())
     }
 
@@ -114,11 +119,11 @@ impl PublishPost {
         self.canceled = true;
     }
 
-    /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled.
+    /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled or far off.
     async fn due(ctx: &WorkflowContext<Self>) -> Result<bool, WorkflowTermination> {
         loop {
             let (version, due, canceled) = ctx.state(|post| (post.job.version, post.job.due, post.canceled));
-            if canceled {
+            if canceled || ctx.state(|post| post.job.is_far_off) && ctx.patched("far_off") {
                 return Ok(false);
             }
             let Some(due) = due else { return Ok(true) };

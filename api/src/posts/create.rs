@@ -205,6 +205,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         deviations: overrides::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
+        horizon: call.app.config.horizon,
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };

@@ -277,6 +277,7 @@ async fn resolve_edit(
         deviations,
         imports: imports.rows(call),
         request_id: call.request_id(),
+        horizon: call.app.config.horizon,
     };
     Ok((edit, queue))
 }

@@ -2,9 +2,13 @@
 //!
 //! The edit and the first attempt compete for the post's row: the first to lock it wins. An edit raises the
 //! row's version, so that an attempt started for an older one is stale; the outbox message brings the new
-//! job to the workflow. Temporal doesn't need to be up for an edit.
+//! job to the workflow, if there may be one: a post beyond the scheduling [`horizon`] has none. Temporal doesn't need
+//! to be up for an edit.
 
-use super::{Container, Deviations, Metadata, Post, PostStatus, insert_variants, lock, media_ids, to_job};
+use super::{
+    Container, Deviations, Locked, Metadata, Post, PostStatus, horizon, insert_variants, lock, media_ids,
+    to_job,
+};
 use crate::{
     media::{self, NewMedia},
     outbox,
@@ -12,9 +16,13 @@ use crate::{
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{AccountId, MediaId, Owner, PostId, event, outbox::Message};
+use domain::{
+    AccountId, MediaId, Owner, PostId, event,
+    outbox::{Message, PostJob},
+};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The new state of a post.
@@ -40,6 +48,8 @@ pub struct Edit {
     pub imports: Vec<(MediaId, NewMedia)>,
     /// Id of the request that edits the post, for its timeline.
     pub request_id: Option<String>,
+    /// Time before the post is due at which its workflow is started.
+    pub horizon: Duration,
 }
 
 /// The result of an edit.
@@ -103,11 +113,11 @@ async fn apply(
 ) -> sqlx::Result<EditResult> {
     let now = now.trunc_subsecs(6);
     let mut tx = crate::begin(db).await?;
-    let before = match lock(&mut tx, owner, id).await? {
+    let Locked { status: before, reply_to, may_have_workflow, .. } = match lock(&mut tx, owner, id).await? {
         None => return Ok(EditResult::NotFound),
-        Some((status, _)) if !status.is_editable() => return Ok(EditResult::Begun),
-        Some((_, version)) if version != edit.version => return Ok(EditResult::Outdated),
-        Some((status, _)) => status,
+        Some(post) if !post.status.is_editable() => return Ok(EditResult::Begun),
+        Some(post) if post.version != edit.version => return Ok(EditResult::Outdated),
+        Some(post) => post,
     };
     let scheduled_at = match queue {
         None => edit.scheduled_at,
@@ -122,6 +132,8 @@ async fn apply(
     sqlx::query!(
         "update posts set status = $2, is_draft = $3, scheduled_at = $4, default_config = $5,
            version = version + 1, updated_at = $6, metadata = $9,
+           -- A draft keeps what its workflow waits for, if it has one.
+           starts_at = case when $3 and not $10 then 'infinity'::timestamptz end,
            slot_account_id = case
              when $7::uuid is not null then $7
              when scheduled_at = $4 and ($8::uuid[] is null or slot_account_id = any($8)) then slot_account_id
@@ -135,10 +147,13 @@ async fn apply(
         now,
         queue.map(|queue| queue.account.0),
         accounts.as_deref(),
-        json!(edit.metadata)
+        json!(edit.metadata),
+        may_have_workflow
     )
     .execute(&mut *tx)
     .await?;
+    let is_far_off =
+        after != PostStatus::Draft && horizon::wait(&mut tx, owner, id, reply_to, edit.horizon).await?;
     for (id, import) in &edit.imports {
         media::insert(&mut tx, owner, *id, import, now).await?;
     }
@@ -160,8 +175,8 @@ async fn apply(
     if after != PostStatus::Draft && open == 0 {
         return Ok(EditResult::NoConnectedAccount);
     }
-    if after == PostStatus::Draft {
-        // A workflow started for these targets finds, when they are due, that it is stale.
+    if after == PostStatus::Draft || is_far_off {
+        // A workflow started for these targets finds, when they are due, that it is stale, or is asked to end.
         sqlx::query!(
             "update targets
              set status = 'pending', next_attempt_at = scheduled_at, error_code = null, error_message = null,
@@ -188,8 +203,10 @@ async fn apply(
     let entry = Entry { at: now, kind: "edited".into(), message, target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
-    if after != PostStatus::Draft {
-        outbox::push(&mut tx, &Message::PostChanged(to_job(owner, &post))).await?;
+    let may_start = after != PostStatus::Draft && !is_far_off;
+    if may_start || is_far_off && may_have_workflow {
+        let job = PostJob { is_far_off, ..to_job(owner, &post) };
+        outbox::push(&mut tx, &Message::PostChanged(job)).await?;
     }
     tx.commit().await?;
     Ok(EditResult::Updated(Box::new(post)))

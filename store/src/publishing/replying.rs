@@ -196,6 +196,15 @@ pub async fn wake_replies(tx: &mut PgConnection, owner: Owner, post: PostId) -> 
     )
     .fetch_all(&mut *tx)
     .await?;
+    // A reply that waits in the database is carried now. One that is locked is being edited or deleted.
+    sqlx::query!(
+        "update posts set starts_at = null
+         where id in (
+           select id from posts where id = any($1) and starts_at is not null for no key update skip locked)",
+        &waiting.iter().map(|row| row.post_id).collect::<Vec<_>>()
+    )
+    .execute(&mut *tx)
+    .await?;
     for row in waiting {
         let wake = Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner };
         outbox::push(&mut *tx, &wake).await?;

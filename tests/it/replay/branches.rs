@@ -55,9 +55,10 @@ async fn attempt_failed(world: &World, content: &str, name: &str) -> Value {
     world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await
 }
 
-/// Creates a post for a time far away, and waits until its workflow has started.
+/// Creates a post for a later time, and waits until its workflow has started.
 async fn scheduled(world: &World, name: &str) -> Value {
-    let post = world.post(json!({ "content": "Later", "accounts": [name], "scheduled_at": FAR })).await;
+    let later = json!({ "content": "Later", "accounts": [name], "scheduled_at": tests::soon() });
+    let post = world.post(later).await;
     started(&client().await, &workflows(&post).0).await;
     post
 }
@@ -77,6 +78,12 @@ async fn posts_that_are_withdrawn_or_changed_replay() {
     cli("cancel", &workflows(&post).0).await;
     replay_run_that(&client, "publish_post-canceled", &workflows(&post).0, "Canceled").await;
     assert_eq!(world.ended(&post).await["status"], "failed");
+
+    let post = scheduled(&world, "ada").await;
+    let path = format!("/posts/{}", id(&post));
+    let far = json!({ "scheduled_at": FAR });
+    assert_eq!(world.call(Method::PATCH, &path, Some(&far)).await.0, StatusCode::OK);
+    replay(&client, "publish_post-far_off", &workflows(&post).0).await;
 
     let due = tests::now() + TimeDelta::milliseconds(1500);
     let post = world.post(json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": due })).await;
@@ -290,7 +297,7 @@ async fn a_post_that_is_deleted_at_once_leaves_no_workflow() {
     world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
     world.run("api").await;
     world.connect("bluesky", "ada.bsky.social").await;
-    let body = json!({ "content": "Later", "accounts": ["ada.bsky.social"], "scheduled_at": FAR });
+    let body = json!({ "content": "Later", "accounts": ["ada.bsky.social"], "scheduled_at": tests::soon() });
     let deleted = join_all((0..3).map(|_| async {
         let mut deleted = Vec::new();
         for _ in 0..60 {

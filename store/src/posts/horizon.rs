@@ -1,0 +1,88 @@
+//! The scheduling horizon.
+//!
+//! A post that is due later than the horizon waits in the database only: `starts_at` has its time, and it has no
+//! workflow and no message. When its time has come within the horizon, [`crate::sweep`] clears `starts_at` and pushes
+//! its message in one transaction. So each row is carried once, whatever happens to the message then: the row that is
+//! due and not published is swept like that of any lost workflow. An edit or a deletion notifies a workflow only if
+//! `starts_at` is null, that is, if there may be one.
+
+use crate::decode::Parsed;
+use domain::{
+    Mode, OrgId, Owner, PostId,
+    outbox::{PostJob, TargetRef},
+};
+use sqlx::{PgConnection, types::Json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Lets a post wait in the database if it is due beyond the horizon, and otherwise marks it as carried. Returns whether
+/// it waits. A reply is due no earlier than the post that it replies to: its end wakes the reply.
+pub(super) async fn wait(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    reply_to: Option<PostId>,
+    horizon: Duration,
+) -> sqlx::Result<bool> {
+    let awaited = match reply_to {
+        None => None,
+        // Locked: either this sees the end of that post, or the end sees this reply and wakes it.
+        Some(post) => {
+            sqlx::query_scalar!(
+                r#"select starts_at as "starts_at!" from posts
+               where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and starts_at < 'infinity'
+               for share"#,
+                post.0,
+                owner.org.0,
+                owner.mode.as_str()
+            )
+            .fetch_optional(&mut *tx)
+            .await?
+        }
+    };
+    sqlx::query_scalar!(
+        r#"update posts
+           set starts_at = case when greatest(scheduled_at, $2::timestamptz) > clock_timestamp() + make_interval(secs => $3)
+             then greatest(scheduled_at, $2::timestamptz) end
+           where id = $1
+           returning starts_at is not null as "waits!""#,
+        id.0,
+        awaited,
+        horizon.as_secs_f64()
+    )
+    .fetch_one(tx)
+    .await
+}
+
+/// Returns the jobs of posts with open targets that are no drafts.
+pub(crate) async fn jobs(tx: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<PostJob>> {
+    let rows = sqlx::query!(
+        r#"select p.id, p.org_id, p.mode as "mode: Parsed<Mode>", p.version, p.scheduled_at,
+             (select json_agg(json_build_object(
+                'target', t.id, 'account', t.account_id, 'platform', t.platform, 'due', t.scheduled_at
+              ) order by t.id)
+              from targets t
+              where t.post_id = p.id
+                and (t.status in ('pending', 'queued', 'failed') or t.next_attempt_at is not null)
+             ) as "targets: Json<Vec<TargetRef>>"
+           from posts p where p.id = any($1) and not p.is_draft"#,
+        ids
+    )
+    .fetch_all(tx)
+    .await?;
+    let job = |post: Uuid, owner, version, due, targets: Json<Vec<TargetRef>>| PostJob {
+        post: post.into(),
+        owner,
+        version,
+        due,
+        is_far_off: false,
+        targets: targets.0,
+    };
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| {
+            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            Some(job(row.id, owner, row.version, row.scheduled_at, row.targets?))
+        })
+        .collect())
+}

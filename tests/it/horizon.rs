@@ -1,0 +1,350 @@
+//! Far-off posts wait in the database only, and get a workflow when their time is within the scheduling horizon.
+//!
+//! The passing of time is simulated by other times in the row.
+
+use crate::{PROGRAM, replay, world};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{Mode, OrgId, Owner, outbox::Message};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use sqlx::Row;
+use std::{collections::HashSet, time::Duration};
+use store::sweep::{self, Timing};
+use temporalio_client::{Client, WorkflowExecutionStatus};
+use temporalio_common::UntypedWorkflow;
+use tests::{World, sql, wait_until};
+
+const FAR: &str = "2040-01-01T00:00:00Z";
+
+fn id(of: &Value) -> &str {
+    of["id"].as_str().unwrap()
+}
+
+fn path(post: &Value) -> String {
+    format!("/posts/{}", id(post))
+}
+
+async fn patch(world: &World, post: &Value, body: Value) -> Value {
+    let (status, edited) = world.call(Method::PATCH, &path(post), Some(&body)).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    edited
+}
+
+async fn delete(world: &World, post: &Value) {
+    assert_eq!(world.call(Method::DELETE, &path(post), None).await.0, StatusCode::OK);
+}
+
+/// Returns the status of the latest run of a post's workflow; `None` without any.
+async fn run(client: &Client, post: &Value) -> Option<WorkflowExecutionStatus> {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(&format!("post-{}", id(post)));
+    handle.describe(Default::default()).await.ok().map(|run| run.status())
+}
+
+async fn until_run(client: &Client, post: &Value, status: WorkflowExecutionStatus) {
+    let look = async || match run(client, post).await {
+        Some(found) if found == status => Ok(()),
+        found => Err(format!("{found:?}")),
+    };
+    wait_until(&format!("the workflow to be {status:?}"), look).await;
+}
+
+/// Without Temporal, messages stay in the outbox.
+#[tokio::test]
+async fn creating_editing_and_deleting_a_far_off_post_writes_no_message() {
+    let mut world = world().running(&[]).start().await;
+    let temporal = world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:9").expect("the address was set");
+    world.run("api").await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let far = |more: Value| {
+        let mut body = json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": FAR });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let written = async || {
+        let of_posts = sqlx::query("select count(*) from outbox where message ? 'post'");
+        of_posts.fetch_one(&world.db).await.unwrap().get::<i64, _>(0)
+    };
+    let edited = world.post(far(json!({}))).await;
+    patch(&world, &edited, json!({ "content": "Still far" })).await;
+    patch(
+        &world,
+        &edited,
+        json!({ "scheduled_at": "2041-01-01T00:00:00Z", "accounts": ["ada.bsky.social"] }),
+    )
+    .await;
+    patch(&world, &edited, json!({ "is_draft": true })).await;
+    patch(&world, &edited, json!({ "content": "A draft again" })).await;
+    let released = patch(&world, &edited, json!({ "is_draft": false })).await;
+    assert_eq!(
+        (&released["status"], &released["targets"][0]["status"]),
+        (&json!("scheduled"), &json!("pending"))
+    );
+    delete(&world, &edited).await;
+    let draft = world.post(far(json!({ "is_draft": true }))).await;
+    patch(&world, &draft, json!({ "content": "Edited as a draft" })).await;
+    patch(&world, &draft, json!({ "is_draft": false })).await;
+    patch(&world, &draft, json!({ "is_draft": true })).await;
+    delete(&world, &draft).await;
+    // Each account has a time of its own, and there is none of the post.
+    let own = json!({ "scheduled_at": null, "config": { "x": { "scheduled_at": "2042-01-01T00:00:00Z" } } });
+    let own = world.post(far(own)).await;
+    let reply = world.post(json!({ "content": "A reply", "accounts": ["ada"], "reply_to": id(&own) })).await;
+    delete(&world, &reply).await;
+    delete(&world, &own).await;
+    assert_eq!(written().await, 0);
+
+    let near = world.post(far(json!({ "scheduled_at": tests::soon() }))).await;
+    assert_eq!(written().await, 1, "a post within the horizon is carried at once");
+    let moved = world.post(far(json!({}))).await;
+    patch(&world, &moved, json!({ "scheduled_at": tests::soon() })).await;
+    assert_eq!(written().await, 2, "a post that is moved into the horizon is carried at once");
+    world.kill("api").await;
+    world.set("TEMPORAL_ADDRESS", &temporal);
+    world.run("all").await;
+    let client = replay::client().await;
+    for post in [&near, &moved] {
+        until_run(&client, post, WorkflowExecutionStatus::Running).await;
+    }
+    for post in [&edited, &draft, &own, &reply] {
+        assert_eq!(run(&client, post).await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_post_gets_its_workflow_when_its_time_is_within_the_horizon() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+    let post = world.post(json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": FAR })).await;
+    let other = world.post(json!({ "content": "At once", "accounts": ["ada"] })).await;
+    world.ended(&other).await;
+    assert_eq!(run(&client, &post).await, None);
+    let soon = tests::soon();
+    sql(
+        &world.db,
+        &format!("update posts set scheduled_at = '{soon}', starts_at = '{soon}' where id = '{}'", id(&post)),
+    )
+    .await;
+    until_run(&client, &post, WorkflowExecutionStatus::Running).await;
+    let queued = |post: &Value| post["targets"][0]["status"] == "queued";
+    let waiting = world.until(id(&post), "a queued target", queued).await;
+    assert_eq!(waiting["status"], "scheduled", "it is not due yet");
+    patch(&world, &post, json!({ "scheduled_at": null })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 2);
+}
+
+#[tokio::test]
+async fn a_post_that_waited_beyond_the_horizon_is_published_at_its_time() {
+    let world = world().set("FANFARE_SCHEDULING_HORIZON", "3").start().await;
+    world.connect("x", "ada").await;
+    let due = tests::now() + TimeDelta::seconds(7);
+    let post = world.post(json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })).await;
+    let waits = sqlx::query("select starts_at is not null from posts").fetch_one(&world.db).await.unwrap();
+    assert!(waits.get::<bool, _>(0), "it waits in the database");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published");
+    let published: DateTime<Utc> = ended["published_at"].as_str().unwrap().parse().unwrap();
+    assert!(published >= due, "published at {published}, due {due}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn an_edit_moves_a_post_into_the_horizon_and_out_of_it() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+    let post = world.post(json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": FAR })).await;
+    let move_to = async |at: &str| patch(&world, &post, json!({ "scheduled_at": at })).await;
+    let soon = tests::soon();
+    move_to(&soon).await;
+    until_run(&client, &post, WorkflowExecutionStatus::Running).await;
+    let far = move_to(FAR).await;
+    assert_eq!((&far["status"], &far["targets"][0]["status"]), (&json!("scheduled"), &json!("pending")));
+    until_run(&client, &post, WorkflowExecutionStatus::Completed).await;
+    // Whatever order the messages of quick edits have, the last one decides.
+    for _ in 0..5 {
+        move_to(&soon).await;
+        move_to(FAR).await;
+    }
+    move_to(&soon).await;
+    let empty = async || {
+        let waiting = format!("select count(*) from outbox where org_id = '{}'", world.owner.org);
+        let waiting: i64 =
+            sqlx::query(sqlx::AssertSqlSafe(waiting)).fetch_one(&world.db).await.unwrap().get(0);
+        if waiting == 0 { Ok(()) } else { Err(waiting) }
+    };
+    wait_until("the messages to be sent", empty).await;
+    until_run(&client, &post, WorkflowExecutionStatus::Running).await;
+    for _ in 0..5 {
+        move_to(FAR).await;
+        move_to(&soon).await;
+    }
+    move_to(FAR).await;
+    wait_until("the messages to be sent", empty).await;
+    until_run(&client, &post, WorkflowExecutionStatus::Completed).await;
+    patch(&world, &post, json!({ "scheduled_at": null })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_reply_waits_in_the_database_with_the_far_off_post_that_it_replies_to() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+    for parent_ends in ["published", "canceled"] {
+        let parent = world.post(json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": FAR })).await;
+        let reply = json!({ "content": "A reply", "accounts": ["ada"], "reply_to": id(&parent) });
+        let reply = world.post(reply).await;
+        let further = json!({ "content": "A reply to it", "accounts": ["ada"], "reply_to": id(&reply) });
+        let further = world.post(further).await;
+        let other = format!("Until the other one is {parent_ends}");
+        let other = world.post(json!({ "content": other, "accounts": ["ada"] })).await;
+        world.ended(&other).await;
+        for post in [&parent, &reply, &further] {
+            assert_eq!(run(&client, post).await, None);
+        }
+        let status = if parent_ends == "published" {
+            patch(&world, &parent, json!({ "scheduled_at": null })).await;
+            assert_eq!(world.ended(&parent).await["status"], parent_ends);
+            "published"
+        } else {
+            delete(&world, &parent).await;
+            "failed"
+        };
+        for post in [&reply, &further] {
+            let ended = world.ended(post).await;
+            assert_eq!(ended["status"], status, "{parent_ends}: {ended:#}");
+        }
+    }
+    assert_eq!(world.accepted("x", "ada").await, 5);
+}
+
+#[tokio::test]
+async fn another_horizon_applies_after_a_restart() {
+    let mut world = world().own().start().await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+    let at = tests::now() + TimeDelta::hours(30);
+    let post = world.post(json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": at })).await;
+    let other = world.post(json!({ "content": "At once", "accounts": ["ada"] })).await;
+    world.ended(&other).await;
+    assert_eq!(run(&client, &post).await, None);
+    assert!(world.stop("all").await);
+    world.set("FANFARE_SCHEDULING_HORIZON", "172800");
+    world.run("all").await;
+    until_run(&client, &post, WorkflowExecutionStatus::Running).await;
+    // With a shorter one, what was started stays so.
+    assert!(world.stop("all").await);
+    world.set("FANFARE_SCHEDULING_HORIZON", "60");
+    world.run("all").await;
+    patch(&world, &post, json!({ "content": "Now", "scheduled_at": null })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 2);
+}
+
+#[tokio::test]
+async fn a_horizon_within_which_posts_could_be_missed_is_refused() {
+    let mut world = world().pace(1.0).running(&[]).start().await;
+    for (value, reason) in [
+        ("59", "FANFARE_SCHEDULING_HORIZON is 59 s, and must be at least 60 s"),
+        ("soon", "invalid value 'soon'"),
+    ] {
+        world.set("FANFARE_SCHEDULING_HORIZON", value);
+        let ended = world.command(&["api"]).await;
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && errors.contains(reason), "{errors}");
+    }
+}
+
+/// Far-off posts of one target each.
+const ROWS: i64 = 20_000;
+
+/// Returns how often posts were read, by a scan of the table, and as rows of indexes.
+async fn reads(db: &sqlx::PgPool) -> (i64, i64) {
+    sqlx::raw_sql("select pg_stat_force_next_flush()").execute(db).await.unwrap();
+    sqlx::raw_sql("select pg_stat_clear_snapshot()").execute(db).await.unwrap();
+    let row = sqlx::query("select seq_scan, idx_tup_fetch from pg_stat_user_tables where relname = 'posts'")
+        .fetch_one(db)
+        .await
+        .unwrap();
+    (row.get(0), row.get(1))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn far_off_posts_cause_no_work_and_enter_the_horizon_in_batches() {
+    let url = tests::database_url(&PROGRAM).await;
+    // One connection, whose statistics are its own.
+    let db = store::connect(&url, 1).await.unwrap();
+    let org = store::organizations::create(&db, "Acme").await.unwrap();
+    fill(&db, org).await;
+    let timing = Timing {
+        grace: Duration::from_secs(30),
+        row_interval: Duration::from_secs(60),
+        horizon: Duration::from_secs(24 * 3600),
+        renewal_ages: &[],
+    };
+    let before = reads(&db).await;
+    assert_eq!(sweep::sweep(&db, timing, 500).await.unwrap(), 0);
+    let after = reads(&db).await;
+    assert_eq!(after.0, before.0, "the table is not scanned");
+    // The planner looks at the ends of indexes.
+    assert!(after.1 - before.1 < 20, "{} posts are read", after.1 - before.1);
+
+    // Half of them enter at once, and several processes find them.
+    sql(&db, "update posts set starts_at = now() + interval '23 hours' where version % 2 = 0").await;
+    let other = store::connect(&url, 1).await.unwrap();
+    let (one, two) = tokio::join!(sweep::sweep(&db, timing, 500), sweep::sweep(&other, timing, 500));
+    let mut found = one.unwrap() + two.unwrap();
+    loop {
+        match sweep::sweep(&db, timing, 500).await.unwrap() {
+            0 => break,
+            more => found += more,
+        }
+    }
+    assert_eq!(found as i64, ROWS / 2);
+    let largest: i64 =
+        sqlx::query("select max(n) from (select count(*) as n from outbox group by xmin::text) transactions")
+            .fetch_one(&db)
+            .await
+            .unwrap()
+            .get(0);
+    assert!(largest <= 200, "{largest} posts in a transaction");
+    let mut posts = HashSet::new();
+    loop {
+        let claimed = store::outbox::claim(&db, 1000, Duration::from_secs(60)).await.unwrap();
+        if claimed.is_empty() {
+            break;
+        }
+        for message in claimed {
+            let Ok(Message::PostChanged(job)) = message.message else { panic!("a job: {message:?}") };
+            assert_eq!((job.owner, job.targets.len()), (Owner { org, mode: Mode::Test }, 1));
+            assert!(posts.insert(job.post), "a post is carried once");
+        }
+    }
+    assert_eq!(posts.len() as i64, ROWS / 2);
+    let left =
+        sqlx::query("select count(*) from posts where starts_at is not null").fetch_one(&db).await.unwrap();
+    assert_eq!(left.get::<i64, _>(0), ROWS / 2);
+}
+
+/// Fills a database with far-off posts, whose versions are numbers.
+async fn fill(db: &sqlx::PgPool, org: OrgId) {
+    let statements = format!(
+        "insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name, account_type, status,
+           scopes, created_at, updated_at)
+         values (gen_random_uuid(), '{org}', 'test', 'x', '1', 'ada', 'Ada', 'profile', 'active', '{{}}', now(), now());
+         insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, starts_at, default_config, created_at,
+           updated_at)
+         select gen_random_uuid(), '{org}', 'test', 'scheduled', false, n, at, at, '{{}}', now(), now()
+         from generate_series(1, {ROWS}) n, lateral (select now() + interval '30 days' + n * interval '1 minute' as at) a;
+         insert into containers (id, post_id, org_id, mode, position, content, media)
+         select gen_random_uuid(), id, org_id, mode, 0, 'Far', '[]' from posts;
+         insert into targets (id, post_id, org_id, mode, account_id, platform, created_at, updated_at)
+         select gen_random_uuid(), p.id, p.org_id, p.mode, a.id, a.platform, now(), now() from posts p, accounts a;
+         analyze posts; analyze targets;"
+    );
+    sql(db, &statements).await;
+}
