@@ -15,6 +15,7 @@ mod api;
 mod at_most_once;
 mod attacks;
 mod audit;
+mod backup;
 mod batch;
 mod binding;
 mod bounds;

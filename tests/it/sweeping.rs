@@ -3,7 +3,7 @@
 //! A loss of Temporal's data is simulated by terminating and deleting every workflow of the row with the real
 //! CLI: calls to the workflow then fail with not found, as after a restore.
 
-use crate::{PROGRAM, world};
+use crate::{PROGRAM, analytics::scheduled, world};
 use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn id(of: &Value) -> &str {
 async fn posts_whose_workflows_are_lost_are_published() {
     let world = world().pace(0.05).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
-    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let scheduled = world.post(far).await;
     let waiting = world.post(json!({ "content": "Refused #sandbox-429x1", "accounts": ["ada"] })).await;
     world.until(id(&scheduled), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
@@ -67,7 +67,7 @@ async fn a_requested_retry_reaches_a_target_whose_workflow_is_lost() {
 async fn an_edit_resumes_a_post_whose_workflow_was_terminated() {
     let world = world().start().await;
     world.connect("threads", "ada").await;
-    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = world.post(far).await;
     world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     temporal(&PROGRAM, &["workflow", "terminate", "-w", &format!("post-{}", id(&post))]).await;
@@ -91,6 +91,78 @@ async fn deliveries_whose_workflow_is_lost_are_made() {
         gone(&format!("event-{}", attempt.header("x-fanfare-event-id"))).await;
     }
     receiver.until("two retries", |all| all.len() == 4).await;
+}
+
+#[tokio::test]
+async fn a_redelivery_whose_workflow_is_lost_is_made() {
+    let world = world().pace(0.02).platforms(&["threads"]).start().await;
+    world.connect("threads", "ada").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "Told", "accounts": ["ada"] })).await;
+    let first = receiver.events(&["post.target.published", "post.published"]).await.remove(0);
+    world.ended(&post).await;
+    let deliveries = format!("/webhooks/{}/deliveries", id(&webhook));
+    let delivered =
+        |all: &Value| all["data"].as_array().unwrap().iter().all(|one| one["status"] == "delivered");
+    let all = world.until_at(&deliveries, "all to be delivered", delivered).await;
+    let again = all["data"].as_array().unwrap().iter().find(|one| one["event"] == first.event()).unwrap();
+    receiver.answer([500]);
+    let (status, _) = world.call(Method::POST, &format!("{deliveries}/{}/redeliver", id(again)), None).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    receiver.until("the refused redelivery", |all| all.len() == 3).await;
+    gone(&format!("redeliver-{}-1", id(again))).await;
+    receiver.until("the retry", |all| all.len() == 4).await;
+    world.until_at(&deliveries, "all to be delivered", delivered).await;
+}
+
+#[tokio::test]
+async fn a_scheduled_post_whose_workflow_is_lost_is_edited_or_deleted() {
+    let world = world().start().await;
+    world.connect("threads", "ada").await;
+    let later = || json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
+    let (edited, deleted) = (world.post(later()).await, world.post(later()).await);
+    for post in [&edited, &deleted] {
+        world.until(id(post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
+        gone(&format!("post-{}", id(post))).await;
+    }
+    let path = |post: &Value| format!("/posts/{}", id(post));
+    assert_eq!(world.call(Method::DELETE, &path(&deleted), None).await.0, StatusCode::OK);
+    let now = json!({ "content": "Now", "scheduled_at": null });
+    assert_eq!(world.call(Method::PATCH, &path(&edited), Some(&now)).await.0, StatusCode::OK);
+    let ended = world.ended(&edited).await;
+    assert_eq!(
+        (&ended["status"], &ended["containers"][0]["content"]),
+        (&json!("published"), &json!("Now")),
+        "{ended:#}"
+    );
+    assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_call_under_way_is_captured_although_its_workflows_are_lost() {
+    let world = world().platforms(&["threads"]).start().await;
+    world.connect("threads", "ada").await;
+    let post = world.post(json!({ "content": "Slow #sandbox-slow", "accounts": ["ada"] })).await;
+    world.until(id(&post), "the attempt to begin", |post| post["status"] == "publishing").await;
+    gone(&format!("post-{}", id(&post))).await;
+    gone(&format!("target-{}", id(&post["targets"][0]))).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn schedules_that_are_lost_are_created_again() {
+    let world = world().set("FANFARE_COLLECT_EVERY", "7200").start().await;
+    let client = crate::replay::client().await;
+    let queue = world.variable("FANFARE_TASK_QUEUE");
+    for lost in [workflows::collect_metrics::id(queue), workflows::clean_up_media::id(queue)] {
+        let handle = client.get_schedule_handle(lost);
+        scheduled(&handle, |found| found.is_ok()).await;
+        handle.delete(Default::default()).await.unwrap();
+        scheduled(&handle, |found| found.is_ok()).await;
+    }
 }
 
 #[tokio::test]
@@ -171,7 +243,7 @@ async fn an_unreadable_message_delays_no_post() {
 async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
-    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = world.post(far).await;
     world.until(id(&post), "a started workflow", |post| post["targets"][0]["status"] == "queued").await;
     // Larger than a workflow's input may be.

@@ -11,6 +11,16 @@ mod schema;
 use crate::PROGRAM;
 use tests::proof::{Section, is_full};
 
+/// The order in which [`rollout`] does it.
+#[test]
+fn the_page_on_upgrades_has_the_steps_that_are_tried() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/upgrade.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let steps = page.split("## Rolling back").next().unwrap().lines().map(str::trim);
+    let steps: Vec<_> = steps.filter(|line| line.starts_with("fanfare ")).collect();
+    assert_eq!(steps, ["fanfare migrate", "fanfare worker", "fanfare api"]);
+}
+
 #[tokio::test]
 async fn a_deploy_under_load_loses_and_repeats_nothing() {
     let mut section = Section::new("6-deploys", "Deploys");

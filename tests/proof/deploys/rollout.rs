@@ -50,8 +50,8 @@ pub(crate) async fn run(previous: &str, rounds: usize) -> Vec<(&'static str, Str
 
     // 2. Both versions side by side.
     rollout.listen(1);
-    rollout.world.run("api").await;
     rollout.world.run("worker").await;
+    rollout.world.run("api").await;
     let pids = rollout.world.pids();
     for _ in 0..rounds {
         rollout.load(0, 1).await;
