@@ -134,7 +134,8 @@ impl Runner {
             events: vec!["*".to_owned()],
             description: None,
         };
-        webhooks::create(&db, owner, everything, |_| vec![1], None, &Actor::OPERATOR, now()).await.unwrap();
+        let created = webhooks::create(&db, owner, everything, |_| vec![1], None, &Actor::OPERATOR, now());
+        assert!(created.await.unwrap().is_ok());
         let opener = Opener::new((KeyId(1), PrivateKey::generate()), []);
         let files = Location::Directory(tests::directory().join(format!("awaits-{number}")));
         let engine = Engine {
