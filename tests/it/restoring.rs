@@ -133,6 +133,34 @@ async fn a_restored_grant_is_renewed_although_its_workflow_knows_a_later_one() {
     wait_until("the grant to be renewed", look).await;
 }
 
+/// The platform replaces the refresh token with each renewal.
+#[tokio::test]
+async fn an_account_whose_grant_was_renewed_since_the_backup_has_to_be_connected_again() {
+    let mut world = world().running(&["api", "worker"]).start().await;
+    let account = world.connect("x", "ada").await;
+    sql(&world.db, "create schema backup; create table backup.accounts as table accounts").await;
+    world.expire_tokens("x", "ada").await;
+    let post = world.post(json!({ "content": "Renews the grant", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    stopped(&mut world).await;
+    sql(
+        &world.db,
+        "update accounts a set grant_sealed = b.grant_sealed, grant_version = b.grant_version, granted_at = b.granted_at,
+           token_expires_at = b.token_expires_at
+         from backup.accounts b where a.id = b.id",
+    )
+    .await;
+    let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
+    assert!(world.command(&["ops", "restored", "--since", &since]).await.status.success());
+    world.expire_tokens("x", "ada").await;
+    started(&mut world).await;
+    let post = world.post(json!({ "content": "With the grant of the backup", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["targets"][0]["error_code"], "token_expired", "{ended:#}");
+    let is_lost = |account: &Value| account["status"] == "reauth_required";
+    world.until_at(&format!("/social-accounts/{account}"), "the account to ask for a new login", is_lost).await;
+}
+
 #[tokio::test]
 async fn a_time_in_the_future_is_refused() {
     let world = service().start().await;
