@@ -514,6 +514,7 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
         Err(Interrupt::Processing(_)) => "processing".into(),
         Err(Interrupt::Early(..)) => "waiting".into(),
         Err(Interrupt::Barred(_)) => "barred".into(),
+        Err(Interrupt::Frozen) => "frozen".into(),
         Err(Interrupt::Superseded) => "superseded".into(),
         Err(Interrupt::Fault(_)) => "fault".into(),
         Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),

@@ -9,7 +9,7 @@
 
 use crate::transaction;
 use domain::{OrgId, PostId, outbox::Message};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -42,6 +42,7 @@ pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> 
 pub(crate) async fn push_all(tx: &mut PgConnection, messages: &[Message]) -> sqlx::Result<()> {
     let orgs: Vec<_> = messages.iter().map(|message| message.owner().org.0).collect();
     let messages: Vec<_> = messages.iter().map(Json).collect();
+    transaction::pushed();
     sqlx::query!(
         "insert into outbox (org_id, message) select * from unnest($1::uuid[], $2::jsonb[])",
         &orgs,
@@ -67,19 +68,6 @@ pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Mes
     .execute(tx)
     .await?;
     Ok(pushed.rows_affected() > 0)
-}
-
-/// Pushes messages in the current transaction.
-pub(crate) async fn push_all(tx: &mut PgConnection, messages: &[Message]) -> sqlx::Result<()> {
-    sqlx::query!(
-        "insert into outbox (org_id, message)
-         select org_id, message from unnest($1::uuid[], $2::jsonb[]) as m (org_id, message)",
-        &messages.iter().map(|message| message.owner().org.0).collect::<Vec<_>>(),
-        &messages.iter().map(|message| json!(message)).collect::<Vec<_>>()
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
 }
 
 /// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of

@@ -21,7 +21,9 @@ struct Page {
 
 impl Page {
     async fn read() -> Self {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md")).unwrap();
+        let text =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md"))
+                .unwrap();
         let (mut setup, mut sections) = (String::new(), BTreeMap::<_, Vec<String>>::new());
         for section in text.split("\n## ").skip(1) {
             let (heading, body) = section.split_once('\n').unwrap();
@@ -60,7 +62,8 @@ impl Page {
                 .output()
                 .await
                 .unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{section}\n{block}\n{text}");
             printed.push_str(&text);
         }
@@ -113,7 +116,10 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let shown = page.follow(&world, "A post is stuck in queued", &of_late).await;
     has(&shown, &["\"workflows\"", "the next attempt begins now"]);
     let shown = page.follow(&world, "A platform is down or throttles", &of_late).await;
-    has(&shown, &[target(&late), "platform x is frozen in both modes", "platform x is released in both modes"]);
+    has(
+        &shown,
+        &[target(&late), "platform x is frozen in both modes", "platform x is released in both modes"],
+    );
     let shown = page.follow(&world, "A post must not be published", &of_late).await;
     has(&shown, &["has ended: dead"]);
     let ended = world.ended(&late).await;
@@ -133,7 +139,8 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
         [("ORG", org.as_str()), ("ENDPOINT", id(&endpoint)), ("DELIVERY", id(&deliveries["data"][0]))];
     has(&page.follow(&world, "Webhooks don't arrive", &variables).await, &["1 deliveries are repeated"]);
     let arrived = |list: &Value| {
-        list["data"].as_array().unwrap().iter().filter(|delivery| delivery["status"] == "delivered").count() == 2
+        list["data"].as_array().unwrap().iter().filter(|delivery| delivery["status"] == "delivered").count()
+            == 2
     };
     world.until_at(&path, "both deliveries", arrived).await;
 
@@ -169,7 +176,8 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let variables = [("ORG", org.as_str()), ("KEY", id(leaked))];
     let shown = page.follow(&world, "A key has leaked", &variables).await;
     has(&shown, &["Leaked", "is revoked", "live key"]);
-    let call = world.http.get(format!("{}/account/usage", world.base)).bearer_auth(key.lines().last().unwrap());
+    let call =
+        world.http.get(format!("{}/account/usage", world.base)).bearer_auth(key.lines().last().unwrap());
     assert_eq!(call.send().await.unwrap().status(), reqwest::StatusCode::UNAUTHORIZED);
 
     let overdue = format!(
@@ -198,7 +206,10 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
         if swept { Ok(()) } else { Err("not yet") }
     };
     wait_until("the post's row to be of the past", look).await;
-    has(&page.follow(&world, "Temporal lost its data", &[]).await, &["messages for overdue rows were written"]);
+    has(
+        &page.follow(&world, "Temporal lost its data", &[]).await,
+        &["messages for overdue rows were written"],
+    );
     assert_eq!(world.ended(&lost).await["status"], "published");
 
     assert!(world.stop("worker").await);

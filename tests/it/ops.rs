@@ -137,7 +137,9 @@ async fn the_story_of_a_post_has_everything_but_secrets() {
     assert_eq!(story["events"].as_array().unwrap().len(), 2);
     assert_eq!(story["deliveries"][0]["webhook_id"], webhook["id"]);
     assert_eq!(story["audit"][0]["action"], "target.stopped");
-    for secret in ["t0p-s3cret", "grant_sealed", "\"checkpoint\"", webhook["signing_secret"].as_str().unwrap()] {
+    for secret in
+        ["t0p-s3cret", "grant_sealed", "\"checkpoint\"", webhook["signing_secret"].as_str().unwrap()]
+    {
         assert!(!shown.contains(secret), "{secret} in {shown}");
     }
     // Without Temporal it is told from the rows.

@@ -158,7 +158,9 @@ async fn an_account_whose_grant_was_renewed_since_the_backup_has_to_be_connected
     let ended = world.ended(&post).await;
     assert_eq!(ended["targets"][0]["error_code"], "token_expired", "{ended:#}");
     let is_lost = |account: &Value| account["status"] == "reauth_required";
-    world.until_at(&format!("/social-accounts/{account}"), "the account to ask for a new login", is_lost).await;
+    world
+        .until_at(&format!("/social-accounts/{account}"), "the account to ask for a new login", is_lost)
+        .await;
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ async fn a_periodic_query_reads_a_bounded_number_of_rows() {
     let timing = Timing {
         grace: Duration::from_secs(30),
         row_interval: Duration::from_secs(60),
+        horizon: Duration::from_secs(24 * 3600),
         renewal_ages: &[("x", Duration::from_secs(60))],
     };
     reads(&db, MOST, "sweep", async || sweep::sweep(&db, timing, 100).await).await;

@@ -72,8 +72,13 @@ pub(super) async fn reconcile(database: &Database, parked: bool) -> anyhow::Resu
     let by = actor();
     let unparked = if parked { operators::unpark(&db).await? } else { 0 };
     let renewal_ages = renewals();
-    let timing =
-        Timing { grace: Duration::ZERO, row_interval: RECONCILE_INTERVAL, renewal_ages: &renewal_ages };
+    let timing = Timing {
+        grace: Duration::ZERO,
+        row_interval: RECONCILE_INTERVAL,
+        // The API starts what is due later.
+        horizon: Duration::ZERO,
+        renewal_ages: &renewal_ages,
+    };
     let resumed = sweep::sweep(&db, timing, RECONCILE_LIMIT).await?;
     let details = json!({ "resumed": resumed, "unparked": unparked });
     operators::record(&db, Action::Reconciled, details, &by, clock::now()).await?;
