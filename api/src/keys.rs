@@ -55,14 +55,14 @@ impl Keys {
 
     /// Revoke a key
     ///
-    /// Takes effect immediately. Scope `keys:write`.
+    /// Takes effect immediately. The calling key must have all scopes of the revoked key. Scope `keys:write`.
     #[oai(path = "/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
     async fn delete(
         &self,
         caller: Caller<KeysWrite>,
         id: Path<String>,
     ) -> Result<Json<DeletedResource>, Problem> {
-        Ok(Json(delete(&caller.call(), &id).await?))
+        Ok(Json(delete(&caller.call(), caller.scopes(), &id).await?))
     }
 
     /// Rotate a key
@@ -92,7 +92,7 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
         return Err(Problem::new(Code::Forbidden, "a test key can't create a live key"));
     }
     let scopes: Vec<_> = body.scopes.iter().map(EnumString::value).collect();
-    hold(granted, &scopes)?;
+    hold(granted, &scopes, "grant")?;
     let owner = Owner { mode, ..call.owner };
     let bound = match (body.tenant_id, body.profile_id, body.account_ids) {
         (Some(tenant), _, _) => Bound::Tenant(tenant),
@@ -143,9 +143,11 @@ pub async fn list(call: &Call<'_>) -> Result<KeyList, Problem> {
     Ok(KeyList { data: keys.into_iter().map(Key::from).collect() })
 }
 
-/// Revokes a key.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
+/// Revokes a key, if the caller has all of its scopes: a narrow key must not lock its organization out.
+pub async fn delete(call: &Call<'_>, granted: &[Scope], id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
+    let key = keys::get(call.db(), call.owner, id, call.now()).await?.ok_or_else(missing)?;
+    hold(granted, &key.scopes, "revoke a key with")?;
     if !keys::revoke(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
@@ -156,7 +158,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 pub async fn rotate(call: &Call<'_>, granted: &[Scope], id: &str, body: Rotation) -> Result<Key, Problem> {
     let (id, now) = (read(id)?, call.now());
     let key = keys::get(call.db(), call.owner, id, now).await?.ok_or_else(missing)?;
-    hold(granted, &key.scopes)?;
+    hold(granted, &key.scopes, "grant")?;
     let until = now + TimeDelta::seconds(body.grace_seconds.unwrap_or(0).into());
     // The key existed a moment ago: it expired, or was rotated or revoked concurrently.
     let ended =
@@ -166,13 +168,14 @@ pub async fn rotate(call: &Call<'_>, granted: &[Scope], id: &str, body: Rotation
     Ok(Key { key: Some(text), ..key.into() })
 }
 
-fn hold(granted: &[Scope], wanted: &[Scope]) -> Result<(), Problem> {
+/// Fails unless all of the scopes are granted; `act` is what the caller wants to do with them.
+fn hold(granted: &[Scope], wanted: &[Scope], act: &str) -> Result<(), Problem> {
     let lacking: Vec<_> =
         wanted.iter().filter(|scope| !scope::allows(granted, **scope)).map(|scope| scope.as_str()).collect();
     if lacking.is_empty() {
         return Ok(());
     }
-    let detail = format!("the calling API key can't grant what it lacks: {}", lacking.join(", "));
+    let detail = format!("the caller can't {act} scopes that it lacks: {}", lacking.join(", "));
     Err(Problem::new(Code::Forbidden, detail))
 }
 

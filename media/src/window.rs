@@ -14,6 +14,9 @@ use tokio::runtime::Handle;
 /// Bytes per request to the store.
 const WINDOW_BYTES: u64 = 256 << 10;
 
+/// Calls of `read` and `seek` for one file. Parsers of 32 MiB of headers make some hundred thousand.
+const MAX_CALLS: u32 = 10_000_000;
+
 /// A reader of a stored file.
 pub(crate) struct Window {
     pub(crate) store: Arc<dyn ObjectStore>,
@@ -25,6 +28,8 @@ pub(crate) struct Window {
     held: (u64, Bytes),
     /// Bytes that may still be read.
     budget: u64,
+    /// Calls that may still be made: a parser that goes round in circles reads nothing new and would never end.
+    calls: u32,
     /// Error of the store, which `io::Error` would hide.
     pub(crate) failure: Option<object_store::Error>,
 }
@@ -33,12 +38,29 @@ impl Window {
     /// Creates a reader of a file of `size` bytes that reads at most `budget` bytes in total.
     pub(crate) fn new(store: Arc<dyn ObjectStore>, path: Path, size: u64, budget: u64) -> Self {
         let held = (0, Bytes::new());
-        Self { store, path, size, runtime: Handle::current(), position: 0, held, budget, failure: None }
+        Self {
+            store,
+            path,
+            size,
+            runtime: Handle::current(),
+            position: 0,
+            held,
+            budget,
+            calls: MAX_CALLS,
+            failure: None,
+        }
+    }
+
+    fn count(&mut self) -> io::Result<()> {
+        let left = self.calls.checked_sub(1);
+        self.calls = left.ok_or_else(|| io::Error::other("the file's headers do not end"))?;
+        Ok(())
     }
 }
 
 impl Read for Window {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.count()?;
         if self.position >= self.size || into.is_empty() {
             return Ok(0);
         }
@@ -68,6 +90,7 @@ impl Read for Window {
 
 impl Seek for Window {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.count()?;
         let position = match to {
             SeekFrom::Start(position) => Some(position),
             SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
@@ -75,5 +98,24 @@ impl Seek for Window {
         };
         self.position = position.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[tokio::test]
+    async fn a_parser_that_goes_round_in_circles_ends() {
+        let mut window = Window::new(Arc::new(InMemory::new()), Path::from("empty"), 0, 0);
+        window.calls = 100;
+        let mut rounds = 0;
+        // Nothing is read, so no budget of bytes ends it.
+        while window.read(&mut [0; 4]).is_ok() && window.seek(SeekFrom::Start(0)).is_ok() {
+            rounds += 1;
+            assert!(rounds <= 100, "the parser would never end");
+        }
+        assert_eq!(rounds, 50);
     }
 }

@@ -358,7 +358,7 @@ impl Api {
             media,
             media_retention: storage.limits.retention(),
             horizon: temporal.horizon()?,
-            cursor_key: http.secret.0,
+            cursor_key: api::connect::oauth_state::expand(&http.secret.0, b"fanfare cursors 1"),
             sealer: http.seal_key.clone(),
             opened: allowed,
             states: api::connect::oauth_state::Key::derive(&http.secret.0),

@@ -250,6 +250,15 @@ pub enum EndedClient {
     Revoked,
 }
 
+/// Returns whether a text looks like a key or a client token: what doesn't needs no look-up.
+pub fn is_well_formed(text: &str) -> bool {
+    let prefixes = ["sk_live_", "sk_test_"].into_iter().chain(CLIENT_PREFIXES.map(|(_, prefix)| prefix));
+    let mut rests = prefixes.filter_map(|prefix| text.strip_prefix(prefix));
+    rests
+        .next()
+        .is_some_and(|rest| rest.len() == LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
 /// Returns why a client token is not accepted; `None` for any other text, or one that is unknown by now.
 pub async fn ended_client(db: &PgPool, text: &str) -> sqlx::Result<Option<EndedClient>> {
     if !CLIENT_PREFIXES.iter().any(|(_, prefix)| text.starts_with(prefix)) {

@@ -104,6 +104,9 @@ async fn a_key_cannot_grant_scopes_it_lacks() {
     let rotate = format!("/api-keys/{strong}/rotate");
     let (status, problem) = call(&world, &narrow, Method::POST, &rotate, None).await;
     assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{problem}");
+    // Revoking it would lock the organization out.
+    let (status, problem) = call(&world, &narrow, Method::DELETE, &format!("/api-keys/{strong}"), None).await;
+    assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{problem}");
     // All scopes listed one by one are not `*`.
     let each: Vec<_> = Scope::ALL.iter().copied().filter(|scope| *scope != Scope::All).collect();
     let (_, each) = stored(&world, world.owner, &each).await;

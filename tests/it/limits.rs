@@ -359,3 +359,24 @@ async fn the_mcp_endpoint_counts_addresses_before_checking_the_key() {
     refused(&knock(Method::POST, "2.2.2.2, 9.9.9.9").send().await.unwrap());
     assert_eq!(send(knock(Method::POST, "9.9.9.9, 9.9.9.8")).await.0, 401);
 }
+
+#[tokio::test]
+async fn unknown_keys_are_counted_by_address_and_only_they_are_refused() {
+    let world = limited(json!({ "unknown-keys": 3 })).await;
+    let with = async |key: &str| {
+        let call = world.http.get(format!("{}/posts", world.base)).bearer_auth(key);
+        call.send().await.unwrap()
+    };
+    let unknown = |n: usize| format!("sk_test_{n:040}");
+    // What is no key is refused without a look-up, and does not count.
+    for text in
+        ["x", "sk_test_short", &unknown(0)[1..], &format!("{}0", unknown(0)), &unknown(0).replace('0', "-")]
+    {
+        assert_eq!(with(text).await.status(), StatusCode::UNAUTHORIZED, "{text}");
+    }
+    for n in 0..3 {
+        assert_eq!(with(&unknown(n)).await.status(), StatusCode::UNAUTHORIZED);
+    }
+    refused(&with(&unknown(3)).await);
+    assert_eq!(with(&world.key).await.status(), StatusCode::OK);
+}

@@ -126,7 +126,7 @@ impl fmt::Debug for Key {
 }
 
 /// Derives 32 bytes from `secret` for one purpose. <https://www.rfc-editor.org/rfc/rfc5869>
-fn expand(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
+pub fn expand(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     Hkdf::<Sha256>::new(None, secret).expand(purpose, &mut bytes).expect("32 bytes can be expanded");
     bytes

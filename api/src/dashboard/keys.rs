@@ -137,7 +137,7 @@ pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Respon
 
 /// Revokes a key.
 pub(crate) async fn revoke(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
-    match keys::delete(&context.call(), id).await {
+    match keys::delete(&context.call(), context.scopes(), id).await {
         Ok(_) => Ok(done("/keys", Done::Revoked)),
         Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }

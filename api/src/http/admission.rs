@@ -1,20 +1,27 @@
 //! Authentication and counting of a request, in one statement (`store::usage`).
+//!
+//! A text that is no key is refused without a look-up. Unknown keys count by IP address and only they are refused
+//! when there are too many, so that nobody can shut out callers with a key who share their address.
 
 use crate::{
     app::App,
     http::{
         problem::{Code, Problem},
-        rate_limits::{LOGIN, MCP, RateLimitHeaders, SIGN_IN},
+        rate_limits::{LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS},
         request_log,
     },
 };
 use chrono::{DateTime, Utc};
 use poem::{Addr, Request, http::Method};
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Once,
+};
 use store::{
     keys::{self, EndedClient, Key},
     usage::{self, Bucket, Level},
 };
+use tracing::warn;
 
 /// The header in which proxies list the addresses that a request came through.
 const FORWARDED: &str = "x-forwarded-for";
@@ -34,6 +41,9 @@ pub(crate) async fn authenticate(
     method: &Method,
     path: &str,
 ) -> Result<Key, Problem> {
+    if !keys::is_well_formed(token) {
+        return Err(Problem::invalid_key());
+    }
     let now = (app.now)();
     let buckets = app.config.limits.of(method, path);
     let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
@@ -43,7 +53,11 @@ pub(crate) async fn authenticate(
         let detail = match keys::ended_client(&app.db, token).await? {
             Some(EndedClient::Expired) => "the client token has expired; create another one",
             Some(EndedClient::Revoked) => "the client token was revoked",
-            None => return Err(Problem::invalid_key()),
+            None => {
+                let level = level(app, request, UNKNOWN_KEYS).await?;
+                refuse(&[level], now)?;
+                return Err(Problem::invalid_key());
+            }
         };
         return Err(Problem::unauthorized(detail));
     };
@@ -83,17 +97,25 @@ pub(crate) async fn count_sign_in(app: &App, request: &Request) -> Result<(), Pr
 }
 
 async fn count(app: &App, request: &Request, bucket: Bucket) -> Result<(), Problem> {
+    let level = level(app, request, bucket).await?;
+    check(request, &[level], (app.now)())
+}
+
+/// Counts a request by IP address.
+async fn level(app: &App, request: &Request, bucket: Bucket) -> Result<Level, Problem> {
     // Only in-process tests have no address; all their requests share one bucket.
     let address = address(request, app.config.trusted_hops).unwrap_or(IpAddr::from([0; 4]));
-    let (bucket, now) = (app.config.limits.in_force(bucket), (app.now)());
-    let level = usage::count(&app.db, bucket, address, now).await?;
-    check(request, &[level], now)
+    Ok(usage::count(&app.db, app.config.limits.in_force(bucket), address, (app.now)()).await?)
 }
 
 fn check(request: &Request, levels: &[Level], now: DateTime<Utc>) -> Result<(), Problem> {
     if let Some(headers) = request.data::<RateLimitHeaders>() {
         headers.note(levels);
     }
+    refuse(levels, now)
+}
+
+fn refuse(levels: &[Level], now: DateTime<Utc>) -> Result<(), Problem> {
     let wait = levels.iter().filter(|level| level.is_exceeded()).map(|level| level.ends_at - now).max();
     let Some(wait) = wait else { return Ok(()) };
     let seconds = u32::try_from((wait.num_milliseconds() + 999).div_euclid(1000)).unwrap_or_default().max(1);
@@ -114,6 +136,15 @@ pub(crate) fn address(request: &Request, hops: usize) -> Option<IpAddr> {
         let found = all.get(all.len().checked_sub(hops)?)?.trim();
         found.parse().ok().or_else(|| Some(found.parse::<SocketAddr>().ok()?.ip()))
     };
+    if hops == 0 && request.headers().contains_key(FORWARDED) {
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| {
+            warn!(
+                "A request has the header X-Forwarded-For, which is ignored: behind a proxy all clients count as one \
+                 address until FANFARE_TRUSTED_HOPS is set"
+            );
+        });
+    }
     if hops == 0 { peer } else { forwarded().or(peer) }
 }
 

@@ -52,6 +52,9 @@ pub(super) const LOGIN: Bucket = Bucket { name: "connect", ceiling: 300, seconds
 /// Bucket per IP address for signing in and invitations, against guessing of keys and tokens.
 pub(super) const SIGN_IN: Bucket = Bucket { name: "sign-in", ceiling: 20, seconds: 60 };
 
+/// Bucket per IP address for API calls with a key that is unknown, revoked or expired.
+pub(super) const UNKNOWN_KEYS: Bucket = Bucket { name: "unknown-keys", ceiling: 300, seconds: 60 };
+
 impl Rule {
     fn covers(&self, method: &Method, path: &str) -> bool {
         let is_below =
@@ -104,7 +107,12 @@ impl FromStr for Limits {
 impl Limits {
     /// The names of all buckets.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|rule| rule.bucket.name).chain([MCP.name, LOGIN.name, SIGN_IN.name])
+        TABLE.iter().map(|rule| rule.bucket.name).chain([
+            MCP.name,
+            LOGIN.name,
+            SIGN_IN.name,
+            UNKNOWN_KEYS.name,
+        ])
     }
 
     /// The buckets that count a call. `path` is relative to the API's prefix.
