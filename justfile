@@ -35,6 +35,10 @@ walls:
     cargo deny --offline --log-level error check bans licenses sources
     if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p fanfare-workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: only the test of the dependency list checks this"; fi
 
+# Compares the dependencies with the RustSec database, which is on GitHub
+advisories:
+    cargo deny --log-level error check advisories
+
 # Runs the proof in full, which takes hours, and writes docs/PROOF.md; FANFARE_PREVIOUS may name a program of an
 # earlier version
 proof:
