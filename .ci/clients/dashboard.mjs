@@ -133,7 +133,7 @@ const secret = (page) => page.$eval("#secret", (element) => element.innerText);
 async function signIn(page) {
   await look(page, "signing in");
   await page.type("#key", "sk_test_wrong");
-  await press(page, "Sign in");
+  await press(page, "Sign in with an API key");
   await says(page, "This key is unknown, was revoked, or has expired.");
   await look(page, "signing in with a wrong key");
   await page.type("#key", dev.test_key);
@@ -330,12 +330,48 @@ async function others(page) {
   await look(page, "the team");
   await open(page, invitation);
   await look(page, "an invitation");
-  await page.type("#name", "Grace");
-  await press(page, "Accept the invitation");
-  await says(page, "Welcome to");
-  await look(page, "a welcome");
+  await passkeys(page.browser(), invitation);
   await open(page, "/nowhere", 404);
   await look(page, "a page that is not there");
+}
+
+/** Joins with a passkey, and signs out and in again with it, in a browser of its own, by the name of this machine. */
+async function passkeys(browser, invitation) {
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  const client = await page.createCDPSession();
+  await client.send("WebAuthn.enable");
+  await client.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+  const local = (address) => address.replace("//127.0.0.1", "//localhost");
+  const answer = async () =>
+    Promise.all([page.waitForNavigation(), page.click("form[data-passkey] button")]);
+  await page.goto(local(invitation));
+  await look(page, "an invitation");
+  await page.type("#name", "Grace");
+  await answer();
+  await says(page, "Grace, viewer");
+  await page.goto(`${local(origin)}/dashboard/me`);
+  await look(page, "the own page");
+  await page.type("#passkey-name", "Another");
+  await page.click("form[data-passkey] button");
+  await says(page, "This device has a passkey for you already.");
+  await press(page, "Sign out");
+  await look(page, "signing in with a passkey");
+  await answer();
+  await says(page, "Grace, viewer");
+  await page.goto(`${local(origin)}/dashboard/keys`);
+  await says(page, "Your role, viewer, does not include the scope keys:write.");
+  await look(page, "a page that a role does not open");
+  await context.close();
 }
 
 async function armAndRecover(page, { x }) {
@@ -365,7 +401,7 @@ async function withoutScripts(page, endpoint) {
   await holds("The endpoint was removed.");
   await press(page, "Sign out");
   await page.type("#key", dev.test_key);
-  await press(page, "Sign in");
+  await press(page, "Sign in with an API key");
   await holds("Latest posts");
   await page.setJavaScriptEnabled(true);
 }

@@ -1,6 +1,6 @@
 //! The state that every request handler shares, and the configuration it was built from.
 
-use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans};
+use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans, seal};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::sandbox::Address;
 use domain::{Mode, ip_ranges};
@@ -48,6 +48,8 @@ pub struct Config {
     pub opened: AllowedRanges,
     /// The key that seals OAuth states; the same in every API process.
     pub states: oauth_state::Key,
+    /// Seals what travels through browsers of people who sign in; the same in every API process.
+    pub seal: seal::Key,
     /// Client ids of the installation's shared OAuth apps, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// Client ids of the sandbox's apps, by platform.

@@ -9,7 +9,10 @@ use crate::{
         query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
-    types::{enum_string::EnumString, timestamp::Timestamp},
+    types::{
+        enum_string::EnumString,
+        timestamp::{TimeBound, Timestamp},
+    },
 };
 use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
@@ -36,7 +39,16 @@ impl Audit {
 /// Lists the audit trail of the caller's organization.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AuditPage, Problem> {
     let page = List::Audit.request(call, filter.limit, filter.cursor.as_deref())?;
-    let found = audit::list(call.db(), call.owner, page).await?;
+    let Filter { action, member_id, key_id, object_id, since, until, .. } = filter;
+    let filter = audit::Filter {
+        action: action.map(|action| action.as_str().to_owned()),
+        member: member_id,
+        key: key_id,
+        object: object_id,
+        from: since.map(|TimeBound(at)| at),
+        to: until.map(|TimeBound(at)| at),
+    };
+    let found = audit::list(call.db(), call.owner, filter, page).await?;
     let next_cursor = List::Audit.next(call, found.next);
     Ok(AuditPage { data: found.items.into_iter().map(AuditEntry::from).collect(), next_cursor })
 }
@@ -49,6 +61,18 @@ pub struct Filter {
     pub limit: Option<i64>,
     /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
+    /// Only this action.
+    pub action: Option<EnumString<Action>>,
+    /// Only what this member did.
+    pub member_id: Option<Uuid>,
+    /// Only what was done with this API key.
+    pub key_id: Option<Uuid>,
+    /// Only what was done to this.
+    pub object_id: Option<Uuid>,
+    /// Not before this time.
+    pub since: Option<TimeBound>,
+    /// Before this time.
+    pub until: Option<TimeBound>,
 }
 
 impl Rules for Filter {}
@@ -78,15 +102,25 @@ pub struct AuditEntry {
     /// Last four characters of that key.
     #[oai(nullable)]
     pub last_four: Option<String>,
+    /// Id of the team member who was signed in.
+    #[oai(nullable)]
+    pub member_id: Option<Uuid>,
+    /// E-mail address of that member at that time.
+    #[oai(nullable)]
+    pub member: Option<String>,
     /// The client's IP address; null if it is not known.
     #[oai(nullable)]
     pub address: Option<String>,
+    /// The client's `User-Agent`, at most 200 characters; null if it sent none.
+    #[oai(nullable)]
+    pub user_agent: Option<String>,
     /// Id of the request, as in the response's `X-Request-Id`.
     #[oai(nullable)]
     pub request_id: Option<String>,
     /// What was done.
     pub action: EnumString<Action>,
-    /// Id of what was changed; for a session its key, for the branding the organization.
+    /// Id of what was changed; for a session its key or member, for a sign-in by a passkey that was refused the
+    /// person, for the branding the organization.
     pub object_id: Uuid,
     /// Further details, depending on the action. Of changed members only the names.
     pub details: Value,
@@ -100,7 +134,10 @@ impl From<audit::Entry> for AuditEntry {
             actor: EnumString::of(&entry.actor),
             key_id: entry.key_id,
             last_four: entry.last_four,
+            member_id: entry.member_id,
+            member: entry.member,
             address: entry.address,
+            user_agent: entry.user_agent,
             request_id: entry.request_id,
             action: EnumString::of(&entry.action),
             object_id: entry.object_id,

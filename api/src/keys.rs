@@ -169,7 +169,7 @@ pub async fn rotate(call: &Call<'_>, granted: &[Scope], id: &str, body: Rotation
 }
 
 /// Fails unless all of the scopes are granted; `act` is what the caller wants to do with them.
-fn hold(granted: &[Scope], wanted: &[Scope], act: &str) -> Result<(), Problem> {
+pub(crate) fn hold(granted: &[Scope], wanted: &[Scope], act: &str) -> Result<(), Problem> {
     let lacking: Vec<_> =
         wanted.iter().filter(|scope| !scope::allows(granted, **scope)).map(|scope| scope.as_str()).collect();
     if lacking.is_empty() {
@@ -265,6 +265,9 @@ pub struct Key {
     pub last_used_at: Option<Timestamp>,
     /// Creation time.
     pub created_at: Timestamp,
+    /// E-mail address of the member who created the key on the dashboard; null if it was created by other means.
+    #[oai(nullable)]
+    pub created_by: Option<String>,
     /// The key's text. Only in the response that created the key.
     #[oai(skip_serializing_if_is_none)]
     pub key: Option<String>,
@@ -291,6 +294,7 @@ impl From<keys::Key> for Key {
             expires_at: ends_at.map(Timestamp::from),
             last_used_at: key.last_used_at.map(Timestamp::from),
             created_at: key.created_at.into(),
+            created_by: key.created_by,
             key: None,
         }
     }

@@ -64,6 +64,8 @@ ids! {
     MediaId,
     /// A member of an organization.
     MemberId,
+    /// A person, who may be a member of several organizations.
+    PersonId,
     /// An import of an account's earlier posts.
     ImportId,
 }

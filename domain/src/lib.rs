@@ -18,6 +18,7 @@ pub mod json;
 mod limit;
 pub mod login;
 pub mod media;
+pub mod member;
 pub mod metrics;
 pub mod outbox;
 pub mod overrides;
@@ -41,7 +42,7 @@ pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState};
 pub use grant::{AccountProfile, App, AppAccess, AppConfig, Grant, Identity};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
-    PostId, ProfileId, StateId, TargetId, WebhookId,
+    PersonId, PostId, ProfileId, StateId, TargetId, WebhookId,
 };
 pub use limit::{LimitSource, LimitUsage};
 pub use login::LoginError;

@@ -9,7 +9,7 @@ use crate::{
 };
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use domain::{Bound, Email, Mode, OrgId, Owner, scope::Scope};
+use domain::{Bound, Email, Mode, OrgId, Owner, member::Role, scope::Scope};
 use sandbox::{Access, AppStatus, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
@@ -19,10 +19,12 @@ use std::{
 use store::{
     Pool,
     bounds::{self, Resource},
-    keys, organizations, team,
+    keys, organizations,
+    team::{self, InviteResult},
     vault::PrivateKey,
 };
 use telemetry::health::Health;
+use url::Url;
 
 /// Applies the database migrations, and grants the processes' roles what they need.
 pub(crate) async fn migrate(database: &Database, roles: &DatabaseRoles) -> anyhow::Result<()> {
@@ -53,18 +55,9 @@ pub(crate) struct NewOrganization {
     pub(crate) test_key: String,
 }
 
-/// Creates an organization with an API key of scope `*` in each mode, and its first owner if given.
-pub(crate) async fn create_organization(
-    db: &Pool,
-    name: &str,
-    owner: Option<&Email>,
-) -> anyhow::Result<NewOrganization> {
+/// Creates an organization with an API key of scope `*` in each mode.
+pub(crate) async fn create_organization(db: &Pool, name: &str) -> anyhow::Result<NewOrganization> {
     let org = organizations::create(db, name).await?;
-    if let Some(email) = owner {
-        team::create_owner(db, org, email.as_str(), clock::now())
-            .await?
-            .context("a new organization has no members")?;
-    }
     let key = async |mode| {
         let owner = Owner { org, mode };
         let new =
@@ -74,12 +67,54 @@ pub(crate) async fn create_organization(
     Ok(NewOrganization { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })
 }
 
-/// Creates an organization and prints its id and API keys.
-pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&Email>) -> anyhow::Result<()> {
+/// Creates an organization and prints its id, its API keys, and the invitation of its first owner if given.
+pub(crate) async fn create_org(
+    database: &Database,
+    name: &str,
+    owner: Option<&Email>,
+    base_url: &Url,
+) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
-    let NewOrganization { org, live_key, test_key } = create_organization(&db, name, owner).await?;
+    let NewOrganization { org, live_key, test_key } = create_organization(&db, name).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
+    if let Some(email) = owner {
+        println!("invitation   {}", invitation(&db, org, email, Role::Owner, base_url).await?);
+    }
     Ok(())
+}
+
+/// Invites a person to an organization and prints the invitation.
+pub(crate) async fn invite(
+    database: &Database,
+    org: OrgId,
+    email: &Email,
+    role: Role,
+    base_url: &Url,
+) -> anyhow::Result<()> {
+    let db = store::connect(&database.database_url, 2).await?;
+    anyhow::ensure!(organizations::plan(&db, org).await?.is_some(), "there is no organization {org}");
+    println!("{}", invitation(&db, org, email, role, base_url).await?);
+    Ok(())
+}
+
+/// Invites a person and returns the URL for accepting.
+async fn invitation(
+    db: &Pool,
+    org: OrgId,
+    email: &Email,
+    role: Role,
+    base_url: &Url,
+) -> anyhow::Result<String> {
+    let owner = Owner { org, mode: Mode::Live };
+    let (email, by) = (email.as_str(), &Actor::OPERATOR);
+    // An operator is not bound by the plan.
+    let InviteResult::Invited(_, token) =
+        team::invite(db, owner, email, role, None, by, clock::now()).await?
+    else {
+        anyhow::bail!("{email} is in the team already; remove them first");
+    };
+    let root = base_url.as_str().trim_end_matches('/').trim_end_matches("/api/v1");
+    Ok(format!("{root}/dashboard/invite/{token}"))
 }
 
 /// Creates an API key and prints it.

@@ -298,8 +298,7 @@ async fn first(dir: &Path, db: &Pool) -> anyhow::Result<FirstOrganization> {
     if let Some(known) = read(&path)? {
         return Ok(known);
     }
-    let NewOrganization { org, live_key, test_key } =
-        commands::create_organization(db, ORGANIZATION, None).await?;
+    let NewOrganization { org, live_key, test_key } = commands::create_organization(db, ORGANIZATION).await?;
     let first = FirstOrganization { org_id: org, live_key, test_key };
     write(&path, &first)?;
     Ok(first)

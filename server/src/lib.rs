@@ -24,8 +24,9 @@ use config::{
     Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
     Storage, Temporal, WorkerConfig,
 };
-use domain::{AccountId, Email, Mode, OrgId, ProfileId, scope::Scope};
+use domain::{AccountId, Email, Mode, OrgId, ProfileId, member::Role, scope::Scope};
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode};
+use url::Url;
 
 /// Publishes posts to many social accounts and reports the results
 #[derive(Debug, Parser)]
@@ -160,9 +161,25 @@ enum Org {
     Create {
         /// Name of the organization
         name: String,
-        /// E-mail address of the first owner
+        /// E-mail address of the first owner, who gets an invitation
         #[arg(long)]
         owner: Option<Email>,
+        #[command(flatten)]
+        base: BaseUrl,
+        #[command(flatten)]
+        database: Database,
+    },
+    /// Invites a person, who signs in to the dashboard with a passkey, and prints the invitation
+    Invite {
+        /// Organization id
+        org: OrgId,
+        /// E-mail address of the person
+        email: Email,
+        /// What the person may do: `owner`, `admin`, `publisher` or `viewer`
+        #[arg(long, default_value = "viewer")]
+        role: Role,
+        #[command(flatten)]
+        base: BaseUrl,
         #[command(flatten)]
         database: Database,
     },
@@ -179,6 +196,14 @@ enum Org {
         #[command(flatten)]
         database: Database,
     },
+}
+
+/// Where the API is.
+#[derive(Debug, clap::Args)]
+struct BaseUrl {
+    /// Public URL of the API, ending with /api/v1, for the invitation
+    #[arg(long, env = "FANFARE_BASE_URL", default_value = "http://127.0.0.1:8080/api/v1")]
+    base_url: Url,
 }
 
 /// Options of an API key to create.
@@ -307,8 +332,11 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Sandbox { listen, data_dir, app, access } => {
             commands::sandbox(listen, data_dir, app, access.options()).await
         }
-        Command::Org(Org::Create { name, owner, database }) => {
-            commands::create_org(&database, &name, owner.as_ref()).await
+        Command::Org(Org::Create { name, owner, base, database }) => {
+            commands::create_org(&database, &name, owner.as_ref(), &base.base_url).await
+        }
+        Command::Org(Org::Invite { org, email, role, base, database }) => {
+            commands::invite(&database, org, &email, role, &base.base_url).await
         }
         Command::Org(Org::Key(options)) => commands::create_key(*options).await,
         Command::Org(Org::Plan { org, plan, pricing, database }) => {

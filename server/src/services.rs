@@ -361,6 +361,7 @@ impl Api {
             cursor_key: api::connect::oauth_state::expand(&http.secret.0, b"fanfare cursors 1"),
             sealer: http.seal_key.clone(),
             opened: allowed,
+            seal: api::seal::Key::new(api::connect::oauth_state::expand(&http.secret.0, b"fanfare seal 1")),
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),

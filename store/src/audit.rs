@@ -5,7 +5,7 @@
 
 use crate::page::{Cursor, Page, Request};
 use chrono::{DateTime, Utc};
-use domain::{KeyId, OrgId, Owner};
+use domain::{KeyId, MemberId, OrgId, Owner, PersonId};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::net::IpAddr;
@@ -40,9 +40,12 @@ domain::string_enum! {
         ClientTokenCreated = "client_token.created",
         /// A client token was revoked.
         ClientTokenRevoked = "client_token.revoked",
-        /// Somebody signed in to the dashboard with the key.
+        /// Somebody signed in to the dashboard.
         SessionStarted = "session.started",
-        /// Somebody signed out of the dashboard.
+        /// Somebody could not sign in to the dashboard: a key that has ended or is limited, or a passkey that was not
+        /// accepted.
+        SessionRefused = "session.refused",
+        /// A session of the dashboard was ended.
         SessionEnded = "session.ended",
         /// A person was invited.
         MemberInvited = "member.invited",
@@ -50,6 +53,12 @@ domain::string_enum! {
         MemberJoined = "member.joined",
         /// A person was removed, or their invitation withdrawn.
         MemberRemoved = "member.removed",
+        /// The role of a person was changed.
+        MemberRoleChanged = "member.role_changed",
+        /// A person added a passkey.
+        PasskeyAdded = "passkey.added",
+        /// A person removed a passkey.
+        PasskeyRemoved = "passkey.removed",
         /// A webhook endpoint was created.
         WebhookCreated = "webhook.created",
         /// A webhook endpoint was changed.
@@ -96,12 +105,16 @@ pub struct Actor {
     pub kind: ActorKind,
     /// The key of a call, or the one that the session was started with, and its last four characters.
     pub key: Option<(KeyId, String)>,
+    /// The member of a session, and their e-mail address.
+    pub member: Option<(MemberId, String)>,
     /// The client's IP address, if known.
     pub address: Option<IpAddr>,
     /// Id of the request.
     pub request: Option<String>,
     /// Name of an operator, which organizations don't see.
     pub operator: Option<String>,
+    /// `User-Agent` of the request, shortened.
+    pub agent: Option<String>,
 }
 
 /// Stands for the organization in entries about the whole installation, such as a frozen platform.
@@ -109,8 +122,15 @@ pub const INSTALLATION: OrgId = OrgId(Uuid::nil());
 
 impl Actor {
     /// One with access to the server.
-    pub const OPERATOR: Self =
-        Self { kind: ActorKind::Operator, key: None, address: None, request: None, operator: None };
+    pub const OPERATOR: Self = Self {
+        kind: ActorKind::Operator,
+        key: None,
+        member: None,
+        address: None,
+        request: None,
+        operator: None,
+        agent: None,
+    };
     /// One who was sent to connect accounts.
     pub const LOGIN: Self = Self { kind: ActorKind::Login, ..Self::OPERATOR };
 }
@@ -146,6 +166,25 @@ pub(crate) async fn record_shared(
     insert(tx, org, None, by, now, change).await
 }
 
+/// Records a change of a person in each of their organizations.
+pub(crate) async fn record_person(
+    tx: &mut PgConnection,
+    person: PersonId,
+    by: &Actor,
+    now: DateTime<Utc>,
+    change: &Change,
+) -> sqlx::Result<()> {
+    let orgs =
+        sqlx::query_scalar!("select org_id from members where person_id = $1 order by org_id", person.0)
+            .fetch_all(&mut *tx)
+            .await?;
+    for org in orgs {
+        let change = Change { details: change.details.clone(), ..*change };
+        record_shared(tx, OrgId(org), by, now, change).await?;
+    }
+    Ok(())
+}
+
 async fn insert(
     tx: &mut PgConnection,
     org: OrgId,
@@ -155,11 +194,12 @@ async fn insert(
     change: Change,
 ) -> sqlx::Result<()> {
     let (key, last_four) = by.key.as_ref().map(|(id, last_four)| (id.0, last_four.as_str())).unzip();
+    let (member_id, member) = by.member.as_ref().map(|(id, email)| (id.0, email.as_str())).unzip();
     sqlx::query!(
         "insert into audit_entries
            (id, org_id, mode, at, actor, key_id, last_four, address, request_id, action, object_id, details,
-            operator)
-         values ($1, $2, $3, $4, $5, $6, $7, ($8::text)::inet, $9, $10, $11, $12, $13)",
+            operator, member_id, member, user_agent)
+         values ($1, $2, $3, $4, $5, $6, $7, ($8::text)::inet, $9, $10, $11, $12, $13, $14, $15, $16)",
         Uuid::now_v7(),
         org.0,
         mode,
@@ -172,7 +212,10 @@ async fn insert(
         change.action.as_str(),
         change.object,
         change.details,
-        by.operator
+        by.operator,
+        member_id,
+        member,
+        by.agent
     )
     .execute(tx)
     .await?;
@@ -192,8 +235,14 @@ pub struct Entry {
     pub key_id: Option<Uuid>,
     /// Last four characters of the key.
     pub last_four: Option<String>,
+    /// The member of the session.
+    pub member_id: Option<Uuid>,
+    /// E-mail address of that member at that time.
+    pub member: Option<String>,
     /// The client's IP address.
     pub address: Option<String>,
+    /// `User-Agent` of the request, shortened.
+    pub user_agent: Option<String>,
     /// Id of the request.
     pub request_id: Option<String>,
     /// [`Action`].
@@ -204,14 +253,46 @@ pub struct Entry {
     pub details: Value,
 }
 
+/// Filter for entries; all must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Name of the action.
+    pub action: Option<String>,
+    /// The member who made the change.
+    pub member: Option<Uuid>,
+    /// The key with which it was made.
+    pub key: Option<Uuid>,
+    /// What was changed.
+    pub object: Option<Uuid>,
+    /// Not before.
+    pub from: Option<DateTime<Utc>>,
+    /// Before.
+    pub to: Option<DateTime<Utc>>,
+}
+
 /// Returns one page of an owner's trail, newest first, with the entries of what both modes share.
-pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Entry>> {
+pub async fn list(db: &PgPool, owner: Owner, filter: Filter, page: Request) -> sqlx::Result<Page<Entry>> {
     let mut query = QueryBuilder::new(
-        "select id, at, actor, key_id, last_four, host(address) as address, request_id, action, object_id, details
+        "select id, at, actor, key_id, last_four, member_id, member, host(address) as address, user_agent,
+           request_id, action, object_id, details
          from audit_entries where org_id = ",
     );
     query.push_bind(owner.org.0).push(" and (mode is null or mode = ");
     query.push_bind(owner.mode.as_str()).push(")");
+    let Filter { action, member, key, object, from, to } = filter;
+    if let Some(action) = action {
+        query.push(" and action = ").push_bind(action);
+    }
+    for (column, id) in [("member_id", member), ("key_id", key), ("object_id", object)] {
+        if let Some(id) = id {
+            query.push(format!(" and {column} = ")).push_bind(id);
+        }
+    }
+    for (comparison, at) in [(" and at >= ", from), (" and at < ", to)] {
+        if let Some(at) = at {
+            query.push(comparison).push_bind(at);
+        }
+    }
     page.close_by("at", &mut query);
     let rows = query.build_query_as::<Entry>().fetch_all(db).await?;
     Ok(page.page(rows, |entry| Cursor { created_at: entry.at, id: entry.id }))

@@ -54,7 +54,7 @@ into_inner!(
     crate::accounts::AccountStatus,
     crate::deliveries::DeliveryStatus,
     crate::imports::ImportStatus,
-    crate::team::Role,
+    domain::member::Role,
     crate::team::Status,
 );
 

@@ -47,6 +47,8 @@ pub struct Key {
     pub last_used_at: Option<DateTime<Utc>>,
     /// When the key was created.
     pub created_at: DateTime<Utc>,
+    /// E-mail address of the member who created it; `None` for one created by other means.
+    pub created_by: Option<String>,
 }
 
 /// A key to create.
@@ -77,6 +79,7 @@ macro_rules! key {
             revoked_at: $row.revoked_at,
             last_used_at: $row.last_used_at,
             created_at: $row.created_at,
+            created_by: $row.created_by,
         }
     };
 }
@@ -95,6 +98,7 @@ struct Row {
     revoked_at: Option<DateTime<Utc>>,
     last_used_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
+    created_by: Option<String>,
 }
 
 impl From<Row> for Key {
@@ -132,6 +136,7 @@ pub async fn create_within(
         revoked_at: None,
         last_used_at: None,
         created_at: now.trunc_subsecs(6),
+        created_by: by.member.as_ref().map(|(_, email)| email.clone()),
     };
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.to_string()).collect();
     let mut tx = crate::begin(db).await?;
@@ -139,8 +144,8 @@ pub async fn create_within(
         return Ok(Err(exceeded));
     }
     sqlx::query!(
-        "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at, bound, created_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         key.id.0,
         key.owner.org.0,
         key.owner.mode.as_str(),
@@ -150,7 +155,8 @@ pub async fn create_within(
         &scopes,
         key.expires_at,
         key.created_at,
-        bounds::stored(&key.bound) as _
+        bounds::stored(&key.bound) as _,
+        key.created_by
     )
     .execute(&mut *tx)
     .await?;
@@ -280,11 +286,24 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
         r#"update api_keys set last_used_at = $2
            where digest = any($1) and client is null and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
            returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
-             expires_at, revoked_at, last_used_at, created_at"#,
+             expires_at, revoked_at, last_used_at, created_at, created_by"#,
         &digests(presented)[..],
         now
     );
     Ok(row.fetch_optional(db).await?.map(Key::from))
+}
+
+/// Returns the owner and id of a key that has ended or is limited; `None` for one that is valid or unknown.
+pub async fn refused(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<Option<(Owner, KeyId)>> {
+    let row = sqlx::query!(
+        r#"select id, org_id, mode as "mode: Parsed<Mode>" from api_keys
+           where digest = any($1) and client is null
+             and (revoked_at <= $2 or expires_at <= $2 or bound is not null)"#,
+        &digests(text)[..],
+        now
+    );
+    let row = row.fetch_optional(db).await?;
+    Ok(row.map(|row| (Owner { org: row.org_id.into(), mode: row.mode.0 }, row.id.into())))
 }
 
 /// Returns the owner's keys that are not revoked, expired ones included, newest first.
@@ -292,7 +311,7 @@ pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result
     let rows = sqlx::query_as!(
         Row,
         r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
-                  expires_at, revoked_at, last_used_at, created_at
+                  expires_at, revoked_at, last_used_at, created_at, created_by
            from api_keys
            where org_id = $1 and mode = $2 and client is null and (revoked_at is null or revoked_at > $3)
            order by created_at desc, id desc"#,
@@ -337,7 +356,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sq
     let row = sqlx::query_as!(
         Row,
         r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
-                  expires_at, revoked_at, last_used_at, created_at
+                  expires_at, revoked_at, last_used_at, created_at, created_by
            from api_keys
            where id = $1 and org_id = $2 and mode = $3 and client is null
              and (revoked_at is null or revoked_at > $4)"#,
@@ -372,11 +391,11 @@ pub async fn rotate(
                and (expires_at is null or expires_at > $5)
              returning name, scopes, bound, expires_at
            )
-           insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, bound, expires_at, created_at)
-           select $6, $2, $3, name, case when bound is null then $7::bytea else $9::bytea end, $8, scopes, bound, expires_at, $5
+           insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, bound, expires_at, created_at, created_by)
+           select $6, $2, $3, name, case when bound is null then $7::bytea else $9::bytea end, $8, scopes, bound, expires_at, $5, $10
            from old
            returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
-                     expires_at, revoked_at, last_used_at, created_at"#,
+                     expires_at, revoked_at, last_used_at, created_at, created_by"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -385,7 +404,8 @@ pub async fn rotate(
         Uuid::now_v7(),
         digest(&text),
         last_four(&text),
-        limited_digest(&text)
+        limited_digest(&text),
+        by.member.as_ref().map(|(_, email)| email)
     )
     .fetch_optional(&mut *tx)
     .await?;

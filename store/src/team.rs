@@ -10,29 +10,15 @@ use crate::{
     keys,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{MemberId, OrgId, Owner};
+use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
 use serde_json::json;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 /// Time for which an invitation can be accepted.
 pub const INVITATION_TTL: TimeDelta = TimeDelta::days(7);
 /// Number of random characters in an invitation's token: 256 bits.
 const TOKEN_LENGTH: usize = 43;
-
-domain::string_enum! {
-    /// Role of a member. It is recorded for its readers: the scopes of an API key decide what a caller may do.
-    Role, "role" {
-        /// One who can't be removed while there is no other owner.
-        Owner = "owner",
-        /// One who administers the organization.
-        Admin = "admin",
-        /// One who writes and publishes posts.
-        Publisher = "publisher",
-        /// One who reads.
-        Viewer = "viewer",
-    }
-}
 
 domain::string_enum! {
     /// Status of a member.
@@ -61,15 +47,17 @@ pub struct Member {
     pub invited_at: DateTime<Utc>,
     /// When the member accepted the invitation.
     pub joined_at: Option<DateTime<Utc>>,
+    /// True if the member has access to test data only, because they were invited with a test key.
+    pub is_test_only: bool,
 }
 
-/// The result of removing a member.
+/// Why a member is not changed or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoveResult {
-    /// The member was removed.
-    Removed,
-    /// The member is the only owner of the organization and stays.
+pub enum Refused {
+    /// The member is the only owner of the organization and stays one.
     LastOwner,
+    /// The member has access to live data, which a caller in test mode must not decide about.
+    Live,
     /// There is no such member.
     NotFound,
 }
@@ -86,7 +74,8 @@ pub enum InviteResult {
 }
 
 /// Invites a person, unless that would exceed the `limit` of members. An invitation that was not accepted in time is
-/// replaced. Upper and lower case of the address don't matter.
+/// replaced. Upper and lower case of the address don't matter. In test mode the member gets access to test data only,
+/// and does not take the place of one with access to live data.
 pub async fn invite(
     db: &PgPool,
     owner: Owner,
@@ -96,28 +85,28 @@ pub async fn invite(
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<InviteResult> {
-    let org = owner.org;
     let token = keys::random_text(TOKEN_LENGTH);
     let mut tx = crate::begin(db).await?;
     // Before the insert, whose row another invitation of the address may wait for.
     let checked = ceilings::check(&mut tx, owner, Kind::TeamMembers, 1, limit, now).await?;
     let member = sqlx::query_as!(
         Member,
-        r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
-           values ($1, $2, $3, $4, 'invited', $5, $6)
+        r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at, is_test_only)
+           values ($1, $2, $3, $4, 'invited', $5, $6, $8)
            on conflict (org_id, lower(email)) do update
              set email = excluded.email, role = excluded.role, invitation_digest = excluded.invitation_digest,
-               invited_at = excluded.invited_at
+               invited_at = excluded.invited_at, is_test_only = excluded.is_test_only
              where members.status = 'invited' and members.invited_at <= $7
            returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
-             invited_at, joined_at"#,
+             invited_at, joined_at, is_test_only"#,
         Uuid::now_v7(),
-        org.0,
+        owner.org.0,
         email,
         role.as_str(),
         keys::digest(&token),
         now,
-        now - INVITATION_TTL
+        now - INVITATION_TTL,
+        owner.mode == Mode::Test
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -127,32 +116,9 @@ pub async fn invite(
     }
     let details = json!({ "email": email, "role": role.as_str() });
     let change = Change { action: Action::MemberInvited, object: member.id.0, details };
-    audit::record_shared(&mut tx, org, by, now, change).await?;
+    audit::record_shared(&mut tx, owner.org, by, now, change).await?;
     tx.commit().await?;
     Ok(InviteResult::Invited(member, token))
-}
-
-/// Creates the owner of a new organization; `None` when it has a member with this address.
-pub async fn create_owner(
-    db: &PgPool,
-    org: OrgId,
-    email: &str,
-    now: DateTime<Utc>,
-) -> sqlx::Result<Option<Member>> {
-    sqlx::query_as!(
-        Member,
-        r#"insert into members (id, org_id, email, role, status, invited_at, joined_at)
-           values ($1, $2, $3, 'owner', 'active', $4, $4)
-           on conflict (org_id, lower(email)) do nothing
-           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
-             invited_at, joined_at"#,
-        Uuid::now_v7(),
-        org.0,
-        email,
-        now
-    )
-    .fetch_optional(db)
-    .await
 }
 
 /// Returns the members of an organization, in the order of their invitations.
@@ -160,11 +126,25 @@ pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
     sqlx::query_as!(
         Member,
         r#"select id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>", invited_at,
-             joined_at
+             joined_at, is_test_only
            from members where org_id = $1 order by invited_at, id"#,
         org.0
     )
     .fetch_all(db)
+    .await
+}
+
+/// Returns a member of an organization.
+pub async fn get(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Option<Member>> {
+    sqlx::query_as!(
+        Member,
+        r#"select id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>", invited_at,
+             joined_at, is_test_only
+           from members where id = $1 and org_id = $2"#,
+        id.0,
+        org.0
+    )
+    .fetch_optional(db)
     .await
 }
 
@@ -177,13 +157,15 @@ pub struct Invitation {
     pub email: String,
     /// Permissions after accepting.
     pub role: Role,
+    /// True if it gives access to test data only.
+    pub is_test_only: bool,
 }
 
 /// Returns the invitation of a token; `None` when it was accepted or withdrawn, or has expired.
 pub async fn invitation(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Invitation>> {
     sqlx::query_as!(
         Invitation,
-        r#"select o.name as organization, m.email, m.role as "role: Parsed<Role>"
+        r#"select o.name as organization, m.email, m.role as "role: Parsed<Role>", m.is_test_only
            from members m join organizations o on o.id = m.org_id
            where m.invitation_digest = $1 and m.status = 'invited' and m.invited_at > $2"#,
         keys::digest(token),
@@ -193,65 +175,132 @@ pub async fn invitation(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::R
     .await
 }
 
-/// Accepts an invitation. Returns false when it was accepted or withdrawn before, or has expired.
-pub async fn accept(
-    db: &PgPool,
+/// An accepted invitation.
+pub(crate) struct Joined {
+    pub(crate) member: MemberId,
+    pub(crate) email: String,
+    pub(crate) owner: Owner,
+}
+
+/// Accepts an invitation for a person. Returns `None` when it was accepted or withdrawn before, or has expired.
+/// Fails on the constraint `members_person_key` when the person is a member already.
+pub(crate) async fn join(
+    tx: &mut PgConnection,
     token: &str,
+    person: PersonId,
     name: &str,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let mut tx = crate::begin(db).await?;
+) -> sqlx::Result<Option<Joined>> {
     let joined = sqlx::query!(
-        "update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
+        "update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null, person_id = $5
          where invitation_digest = $1 and status = 'invited' and invited_at > $4
-         returning id, org_id, email",
+         returning id, org_id, email, is_test_only",
         keys::digest(token),
         name,
         now,
-        now - INVITATION_TTL
+        now - INVITATION_TTL,
+        person.0
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(member) = joined else { return Ok(false) };
-    let details = json!({ "email": member.email, "name": name });
-    let change = Change { action: Action::MemberJoined, object: member.id, details };
-    audit::record_shared(&mut tx, OrgId(member.org_id), by, now, change).await?;
-    tx.commit().await?;
-    Ok(true)
+    let Some(row) = joined else { return Ok(None) };
+    let details = json!({ "email": row.email, "name": name });
+    let change = Change { action: Action::MemberJoined, object: row.id, details };
+    audit::record_shared(tx, OrgId(row.org_id), by, now, change).await?;
+    let mode = if row.is_test_only { Mode::Test } else { Mode::Live };
+    let owner = Owner { org: OrgId(row.org_id), mode };
+    Ok(Some(Joined { member: MemberId(row.id), email: row.email, owner }))
 }
 
-/// Removes a member, unless they are the last owner. An invited owner doesn't replace an active one,
-/// because they may never accept.
+/// Removes a member, unless they are the last owner, and ends their sessions. An invited owner doesn't replace an
+/// active one, because they may never accept, nor one with access to test data only an owner of both.
 pub async fn remove(
     db: &PgPool,
-    org: OrgId,
+    owner: Owner,
     id: MemberId,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<RemoveResult> {
+) -> sqlx::Result<Result<(), Refused>> {
     let mut tx = crate::begin(db).await?;
+    if let Err(refused) = check(&mut tx, owner, id, true).await? {
+        return Ok(Err(refused));
+    }
+    let email = sqlx::query_scalar!(
+        "delete from members where id = $1 and org_id = $2 returning email",
+        id.0,
+        owner.org.0
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let change = Change { action: Action::MemberRemoved, object: id.0, details: json!({ "email": email }) };
+    audit::record_shared(&mut tx, owner.org, by, now, change).await?;
+    tx.commit().await?;
+    Ok(Ok(()))
+}
+
+/// Changes the role of a member, unless they are the last owner.
+pub async fn set_role(
+    db: &PgPool,
+    owner: Owner,
+    id: MemberId,
+    role: Role,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Result<Member, Refused>> {
+    let mut tx = crate::begin(db).await?;
+    let before = match check(&mut tx, owner, id, role != Role::Owner).await? {
+        Ok(before) => before,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let member = sqlx::query_as!(
+        Member,
+        r#"update members set role = $3 where id = $1 and org_id = $2
+           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
+             invited_at, joined_at, is_test_only"#,
+        id.0,
+        owner.org.0,
+        role.as_str()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if before != role {
+        let details = json!({ "email": member.email, "from": before.as_str(), "role": role.as_str() });
+        let change = Change { action: Action::MemberRoleChanged, object: id.0, details };
+        audit::record_shared(&mut tx, owner.org, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(Ok(member))
+}
+
+/// Locks a member and returns their role, or why they can't be changed. `is_leaving` is true if they would be no owner
+/// any more.
+async fn check(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: MemberId,
+    is_leaving: bool,
+) -> sqlx::Result<Result<Role, Refused>> {
     // Locks all owners, so that of the last two who remove each other concurrently one stays.
-    let owners = sqlx::query!(
-        r#"select id, status as "status: Parsed<Status>" from members
-           where org_id = $1 and role = 'owner' order by id for update"#,
-        org.0
+    let rows = sqlx::query!(
+        r#"select id, role as "role: Parsed<Role>", status as "status: Parsed<Status>", is_test_only from members
+           where org_id = $1 and (role = 'owner' or id = $2) order by id for update"#,
+        owner.org.0,
+        id.0
     )
     .fetch_all(&mut *tx)
     .await?;
-    if let Some(member) = owners.iter().find(|owner| owner.id == id.0) {
-        let can_replace = |other: Status| other == Status::Active || member.status.0 == Status::Invited;
-        if !owners.iter().any(|other| other.id != id.0 && can_replace(other.status.0)) {
-            return Ok(RemoveResult::LastOwner);
-        }
+    let Some(member) = rows.iter().find(|row| row.id == id.0) else { return Ok(Err(Refused::NotFound)) };
+    if owner.mode == Mode::Test && !member.is_test_only {
+        return Ok(Err(Refused::Live));
     }
-    let removed =
-        sqlx::query_scalar!("delete from members where id = $1 and org_id = $2 returning email", id.0, org.0)
-            .fetch_optional(&mut *tx)
-            .await?;
-    let Some(email) = removed else { return Ok(RemoveResult::NotFound) };
-    let change = Change { action: Action::MemberRemoved, object: id.0, details: json!({ "email": email }) };
-    audit::record_shared(&mut tx, org, by, now, change).await?;
-    tx.commit().await?;
-    Ok(RemoveResult::Removed)
+    let mut others = rows.iter().filter(|other| other.id != id.0 && other.role.0 == Role::Owner);
+    let can_replace = others.any(|other| {
+        (other.status.0 == Status::Active || member.status.0 == Status::Invited)
+            && (member.is_test_only || !other.is_test_only)
+    });
+    if is_leaving && member.role.0 == Role::Owner && !can_replace {
+        return Ok(Err(Refused::LastOwner));
+    }
+    Ok(Ok(member.role.0))
 }

@@ -139,6 +139,30 @@ pub async fn authenticate_and_count(
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Admission>> {
+    admit(db, &keys::digests(presented)[..], None, buckets, quotas, now).await
+}
+
+/// Counts a request of a caller who was authenticated by other means than a key. Returns `None` when the organization
+/// doesn't exist. The result's key is not a key.
+pub async fn count_owner(
+    db: &PgPool,
+    owner: Owner,
+    buckets: &[Bucket],
+    quotas: Option<&Quotas>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Admission>> {
+    admit(db, &[], Some(owner), buckets, quotas, now).await
+}
+
+/// Counts a request of a key, or else of an owner.
+async fn admit(
+    db: &PgPool,
+    digests: &[Vec<u8>],
+    owner: Option<Owner>,
+    buckets: &[Bucket],
+    quotas: Option<&Quotas>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Admission>> {
     let names: Vec<_> = buckets.iter().map(|bucket| bucket.name.to_owned()).collect();
     let ceilings: Vec<_> = buckets.iter().map(|bucket| i64::from(bucket.ceiling)).collect();
     let starts: Vec<_> = buckets.iter().map(|bucket| bucket.start(now)).collect();
@@ -151,10 +175,13 @@ pub async fn authenticate_and_count(
     let row = sqlx::query!(
         r#"with key as (
              select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.client, k.last_four, k.expires_at, k.revoked_at,
-                    k.last_used_at, k.created_at, o.plan
+                    k.last_used_at, k.created_at, k.created_by, o.plan
              from api_keys k join organizations o on o.id = k.org_id
              where k.digest = any($1) and (k.revoked_at is null or k.revoked_at > $2)
                and (k.expires_at is null or k.expires_at > $2)
+             union all
+             select o.id, o.id, $12::text, '', '{}'::text[], null, null, '', null, null, null, $2, null, o.plan
+             from organizations o where o.id = $11::uuid
            ), used as (
              update api_keys set last_used_at = $2 from key
              where api_keys.id = key.id
@@ -196,10 +223,10 @@ pub async fn authenticate_and_count(
              returning requests, exhausted, windows
            )
            select id as "id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>", name as "name!",
-                  scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
+                  scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!", created_by,
                   plan as "plan!", requests as "requests!", exhausted as "exhausted!", windows as "windows!"
            from key, metered, set_config('synchronous_commit', 'off', true)"#,
-        &keys::digests(presented)[..],
+        digests,
         now,
         &names,
         &ceilings,
@@ -208,7 +235,9 @@ pub async fn authenticate_and_count(
         &limited.plans,
         &limited.most,
         Month::of(now).start.date_naive(),
-        quotas.is_some()
+        quotas.is_some(),
+        owner.map(|owner| owner.org.0),
+        owner.map(|owner| owner.mode.as_str())
     )
     .fetch_optional(db)
     .await?;

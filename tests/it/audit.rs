@@ -3,7 +3,7 @@
 use crate::{
     api::{fail, request},
     dashboard::Browser,
-    database, world,
+    database, people, world,
 };
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::Method;
@@ -120,17 +120,36 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
         let found = json!([entry["action"], entry["actor"], entry["key_id"], entry["address"]]);
         assert_eq!(found, json!([action.as_str(), "session", key, "127.0.0.1"]));
     }
-    browser = Browser::signed_in(&world).await;
-    let body = json!({ "email": "bob@example.com", "role": "viewer" });
+    let body = json!({ "email": "bob@example.com", "role": "owner" });
     let (bob, _) = made(&world, Method::POST, "/team", body).await;
-    let invite = bob["invite_url"].as_str().unwrap().split_once("/dashboard").unwrap().1.to_owned();
-    browser.post(&invite, &[("name", "Bob")]).await;
+    let (bobs, _) = people::accept(&world, bob["invite_url"].as_str().unwrap(), "Bob").await;
+    // Newest first: joined, added a first passkey, signed in.
+    let entries = world.get("/account/audit?limit=3").await;
+    let found: Vec<_> = entries["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["action"].as_str().unwrap(), &one["actor"]))
+        .collect();
+    let by = json!("invitation");
+    assert_eq!(found, [("session.started", &by), ("passkey.added", &by), ("member.joined", &by)]);
+    assert_eq!(entries["data"][2]["object_id"], bob["id"]);
+    bobs.post("/keys", &[("name", "of Bob"), ("scope", "posts:read")]).await;
     let entry = newest(&world).await;
-    let found = json!([entry["action"], entry["actor"], entry["key_id"], entry["object_id"]]);
-    assert_eq!(found, json!(["member.joined", "invitation", null, bob["id"]]));
+    let found = json!([entry["actor"], entry["member"], entry["member_id"], entry["key_id"]]);
+    assert_eq!(found, json!(["session", "bob@example.com", bob["id"], null]), "{entry}");
+    let (ada, _) =
+        made(&world, Method::POST, "/team", json!({ "email": "ada@example.com", "role": "owner" })).await;
+    let path = format!("/team/{}", id(&ada));
+    let changed = made(&world, Method::PATCH, &path, json!({ "role": "viewer" })).await;
+    check(changed, Action::MemberRoleChanged, json!({ "from": "owner", "role": "viewer" })).await;
+    browser = Browser::signed_in(&world).await;
 
+    seen.extend([Action::PasskeyAdded, Action::PasskeyRemoved, Action::SessionRefused]);
     seen.extend([Action::SessionStarted, Action::SecretRevealed, Action::SecretRotated]);
     seen.extend([Action::SessionEnded, Action::MemberJoined]);
+    // The last two are in `people`: `passkeys_are_added_and_removed_except_the_last`, and
+    // `a_refused_key_is_recorded_where_it_is_known`.
     // What only operators do is in `ops`.
     seen.extend([Action::TargetRetried, Action::TargetStopped, Action::Redelivered, Action::Frozen]);
     seen.extend([Action::Released, Action::SessionsEnded, Action::Reconciled, Action::OperatorSignedIn]);
@@ -172,6 +191,15 @@ async fn the_trail_is_of_one_organization_and_mode_and_paginated() {
     let cursor = first["next_cursor"].as_str().unwrap();
     let second = world.get(&format!("/account/audit?limit=1&cursor={cursor}")).await;
     assert_eq!(second["data"][0]["request_id"], sent);
+    let count = async |filter: &str| {
+        world.get(&format!("/account/audit?limit=100&{filter}")).await["data"].as_array().unwrap().len()
+    };
+    assert_eq!(count("action=member.invited").await, 1);
+    assert_eq!(count(&format!("object_id={}", key["id"].as_str().unwrap())).await, 1);
+    assert_eq!(count("action=member.invited&until=2020-01-01").await, 0);
+    assert_eq!(count("action=member.invited&since=2020-01-01").await, 1);
+    assert_eq!(count(&format!("member_id={}", key["id"].as_str().unwrap())).await, 0);
+    fail(request(&world, Method::GET, "/account/audit?action=x"), 400, "invalid_request").await;
     let narrow =
         made(&world, Method::POST, "/api-keys", json!({ "name": "n", "scopes": ["posts:read"] })).await.0;
     let call = world.http.get(format!("{}/account/audit", world.base));
@@ -216,6 +244,9 @@ async fn entries_are_kept_for_400_days() {
         .unwrap();
     }
     assert_eq!(audit::prune(&db, 10).await.unwrap(), 1);
-    let left = audit::list(&db, owner, Request { after: None, limit: 10 }).await.unwrap().items;
+    let left = audit::list(&db, owner, audit::Filter::default(), Request { after: None, limit: 10 })
+        .await
+        .unwrap()
+        .items;
     assert_eq!(left.iter().map(|entry| &entry.details["name"]).collect::<Vec<_>>(), ["new"]);
 }

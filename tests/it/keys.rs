@@ -57,6 +57,7 @@ async fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     let mut promised =
         vec!["id", "name", "mode", "scopes", "last_four", "expires_at", "last_used_at", "created_at", "key"];
     promised.extend(bound);
+    promised.push("created_by");
     promised.sort_unstable();
     assert_eq!(members, promised);
     let random = text(&made).strip_prefix("sk_test_").unwrap();

@@ -52,6 +52,7 @@ mod operators;
 mod ops;
 mod overrides;
 mod pds;
+mod people;
 mod preview;
 mod probes;
 mod processing;

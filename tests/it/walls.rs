@@ -148,7 +148,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 31] = [
+const API_LAYERS: [&str; 33] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -158,6 +158,7 @@ const API_LAYERS: [&str; 31] = [
     "http::rate_limits",
     "plans",
     "connect::oauth_state",
+    "seal",
     "app",
     "http",
     "keys",
@@ -179,6 +180,7 @@ const API_LAYERS: [&str; 31] = [
     "client_tokens",
     "operations",
     "mcp",
+    "people",
     "dashboard",
 ];
 

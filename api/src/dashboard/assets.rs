@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 const STYLE: &str = include_str!("../../templates/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
+const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
 /// Hashes of the files.
@@ -15,6 +16,8 @@ pub(crate) struct Versions {
     pub(crate) style: String,
     /// The script.
     pub(crate) script: String,
+    /// The script of pages with passkeys.
+    pub(crate) passkeys: String,
     /// The icon.
     pub(crate) icon: String,
 }
@@ -23,7 +26,12 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     let version = |text: &str| {
         Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>()
     };
-    Versions { style: version(STYLE), script: version(SCRIPT), icon: version(ICON) }
+    Versions {
+        style: version(STYLE),
+        script: version(SCRIPT),
+        passkeys: version(PASSKEYS),
+        icon: version(ICON),
+    }
 });
 
 /// Hashes of the files.
@@ -37,6 +45,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
     let versions = versions();
     let (known, content_type, text) = match kind {
         "css" => (&versions.style, "text/css; charset=utf-8", STYLE),
+        "passkeys.js" => (&versions.passkeys, "text/javascript; charset=utf-8", PASSKEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "svg" => (&versions.icon, "image/svg+xml", ICON),
         _ => return Err(Problem::not_found("file")),

@@ -2,22 +2,28 @@
 
 use super::{
     context::PageContext,
+    fields,
     labels::AbsoluteTime,
-    layout::{Layout, render},
+    layout::{Layout, PageError, render},
+    posts::Choice,
 };
 use crate::{
     audit::{self, AuditEntry, Filter},
-    http::problem::Problem,
+    http::{body, problem::Problem},
 };
 use askama::Template;
-use poem::{Response, http::StatusCode};
-use serde_json::Value;
+use poem::Response;
+use serde_json::{Map, Value};
+use store::audit::Action;
 
 #[derive(Template)]
 #[template(path = "dashboard/audit.html")]
 struct Trail {
     layout: Layout,
     rows: Vec<Row>,
+    actions: Vec<Choice>,
+    since: String,
+    until: String,
     next: Option<String>,
 }
 
@@ -26,24 +32,50 @@ struct Row {
     action: String,
     actor: String,
     address: Option<String>,
+    agent: Option<String>,
     object: String,
     details: Vec<(String, String)>,
 }
 
 /// Shows a page of the trail.
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
-    let cursor = context.query.given("cursor").map(str::to_owned);
-    let page = audit::list(&context.call(), Filter { limit: None, cursor }).await?;
-    let layout = context.layout("Audit trail", "/audit");
-    let rows = page.data.into_iter().map(Row::from).collect();
-    Ok(render(StatusCode::OK, &Trail { layout, rows, next: page.next_cursor }))
+    let query = &context.query;
+    let names = ["cursor", "action", "member_id", "key_id", "object_id", "since", "until"];
+    let wish: Map<_, _> = query.only(&names).map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let (page, error) = match body::read::<Filter>(Value::Object(wish)) {
+        Ok(filter) => (audit::list(&context.call(), filter).await?, None),
+        Err(problem) => {
+            (audit::list(&context.call(), Filter::default()).await?, Some(PageError::of("filter", problem)))
+        }
+    };
+    let next = page.next_cursor.map(|cursor| {
+        let kept = query.only(&names[1..]);
+        fields::write(kept.chain([("cursor", cursor.as_str())]))
+    });
+    let trail = Trail {
+        layout: context.layout_with_error("Audit trail", "/audit", error),
+        rows: page.data.into_iter().map(Row::from).collect(),
+        actions: Action::ALL
+            .iter()
+            .map(|action| Choice {
+                name: action.to_string(),
+                value: action.to_string(),
+                is_chosen: query.get("action") == action.as_str(),
+            })
+            .collect(),
+        since: query.get("since").to_owned(),
+        until: query.get("until").to_owned(),
+        next,
+    };
+    Ok(render(trail.layout.status(), &trail))
 }
 
 impl From<AuditEntry> for Row {
     fn from(entry: AuditEntry) -> Self {
         let by = match entry.actor.as_str() {
             "api_key" => "API key",
-            "session" => "Dashboard, signed in with key",
+            "session" if entry.last_four.is_some() => "Dashboard, signed in with key",
+            "session" => "Sign-in page",
             "invitation" => "Invitation",
             "login" => "Login at a platform",
             _ => "Operator of the service",
@@ -52,8 +84,13 @@ impl From<AuditEntry> for Row {
         Self {
             at: AbsoluteTime(entry.at.0),
             action: entry.action.as_str().to_owned(),
-            actor: entry.last_four.map_or_else(|| by.to_owned(), |four| format!("{by} …{four}")),
+            actor: match (entry.member, entry.last_four) {
+                (Some(member), _) => member,
+                (None, Some(four)) => format!("{by} …{four}"),
+                (None, None) => by.to_owned(),
+            },
             address: entry.address,
+            agent: entry.user_agent,
             object: entry.object_id.to_string(),
             details: details.map(|(name, value)| (name.clone(), text(value))).collect(),
         }

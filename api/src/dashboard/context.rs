@@ -8,18 +8,21 @@ use super::{
 };
 use crate::{
     app::App,
-    http::caller::{self, Call},
+    http::{
+        caller::Call,
+        problem::{Code, Problem},
+    },
 };
 use chrono::{DateTime, Utc};
-use domain::scope::Scope;
+use domain::scope::{self, Scope};
 use poem::{
     Request, Response,
     http::{StatusCode, header},
 };
 use store::{
     Pool,
-    audit::{Actor, ActorKind},
-    sessions::Session,
+    audit::Actor,
+    sessions::{Holder, Session, SessionMember},
 };
 
 /// Context of a page or an action.
@@ -30,29 +33,62 @@ pub(crate) struct PageContext<'a> {
     pub(crate) query: Fields,
     /// Form fields; empty for a GET request.
     pub(crate) form: Fields,
-    session: Box<Session>,
+    /// The session.
+    pub(crate) session: Box<Session>,
     actor: Actor,
 }
 
 impl<'a> PageContext<'a> {
     pub(crate) fn new(app: &'a App, session: Box<Session>, request: &Request, form: Fields) -> Self {
-        let actor = caller::actor(app, request, ActorKind::Session, Some(&session.key));
+        let actor = super::session::actor(app, request, &session);
         Self { app, session, actor, query: Fields::of_query(request), form }
     }
 
     /// The call for functions of the API.
     pub(crate) fn call(&self) -> Call<'_> {
-        Call::new(self.app, self.session.key.owner, &self.actor)
+        Call::new(self.app, self.session.owner, &self.actor)
     }
 
-    /// Scopes of the session's key.
+    /// Scopes of the one who is signed in.
     pub(crate) fn scopes(&self) -> &[Scope] {
-        &self.session.key.scopes
+        self.session.scopes()
+    }
+
+    /// Fails unless the one who is signed in has a scope.
+    ///
+    /// # Errors
+    ///
+    /// `insufficient_scope`, with the reason.
+    pub(crate) fn may(&self, needed: Scope) -> Result<(), Problem> {
+        if scope::allows(self.scopes(), needed) {
+            return Ok(());
+        }
+        let who = match &self.session.holder {
+            Holder::Key(key) => format!("the API key {}", key.name),
+            Holder::Member(member) => format!("your role, {},", member.role),
+        };
+        Err(Problem::new(Code::InsufficientScope, format!("{who} does not include the scope {needed}")))
+    }
+
+    /// The one who is signed in, for the audit trail.
+    pub(crate) fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// The member who is signed in; `None` for an API key.
+    pub(crate) fn member(&self) -> Option<&SessionMember> {
+        match &self.session.holder {
+            Holder::Member(member) => Some(member),
+            Holder::Key(_) => None,
+        }
     }
 
     /// Id of the session's key.
-    pub(crate) fn key(&self) -> uuid::Uuid {
-        self.session.key.id.0
+    pub(crate) fn key(&self) -> Option<uuid::Uuid> {
+        match &self.session.holder {
+            Holder::Key(key) => Some(key.id.0),
+            Holder::Member(_) => None,
+        }
     }
 
     /// The database.
@@ -72,12 +108,19 @@ impl<'a> PageContext<'a> {
             section,
             who: Some(Who {
                 organization: self.session.organization.clone(),
-                key: self.session.key.name.clone(),
-                is_live: self.session.key.owner.mode == domain::Mode::Live,
+                name: match &self.session.holder {
+                    Holder::Key(key) => format!("key {}", key.name),
+                    Holder::Member(member) => {
+                        format!("{}, {}", member.name.as_deref().unwrap_or(&member.email), member.role)
+                    }
+                },
+                is_live: self.session.owner.mode == domain::Mode::Live,
+                scopes: self.scopes().to_vec(),
             }),
             notice: self.query.get("done").parse::<Done>().ok().map(Done::text),
             error: None,
             live: None,
+            uses_passkeys: false,
         }
     }
 

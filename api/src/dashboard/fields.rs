@@ -20,7 +20,13 @@ impl Fields {
         Self::parse(request.uri().query().unwrap_or_default().as_bytes())
     }
 
-    fn parse(bytes: &[u8]) -> Self {
+    /// Fields with these values.
+    pub(crate) fn of<const N: usize>(fields: [(&str, &str); N]) -> Self {
+        Self(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+    }
+
+    /// Parses fields as [`write`] serializes them.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         Self(form_urlencoded::parse(bytes).into_owned().take(MAX_FIELDS).collect())
     }
 

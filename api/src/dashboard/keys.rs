@@ -11,7 +11,7 @@ use crate::{
     keys,
 };
 use askama::Template;
-use domain::scope::Scope;
+use domain::scope::{self, Scope};
 use poem::Response;
 use serde_json::json;
 use uuid::Uuid;
@@ -36,6 +36,7 @@ struct Row {
     used: Option<AbsoluteTime>,
     created: AbsoluteTime,
     is_own: bool,
+    made_by: Option<String>,
 }
 
 /// A new key with its text.
@@ -78,10 +79,15 @@ async fn draw(
                 expires: key.expires_at.map(|at| AbsoluteTime(at.0)),
                 used: key.last_used_at.map(|at| AbsoluteTime(at.0)),
                 created: AbsoluteTime(key.created_at.0),
-                is_own: key.id == own,
+                is_own: Some(key.id) == own,
+                made_by: key.created_by,
             })
             .collect(),
-        scopes: Scope::ALL.iter().map(|scope| scope.as_str()).collect(),
+        scopes: Scope::ALL
+            .iter()
+            .filter(|scope| scope::allows(context.scopes(), **scope))
+            .map(|scope| scope.as_str())
+            .collect(),
         made,
         form: &context.form,
     };

@@ -39,6 +39,14 @@ domain::string_enum! {
         Revoked = "revoked",
         /// A team member was removed.
         Removed = "removed",
+        /// The role of a team member was changed.
+        RoleChanged = "role_changed",
+        /// A passkey was added.
+        PasskeyAdded = "passkey_added",
+        /// A passkey was removed.
+        PasskeyRemoved = "passkey_removed",
+        /// Sessions were ended.
+        SessionsEnded = "sessions_ended",
         /// A file is being fetched.
         Fetching = "fetching",
         /// A file was deleted.
@@ -67,6 +75,10 @@ impl Done {
             Self::Deleted => "The endpoint was removed.",
             Self::Revoked => "The key was revoked.",
             Self::Removed => "The member was removed from the team.",
+            Self::RoleChanged => "The role was changed. It applies from the member’s next request on.",
+            Self::PasskeyAdded => "The passkey was added.",
+            Self::PasskeyRemoved => "The passkey was removed. Delete it on your device as well.",
+            Self::SessionsEnded => "The sessions were ended.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Discarded => "The file was deleted.",
         }

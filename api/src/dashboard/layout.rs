@@ -4,9 +4,11 @@ use super::{
     PATH,
     assets::{self, Versions},
     context::PageContext,
+    routes::Route,
 };
 use crate::http::problem::{Problem, Segment, title};
 use askama::Template;
+use domain::scope::{self, Scope};
 use poem::{
     Request, Response,
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -33,16 +35,20 @@ pub(crate) struct Layout {
     pub(crate) error: Option<PageError>,
     /// Path that the script polls for changes.
     pub(crate) live: Option<String>,
+    /// True if the page has forms for passkeys, which need a script.
+    pub(crate) uses_passkeys: bool,
 }
 
 /// The owner of a session.
 pub(crate) struct Who {
     /// Name of the organization.
     pub(crate) organization: String,
-    /// Name of the key.
-    pub(crate) key: String,
-    /// True if the key is a live key.
+    /// Name of the one who is signed in.
+    pub(crate) name: String,
+    /// True if live data is shown.
     pub(crate) is_live: bool,
+    /// Scopes of the one who is signed in.
+    pub(crate) scopes: Vec<Scope>,
 }
 
 /// An error and the element it is shown beside.
@@ -89,7 +95,15 @@ impl PageError {
 impl Layout {
     /// The layout without a session.
     pub(crate) fn signed_out(title: &str) -> Self {
-        Self { title: title.to_owned(), section: "", who: None, notice: None, error: None, live: None }
+        Self {
+            title: title.to_owned(),
+            section: "",
+            who: None,
+            notice: None,
+            error: None,
+            live: None,
+            uses_passkeys: false,
+        }
     }
 
     /// The error to show at a place of the page.
@@ -115,9 +129,9 @@ impl Layout {
         self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
     }
 
-    /// Navigation entries: path and name.
-    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 10] {
-        [
+    /// Navigation entries that the one who is signed in may open: path and name.
+    pub(crate) fn sections(&self) -> Vec<(&'static str, &'static str)> {
+        let all = [
             ("", "Overview"),
             ("/posts", "Posts"),
             ("/compose", "New post"),
@@ -128,7 +142,21 @@ impl Layout {
             ("/team", "Team"),
             ("/audit", "Audit trail"),
             ("/usage", "Usage"),
-        ]
+        ];
+        let may_open = |path: &str| {
+            let segments: Vec<_> = path.split('/').skip(1).collect();
+            Route::of(true, &segments).is_some_and(|route| route.scopes.iter().all(|scope| self.has(*scope)))
+        };
+        all.into_iter().filter(|(path, _)| may_open(path)).collect()
+    }
+
+    /// True if the one who is signed in has a scope, for buttons that need it.
+    pub(crate) fn may(&self, scope: &str) -> bool {
+        scope.parse().is_ok_and(|scope| self.has(scope))
+    }
+
+    fn has(&self, needed: Scope) -> bool {
+        self.who.as_ref().is_some_and(|who| scope::allows(&who.scopes, needed))
     }
 
     /// True if the page belongs to the navigation entry.

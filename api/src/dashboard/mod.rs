@@ -1,8 +1,8 @@
 //! The dashboard: HTML pages that show what is stuck and why, and let people act on it.
 //!
-//! Pages are rendered on the server and work without scripts; the only script polls for changes. Pages call
-//! the functions of the API's operations, so the dashboard can do exactly what the API can. No external
-//! resources are loaded.
+//! Pages are rendered on the server and work without scripts, which only poll for changes and reach passkeys. Pages
+//! call the functions of the API's operations and ask for their scopes ([`routes`]), so the dashboard can do exactly
+//! what the API can. No external resources are loaded.
 
 mod accounts;
 mod assets;
@@ -13,11 +13,14 @@ mod invitation;
 mod keys;
 mod labels;
 mod layout;
+mod me;
 mod media;
 mod overview;
+mod passkeys;
 mod post;
 mod post_form;
 mod posts;
+mod routes;
 mod session;
 mod team;
 mod usage;
@@ -26,11 +29,16 @@ mod webhooks;
 
 use crate::{
     app::App,
-    http::problem::{Code, Problem},
+    http::{
+        admission,
+        problem::{Code, Problem},
+    },
 };
 use context::PageContext;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
+use routes::Route;
 use session::SessionState;
+use store::sessions::Ended;
 
 pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 
@@ -55,27 +63,49 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     let form = if is_read { fields::Fields::default() } else { fields::of_form(request, body).await? };
     match &segments[..] {
         ["sign-in"] if !is_read => return session::begin(app, request, &form).await,
+        ["sign-in", "passkey"] if is_read => return session::challenge(app, request).await,
+        ["sign-in", "passkey"] => return session::begin_with_passkey(app, request, &form).await,
         ["sign-out"] if !is_read => return session::end(app, request).await,
         ["invite", token] if is_read => return invitation::show(app, request, token).await,
         ["invite", token] => return invitation::accept(app, request, token, &form).await,
+        ["invite", token, "passkey"] if is_read => return invitation::challenge(app, request, token).await,
         _ => {}
     }
     let session = match session::state_of(app, request).await? {
         SessionState::Active(session) => session,
-        SessionState::Missing if is_read => return Ok(session::require_sign_in(request, None)),
-        SessionState::Missing => return Ok(session::require_sign_in(request, Some(session::expired()))),
+        SessionState::Missing if is_read => return Ok(session::require_sign_in(app, request)),
+        SessionState::Missing => return Ok(session::expired(app, request, &segments, &form)),
         SessionState::CrossSite => return Ok(layout::reload(request)),
     };
     let context = PageContext::new(app, session, request, form);
-    let answered = if is_read { read(&context, &segments).await } else { act(&context, &segments).await };
+    let answered = answer_to(&context, request, is_read, &segments).await;
     Ok(answered.unwrap_or_else(|problem| layout::failure(Some(&context), problem)))
 }
 
+/// Answers one who is signed in, if they may and have not asked too often.
+async fn answer_to(
+    context: &PageContext<'_>,
+    request: &Request,
+    is_read: bool,
+    segments: &[&str],
+) -> Result<Response, Problem> {
+    let route = Route::of(is_read, segments).ok_or_else(nothing)?;
+    for scope in route.scopes {
+        context.may(*scope)?;
+    }
+    let operation = route.operation();
+    let operation = operation.as_ref().map(|(method, path)| (method, *path));
+    admission::count_session(context.app, request, context.call().owner, operation).await?;
+    if is_read { read(context, request, segments).await } else { act(context, request, segments).await }
+}
+
 /// Routes GET requests to pages.
-async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
+async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
         [] => overview::show(context).await,
         ["sign-in"] => Ok(context::see("")),
+        ["me"] => me::show(context, request, None).await,
+        ["me", "passkeys", "options"] => me::challenge(context).await,
         ["posts"] => posts::show(context).await,
         ["posts", id] => post::show(context, id, None).await,
         ["compose"] => post_form::show(context).await,
@@ -92,7 +122,7 @@ async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, 
 }
 
 /// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
-async fn act(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
+async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
         ["posts", id, "cancel"] => post::cancel(context, id).await,
         ["posts", id, "release"] => post::release(context, id).await,
@@ -123,7 +153,13 @@ async fn act(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, P
         ["keys", id, "rotate"] => keys::rotate(context, id).await,
         ["keys", id, "revoke"] => keys::revoke(context, id).await,
         ["team"] => team::invite(context).await,
+        ["team", id, "role"] => team::set_role(context, id).await,
         ["team", id, "remove"] => team::remove(context, id).await,
+        ["me", "passkeys"] => me::add(context, request).await,
+        ["me", "passkeys", id, "remove"] => me::remove(context, request, id).await,
+        ["me", "sessions", "others", "end"] => me::end(context, Ended::Others).await,
+        ["me", "sessions", id, "end"] => me::end(context, Ended::One(id)).await,
+        ["me", "switch"] => me::switch(context).await,
         _ => Err(nothing()),
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use askama::Template;
-use domain::MediaStatus;
+use domain::{MediaStatus, scope::Scope};
 use platforms::check::Severity;
 use poem::Response;
 use poem_openapi::types::ToJSON;
@@ -118,6 +118,14 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         }
     }
     show_form(context, form, None).await
+}
+
+/// Shows the form with what was written before the session ended.
+pub(crate) async fn show_kept(context: &PageContext<'_>) -> Result<Response, Problem> {
+    for scope in [Scope::PostsWrite, Scope::AccountsRead, Scope::MediaRead] {
+        context.may(scope)?;
+    }
+    show_form(context, PostForm::of(&context.form), None).await
 }
 
 /// Handles the form: adds a text, shows the preview, goes back to editing, or publishes.

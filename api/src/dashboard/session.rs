@@ -1,34 +1,34 @@
-//! Signing in with an API key that has all scopes, and signing out.
+//! Signing in with a passkey or an API key, and signing out.
 //!
-//! The cookie contains only a random token; the session is stored with its key and ends when the key does.
-//! The cookie is `HttpOnly`, `SameSite=Strict` and, except on loopback, `Secure`.
+//! The cookie contains only a random token; the session is stored with its key or member and ends when they do. The
+//! cookie is `HttpOnly`, `SameSite=Strict` and, except on loopback, `Secure`, and has a name of its own for each
+//! installation, because browsers send cookies to all ports of a host. What was being written when a session ended
+//! is kept in the sign-in form.
 
 use super::{
     PATH,
-    context::see,
-    fields::Fields,
+    context::{PageContext, see},
+    fields::{self, Fields},
     layout::{self, Layout, PageError, render},
+    passkeys, post_form,
 };
 use crate::{
     app::App,
     http::{admission, browser, caller, problem::Problem},
+    people::passkeys::Refusal,
 };
 use askama::Template;
-use domain::scope::{self, Scope};
 use poem::{
     Request, Response,
     http::{StatusCode, header},
 };
+use sha2::{Digest, Sha256};
 use store::{
-    audit::ActorKind,
-    keys,
-    sessions::{self, Session},
+    audit::{Actor, ActorKind},
+    keys, people,
+    sessions::{self, Ended, Holder, Session},
 };
-
-/// Name of the cookie over https; browsers bind the prefix `__Host-` to this host.
-const SECURE_COOKIE: &str = "__Host-fanfare";
-/// Name of the cookie on loopback, without https.
-const LOOPBACK_COOKIE: &str = "fanfare";
+use tracing::warn;
 
 /// Maximum length of the path to return to after signing in, in bytes.
 const MAX_NEXT_BYTES: usize = 2048;
@@ -46,20 +46,31 @@ pub(crate) enum SessionState {
 /// Looks up the session of a request.
 pub(crate) async fn state_of(app: &App, request: &Request) -> Result<SessionState, Problem> {
     let session = match cookie(app, request) {
-        Some(text) => sessions::find(&app.db, text, (app.now)()).await?,
+        Some(text) => sessions::find(&app.db, text, browser::is_navigation(request), (app.now)()).await?,
         None => None,
     };
-    Ok(match session.filter(|session| scope::allows(&session.key.scopes, Scope::All)) {
+    Ok(match session {
         Some(session) => SessionState::Active(session.into()),
         None if browser::is_cross_site(request) => SessionState::CrossSite,
         None => SessionState::Missing,
     })
 }
 
-/// Signs in.
+/// Describes the one who is signed in, for the audit trail.
+pub(crate) fn actor(app: &App, request: &Request, session: &Session) -> Actor {
+    match &session.holder {
+        Holder::Key(key) => caller::actor(app, request, ActorKind::Session, Some(key)),
+        Holder::Member(member) => Actor {
+            member: Some((member.id, member.email.clone())),
+            ..caller::actor(app, request, ActorKind::Session, None)
+        },
+    }
+}
+
+/// Signs in with an API key.
 pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
     if let Err(problem) = admission::count_sign_in(app, request).await {
-        return Ok(sign_in_page(form.get("next"), Some(PageError::of("key", problem))));
+        return Ok(sign_in_page(app, request, form, Some(PageError::of("key", problem))));
     }
     let now = (app.now)();
     let key = match form.given("key") {
@@ -67,29 +78,106 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
         None => None,
     };
     let refusal = match key {
-        Some(key) if key.bound.is_limited() => {
+        Some(key) if !key.bound.is_limited() => {
+            let by = caller::actor(app, request, ActorKind::Session, Some(&key));
+            let token = sessions::begin(&app.db, &key, &by, now).await?;
+            return enter(app, request, form, &token).await;
+        }
+        Some(_) => {
             "This key is limited to a part of the organization's data: signing in requires one that is not."
         }
-        Some(key) if scope::allows(&key.scopes, Scope::All) => {
-            let by = caller::actor(app, request, ActorKind::Session, Some(&key));
-            let text = sessions::begin(&app.db, &key, &by, now).await?;
-            let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
-            let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
-            set(&mut response, app, request, &text, sessions::TTL.num_seconds());
-            return Ok(response);
-        }
-        Some(_) => "This key does not have all scopes: signing in requires a key with the scope *.",
         None => "This key is unknown, was revoked, or has expired.",
     };
-    Ok(sign_in_page(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
+    let by = caller::actor(app, request, ActorKind::Session, None);
+    warn!(address = ?by.address, "Signing in with an API key was refused");
+    if let Some((owner, id)) = keys::refused(&app.db, form.get("key").trim(), now).await? {
+        sessions::refuse(&app.db, owner, id.0, "the key has ended or is limited", &by, now).await?;
+    }
+    let error = PageError::new("key", StatusCode::UNAUTHORIZED, refusal);
+    Ok(sign_in_page(app, request, form, Some(error)))
+}
+
+/// Answers with a challenge for a passkey.
+pub(crate) async fn challenge(app: &App, request: &Request) -> Result<Response, Problem> {
+    admission::count_sign_in(app, request).await?;
+    let party = passkeys::party(app)?;
+    passkeys::challenge(party.begin_sign_in(&app.config.seal, (app.now)()))
+}
+
+/// Signs in with a passkey.
+pub(crate) async fn begin_with_passkey(
+    app: &App,
+    request: &Request,
+    form: &Fields,
+) -> Result<Response, Problem> {
+    let refuse = |problem| Ok(sign_in_page(app, request, form, Some(PageError::of("passkey", problem))));
+    if let Err(problem) = admission::count_sign_in(app, request).await {
+        return refuse(problem);
+    }
+    let party = match passkeys::party(app) {
+        Ok(party) => party,
+        Err(problem) => return refuse(problem),
+    };
+    let now = (app.now)();
+    let answer =
+        party.finish_sign_in(&app.db, &app.config.seal, form.get("state"), form.get("credential"), now);
+    let by = caller::actor(app, request, ActorKind::Session, None);
+    let message = match answer.await.map_err(passkeys::fault)? {
+        Ok(passkey) => match people::sign_in(&app.db, &passkey, &by, now).await? {
+            Some(token) => return enter(app, request, form, &token).await,
+            None => "You are a member of no organization. Ask for an invitation.",
+        },
+        Err(refusal) => {
+            warn!(address = ?by.address, ?refusal, "Signing in with a passkey was refused");
+            if let Refusal::Invalid(Some(person), reason) = &refusal {
+                sessions::refuse_person(&app.db, *person, reason, &by, now).await?;
+            }
+            passkeys::message(&refusal)
+        }
+    };
+    let error = PageError::new("passkey", StatusCode::UNAUTHORIZED, message);
+    Ok(sign_in_page(app, request, form, Some(error)))
+}
+
+/// Ends the browser's earlier session, sets the cookie of the new one, and goes on where the person was.
+pub(crate) async fn enter(
+    app: &App,
+    request: &Request,
+    form: &Fields,
+    token: &str,
+) -> Result<Response, Problem> {
+    let now = (app.now)();
+    if let SessionState::Active(earlier) = state_of(app, request).await? {
+        let by = actor(app, request, &earlier);
+        sessions::end(&app.db, &earlier, Ended::One(&earlier.id), &by, now).await?;
+    }
+    let session = match form.given("kept") {
+        Some(_) => sessions::find(&app.db, token, true, now).await?,
+        None => None,
+    };
+    let mut response = match session {
+        Some(session) => {
+            let kept = Fields::parse(form.get("kept").as_bytes());
+            let context = PageContext::new(app, session.into(), request, kept);
+            match post_form::show_kept(&context).await {
+                Ok(page) => page,
+                Err(problem) => layout::failure(Some(&context), problem),
+            }
+        }
+        None => {
+            let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
+            see(next.strip_prefix(PATH).unwrap_or_default())
+        }
+    };
+    set(&mut response, app, request, token, sessions::TTL.num_seconds());
+    Ok(response)
 }
 
 /// Signs out.
 pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Problem> {
-    if let (Some(text), SessionState::Active(session)) = (cookie(app, request), state_of(app, request).await?)
-    {
-        let by = caller::actor(app, request, ActorKind::Session, Some(&session.key));
-        sessions::end(&app.db, text, &session.key, &by, (app.now)()).await?;
+    if let SessionState::Active(session) = state_of(app, request).await? {
+        let by = actor(app, request, &session);
+        sessions::end(&app.db, &session, Ended::One(&session.id), &by, (app.now)()).await?;
     }
     let mut response = see("");
     set(&mut response, app, request, "", 0);
@@ -97,17 +185,24 @@ pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Proble
 }
 
 /// The sign-in page, in place of the requested one.
-pub(crate) fn require_sign_in(request: &Request, error: Option<PageError>) -> Response {
+pub(crate) fn require_sign_in(app: &App, request: &Request) -> Response {
     let uri = request.original_uri();
-    // After a POST the page to return to is unknown.
-    let next = if error.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
-    sign_in_page(next, error)
+    let next = uri.path_and_query().map_or(PATH, |path| path.as_str());
+    sign_in_page(app, request, &Fields::of([("next", next)]), None)
 }
 
-/// The error of a form that was sent after the session ended.
-pub(crate) fn expired() -> PageError {
-    let message = "Your session has ended and nothing was changed. Sign in and try again.";
-    PageError::new("key", StatusCode::UNAUTHORIZED, message)
+/// The sign-in page after a form that was sent when the session had ended. A post that was being written is kept.
+pub(crate) fn expired(app: &App, request: &Request, segments: &[&str], form: &Fields) -> Response {
+    let (kept, message) = match segments {
+        ["compose"] => (
+            fields::write(form.without(&[])),
+            "Your session has ended and nothing was published. Sign in: what you have written is kept.",
+        ),
+        _ => (String::new(), "Your session has ended and nothing was changed. Sign in and try again."),
+    };
+    let error = PageError::new("key", StatusCode::UNAUTHORIZED, message);
+    // After a POST the page to return to is unknown.
+    sign_in_page(app, request, &Fields::of([("kept", kept.as_str())]), Some(error))
 }
 
 #[derive(Template)]
@@ -115,13 +210,26 @@ pub(crate) fn expired() -> PageError {
 struct SignIn<'a> {
     layout: Layout,
     next: &'a str,
+    kept: &'a str,
+    passkeys: passkeys::Offer,
 }
 
-fn sign_in_page(next: &str, error: Option<PageError>) -> Response {
-    let next = if next.len() > MAX_NEXT_BYTES { PATH } else { next };
+pub(crate) fn sign_in_page(
+    app: &App,
+    request: &Request,
+    form: &Fields,
+    error: Option<PageError>,
+) -> Response {
+    let next = Some(form.get("next")).filter(|next| next.len() <= MAX_NEXT_BYTES && is_dashboard_path(next));
     let status = error.as_ref().map_or(StatusCode::UNAUTHORIZED, |error| error.status);
-    let layout = Layout { error, ..Layout::signed_out("Sign in") };
-    render(status, &SignIn { layout, next: if is_dashboard_path(next) { next } else { PATH } })
+    let layout = Layout { error, uses_passkeys: true, ..Layout::signed_out("Sign in") };
+    let page = SignIn {
+        layout,
+        next: next.unwrap_or(PATH),
+        kept: form.get("kept"),
+        passkeys: passkeys::Offer::of(app, request),
+    };
+    render(status, &page)
 }
 
 /// True for a path of the dashboard, so that signing in can't redirect elsewhere.
@@ -132,16 +240,20 @@ fn is_dashboard_path(next: &str) -> bool {
 }
 
 fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
-    let name = if browser::is_plain(app, request) { LOOPBACK_COOKIE } else { SECURE_COOKIE };
-    browser::cookie(request, name)
+    browser::cookie(request, &cookie_name(app, request))
+}
+
+/// The cookie's name. Over https it has the prefix `__Host-`, by which browsers bind it to this host.
+fn cookie_name(app: &App, request: &Request) -> String {
+    let instance = Sha256::digest(&app.config.base_url);
+    let instance: String = instance.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let prefix = if browser::is_plain(app, request) { "" } else { "__Host-" };
+    format!("{prefix}fanfare-{instance}")
 }
 
 fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
-    let (name, path, secure) = if browser::is_plain(app, request) {
-        (LOOPBACK_COOKIE, PATH, "")
-    } else {
-        (SECURE_COOKIE, "/", "; Secure")
-    };
+    let name = cookie_name(app, request);
+    let (path, secure) = if browser::is_plain(app, request) { (PATH, "") } else { ("/", "; Secure") };
     let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     layout::put(response, header::SET_COOKIE, &cookie);
 }

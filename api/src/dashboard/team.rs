@@ -11,9 +11,10 @@ use crate::{
     team,
 };
 use askama::Template;
+use domain::member::Role;
 use poem::Response;
 use serde_json::json;
-use store::team::{Role, Status};
+use store::team::Status;
 
 #[derive(Template)]
 #[template(path = "dashboard/team.html")]
@@ -31,6 +32,7 @@ struct Row {
     name: Option<String>,
     role: String,
     is_active: bool,
+    is_test_only: bool,
     invited: AbsoluteTime,
     joined: Option<AbsoluteTime>,
 }
@@ -56,12 +58,14 @@ async fn draw(
                 email: member.email,
                 name: member.name,
                 role: member.role.as_str().to_owned(),
+                is_test_only: member.is_test_only,
                 is_active: member.status.value() == Status::Active,
                 invited: AbsoluteTime(member.invited_at.0),
                 joined: member.joined_at.map(|at| AbsoluteTime(at.0)),
             })
             .collect(),
-        roles: Role::ALL.iter().map(|role| role.as_str()).collect(),
+        // The least first: what is chosen unless somebody means more.
+        roles: Role::ALL.iter().rev().map(|role| role.as_str()).collect(),
         invited,
         form: &context.form,
     };
@@ -72,7 +76,7 @@ async fn draw(
 pub(crate) async fn invite(context: &PageContext<'_>) -> Result<Response, Problem> {
     let wish = json!({ "email": context.form.get("email").trim(), "role": context.form.get("role") });
     let invited = match body::read(wish) {
-        Ok(new) => team::invite(&context.call(), new).await,
+        Ok(new) => team::invite(&context.call(), context.scopes(), new).await,
         Err(problem) => Err(problem),
     };
     match invited {
@@ -81,9 +85,21 @@ pub(crate) async fn invite(context: &PageContext<'_>) -> Result<Response, Proble
     }
 }
 
+/// Changes the role of a person.
+pub(crate) async fn set_role(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let changed = match body::read(json!({ "role": context.form.get("role") })) {
+        Ok(patch) => team::set_role(&context.call(), context.scopes(), id, patch).await,
+        Err(problem) => Err(problem),
+    };
+    match changed {
+        Ok(_) => Ok(done("/team", Done::RoleChanged)),
+        Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
+    }
+}
+
 /// Removes a person.
 pub(crate) async fn remove(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
-    match team::remove(&context.call(), id).await {
+    match team::remove(&context.call(), context.scopes(), id).await {
         Ok(_) => Ok(done("/team", Done::Removed)),
         Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }

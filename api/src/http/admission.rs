@@ -7,11 +7,12 @@ use crate::{
     app::App,
     http::{
         problem::{Code, Problem},
-        rate_limits::{LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS},
+        rate_limits::{DASHBOARD, LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS},
         request_log,
     },
 };
 use chrono::{DateTime, Utc};
+use domain::Owner;
 use poem::{Addr, Request, http::Method};
 use std::{
     net::{IpAddr, SocketAddr},
@@ -67,6 +68,33 @@ pub(crate) async fn authenticate(
         return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
     }
     Ok(admission.key)
+}
+
+/// Counts a request of the dashboard by organization and mode: one that acts like the operation that it stands for,
+/// one that only shows a page in a bucket of its own and in no quota, because pages update themselves.
+///
+/// # Errors
+///
+/// `rate_limited` or `quota_exceeded`.
+pub(crate) async fn count_session(
+    app: &App,
+    request: &Request,
+    owner: Owner,
+    operation: Option<(&Method, &str)>,
+) -> Result<(), Problem> {
+    let now = (app.now)();
+    let buckets = match operation {
+        Some((method, path)) => app.config.limits.of(method, path),
+        None => vec![app.config.limits.in_force(DASHBOARD)],
+    };
+    let quotas = operation.map(|_| app.config.plans.quotas());
+    let admission = usage::count_owner(&app.db, owner, &buckets, quotas, now).await?;
+    let admission = admission.ok_or_else(|| Problem::not_found("organization"))?;
+    check(request, &admission.levels, now)?;
+    if admission.is_over_quota {
+        return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
+    }
+    Ok(())
 }
 
 /// Counts an MCP request by IP address, before its key is read.

@@ -12,6 +12,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// How a browser made the request: by navigation, or by a script. <https://www.w3.org/TR/fetch-metadata/>
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
+/// Maximum length of a `User-Agent`, in characters.
+const MAX_AGENT_LENGTH: usize = 200;
+
 /// True if a form of a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site` and
 /// `Sec-Fetch-Mode`. All current browsers send `Origin` with a form; a request without it is refused. So is one that
 /// a script sent: no page here does that, but one with foreign code in it could.
@@ -51,6 +54,18 @@ pub(crate) fn is_plain(app: &App, request: &Request) -> bool {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         }
+}
+
+/// The program that sent a request, shortened; `None` if it tells nothing.
+pub(crate) fn agent(request: &Request) -> Option<String> {
+    let text = request.headers().get(header::USER_AGENT)?.to_str().ok()?;
+    Some(text.chars().take(MAX_AGENT_LENGTH).collect()).filter(|text: &String| !text.is_empty())
+}
+
+/// True unless a script sent the request: `live.js`, which asks for changes while nobody does anything.
+pub(crate) fn is_navigation(request: &Request) -> bool {
+    let mode = request.headers().get(SEC_FETCH_MODE).and_then(|mode| mode.to_str().ok());
+    mode.is_none_or(|mode| mode == "navigate")
 }
 
 /// The value of a cookie.

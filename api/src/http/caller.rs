@@ -7,7 +7,7 @@
 use crate::{
     app::{App, PREFIX},
     http::{
-        admission,
+        admission, browser,
         problem::{Code, Problem},
         reach::{self, Reach},
         request_id::RequestId,
@@ -113,7 +113,7 @@ permissions! {
     AnalyticsRead,
     /// Read the team.
     TeamRead,
-    /// Invite and remove team members.
+    /// Invite and remove team members, and change their roles.
     TeamWrite,
     /// Read profiles.
     ProfilesRead,
@@ -231,9 +231,11 @@ pub(crate) fn actor(app: &App, request: &Request, kind: ActorKind, key: Option<&
     Actor {
         kind,
         key: key.map(|key| (key.id, key.last_four.clone())),
+        member: None,
         address: admission::address(request, app.config.trusted_hops),
         request: RequestId::current().map(|id| id.to_string()),
         operator: None,
+        agent: browser::agent(request),
     }
 }
 

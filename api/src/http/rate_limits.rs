@@ -38,7 +38,7 @@ const TABLE: [Rule; 9] = [
     rule("media", "/media", &[Method::POST, Method::DELETE], 60),
     rule("social-accounts", "/social-accounts", &[Method::POST, Method::DELETE], 20),
     rule("scheduling", "/scheduling", &[Method::PUT], 60),
-    rule("team", "/team", &[Method::POST, Method::DELETE], 30),
+    rule("team", "/team", &[Method::POST, Method::PATCH, Method::DELETE], 30),
     rule("profiles", "/profiles", &[Method::POST, Method::PATCH, Method::DELETE], 30),
     rule("webhooks", "/webhooks", &[Method::POST, Method::PATCH, Method::DELETE], 60),
     rule("bluesky-connect", "/social-accounts/bluesky/connect", &[Method::POST], 10),
@@ -54,6 +54,9 @@ pub(super) const SIGN_IN: Bucket = Bucket { name: "sign-in", ceiling: 20, second
 
 /// Bucket per IP address for API calls with a key that is unknown, revoked or expired.
 pub(super) const UNKNOWN_KEYS: Bucket = Bucket { name: "unknown-keys", ceiling: 300, seconds: 60 };
+
+/// Bucket per organization and mode for the dashboard's pages; an open tab shows thirty a minute.
+pub(super) const DASHBOARD: Bucket = Bucket { name: "dashboard", ceiling: 1200, seconds: 60 };
 
 impl Rule {
     fn covers(&self, method: &Method, path: &str) -> bool {
@@ -108,6 +111,7 @@ impl Limits {
     /// The names of all buckets.
     pub fn names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|rule| rule.bucket.name).chain([
+            DASHBOARD.name,
             MCP.name,
             LOGIN.name,
             SIGN_IN.name,

@@ -97,6 +97,7 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("GET", "/team", Organization),
     ("POST", "/team", Organization),
     ("DELETE", "/team/{id}", Organization),
+    ("PATCH", "/team/{id}", Organization),
     ("GET", "/webhooks", Organization),
     ("POST", "/webhooks", Organization),
     ("DELETE", "/webhooks/{id}", Organization),

@@ -53,7 +53,7 @@ openapi_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
 openapi_enum!(store::imports::ImportStatus, "ImportStatus");
 openapi_enum!(store::audit::Action, "AuditAction");
 openapi_enum!(store::audit::ActorKind, "AuditActor");
-openapi_enum!(store::team::Role, "TeamRole");
+openapi_enum!(domain::member::Role, "TeamRole");
 openapi_enum!(store::team::Status, "TeamStatus");
 
 /// The ids of the supported platforms.

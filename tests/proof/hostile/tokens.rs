@@ -136,6 +136,8 @@ fn forgeries(text: &str) -> BTreeSet<String> {
 struct Issued {
     cursors: Vec<(&'static str, String)>,
     key: String,
+    /// Name of the session's cookie.
+    cookie: String,
     session: String,
     invitation: String,
     pending: String,
@@ -163,7 +165,9 @@ impl Issued {
                 page["next_cursor"].as_str().unwrap_or_else(|| panic!("{path} has one page: {page}"));
             cursors.push((name, format!("{path}?cursor={cursor}")));
         }
-        let session = login::sign_in(world).await.split_once('=').unwrap().1.to_owned();
+        let cookie = login::sign_in(world).await;
+        let (cookie, session) =
+            cookie.split_once('=').map(|(name, token)| (name.to_owned(), token.to_owned())).unwrap();
         let invited = json!({ "email": "grace@example.com", "role": "viewer" });
         let (_, invited) = world.call(Method::POST, "/team", Some(&invited)).await;
         let invitation = invited["invite_url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
@@ -175,7 +179,7 @@ impl Issued {
         let ready = world.get("/media?status=ready").await;
         let download = ready["data"][0]["url"].as_str().unwrap().to_owned();
         let key = world.key.clone();
-        Self { cursors, key, session, invitation, pending, back, state, upload, download }
+        Self { cursors, key, cookie, session, invitation, pending, back, state, upload, download }
     }
 
     fn tokens<'a>(&'a self, world: &'a World, http: &'a reqwest::Client, origin: &'a str) -> Vec<Token<'a>> {
@@ -221,7 +225,7 @@ impl Issued {
             name: "session",
             text: self.session.clone(),
             attempt: Box::new(move |text| {
-                let value = header::HeaderValue::from_bytes(format!("fanfare={text}").as_bytes());
+                let value = header::HeaderValue::from_bytes(format!("{}={text}", self.cookie).as_bytes());
                 let Ok(value) = value else { return Box::pin(async { (401, "Sign in".to_owned()) }) };
                 Box::pin(answer(http.get(format!("{origin}/dashboard/keys")).header(header::COOKIE, value)))
             }),
@@ -318,7 +322,7 @@ impl Issued {
                 (
                     "session",
                     http.get(format!("{origin}/dashboard/keys"))
-                        .header(header::COOKIE, format!("fanfare={token}")),
+                        .header(header::COOKIE, format!("{}={token}", self.cookie)),
                 ),
                 ("invitation", http.get(format!("{origin}/dashboard/invite/{token}"))),
                 ("pending login", http.get(format!("{}/social-accounts/pending/{token}", world.base))),

@@ -1,0 +1,194 @@
+//! The own page of the one who is signed in: passkeys, sessions and organizations.
+
+use super::{
+    context::{PageContext, done, see},
+    labels::{AbsoluteTime, Done},
+    layout::{Layout, PageError, render},
+    passkeys::{self, Offer},
+};
+use crate::http::problem::{Code, Problem};
+use askama::Template;
+use domain::{Mode, OrgId, Owner};
+use poem::{Request, Response, http::StatusCode};
+use store::{
+    passkeys::Removal,
+    people,
+    sessions::{self, Ended, Holder, SessionMember},
+};
+
+/// Maximum length of a passkey's name, in characters.
+const MAX_NAME_LENGTH: usize = 100;
+
+#[derive(Template)]
+#[template(path = "dashboard/me.html")]
+struct Me {
+    layout: Layout,
+    member: Option<SessionMember>,
+    key: Option<String>,
+    scopes: String,
+    offer: Offer,
+    passkeys: Vec<Row>,
+    sessions: Vec<SessionRow>,
+    organizations: Vec<Organization>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    created: AbsoluteTime,
+    used: Option<AbsoluteTime>,
+}
+
+struct SessionRow {
+    id: String,
+    organization: String,
+    mode: Mode,
+    created: AbsoluteTime,
+    used: AbsoluteTime,
+    address: Option<String>,
+    agent: Option<String>,
+    is_own: bool,
+}
+
+struct Organization {
+    id: String,
+    name: String,
+    role: String,
+    /// The modes, and whether the session is in them.
+    modes: Vec<(Mode, bool)>,
+}
+
+/// Shows the page.
+pub(crate) async fn show(
+    context: &PageContext<'_>,
+    request: &Request,
+    error: Option<PageError>,
+) -> Result<Response, Problem> {
+    let session = &context.session;
+    let member = context.member().cloned();
+    let (mut passkeys, mut organizations) = (Vec::new(), Vec::new());
+    if let Some(member) = &member {
+        passkeys = store::passkeys::list(context.db(), member.person).await?;
+        organizations = people::memberships(context.db(), member.person).await?;
+    }
+    let page = Me {
+        layout: Layout { uses_passkeys: true, ..context.layout_with_error("You", "/me", error) },
+        key: match &session.holder {
+            Holder::Key(key) => Some(key.name.clone()),
+            Holder::Member(_) => None,
+        },
+        scopes: session.scopes().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
+        offer: Offer::of(context.app, request),
+        passkeys: passkeys
+            .into_iter()
+            .map(|passkey| Row {
+                id: passkey.id.to_string(),
+                name: passkey.name,
+                created: AbsoluteTime(passkey.created_at),
+                used: passkey.last_used_at.map(AbsoluteTime),
+            })
+            .collect(),
+        sessions: sessions::list(context.db(), session, context.now())
+            .await?
+            .into_iter()
+            .map(|listed| SessionRow {
+                is_own: listed.id == session.id,
+                id: listed.id,
+                organization: listed.organization,
+                mode: listed.mode,
+                created: AbsoluteTime(listed.created_at),
+                used: AbsoluteTime(listed.last_used_at),
+                address: listed.address,
+                agent: listed.user_agent,
+            })
+            .collect(),
+        organizations: organizations
+            .into_iter()
+            .map(|one| Organization {
+                id: one.org.to_string(),
+                modes: [Mode::Live, Mode::Test]
+                    .into_iter()
+                    .filter(|mode| !one.is_test_only || *mode == Mode::Test)
+                    .map(|mode| (mode, session.owner == Owner { org: one.org, mode }))
+                    .collect(),
+                name: one.organization,
+                role: one.role.to_string(),
+            })
+            .collect(),
+        member,
+    };
+    Ok(render(page.layout.status(), &page))
+}
+
+/// Answers the page's script with a challenge for another passkey.
+pub(crate) async fn challenge(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let (party, member) = (passkeys::party(context.app)?, person(context)?);
+    let known = store::passkeys::list(context.db(), member.person).await?;
+    let key = &context.app.config.seal;
+    passkeys::challenge(party.begin_registration(key, member.person, &member.email, &known, context.now()))
+}
+
+/// Adds a passkey.
+pub(crate) async fn add(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+    let (party, member) = (passkeys::party(context.app)?, person(context)?);
+    let form = &context.form;
+    let name = form.given("name").unwrap_or("Passkey").chars().filter(|c| *c != '\0');
+    let name: String = name.take(MAX_NAME_LENGTH).collect();
+    let (key, now) = (&context.app.config.seal, context.now());
+    let answer =
+        party.finish_registration(context.db(), key, form.get("state"), form.get("credential"), &name, now);
+    let refusal = match answer.await.map_err(passkeys::fault)? {
+        // The challenge was for this person and no other.
+        Ok((owner, passkey)) if owner == member.person => {
+            if store::passkeys::add(context.db(), owner, passkey, context.actor(), now).await?.is_some() {
+                return Ok(done("/me", Done::PasskeyAdded));
+            }
+            "This passkey is known already, or there are too many: remove one first."
+        }
+        Ok(_) => "This passkey was created for somebody else. Try again.",
+        Err(refusal) => passkeys::message(&refusal),
+    };
+    show(context, request, Some(PageError::new("passkeys", StatusCode::BAD_REQUEST, refusal))).await
+}
+
+/// Removes a passkey.
+pub(crate) async fn remove(
+    context: &PageContext<'_>,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("passkey");
+    let member = person(context)?;
+    let id = id.parse().map_err(|_| missing())?;
+    match store::passkeys::remove(context.db(), member.person, id, context.actor(), context.now()).await? {
+        Removal::Removed => Ok(done("/me", Done::PasskeyRemoved)),
+        Removal::NotFound => Err(missing()),
+        Removal::Last => {
+            let message =
+                "This is your only passkey: without it you could not sign in. Add another one first.";
+            show(context, request, Some(PageError::new("passkeys", StatusCode::CONFLICT, message))).await
+        }
+    }
+}
+
+/// Ends a session, or all but this one.
+pub(crate) async fn end(context: &PageContext<'_>, ended: Ended<'_>) -> Result<Response, Problem> {
+    sessions::end(context.db(), &context.session, ended, context.actor(), context.now()).await?;
+    Ok(done("/me", Done::SessionsEnded))
+}
+
+/// Leads the session to another organization or mode.
+pub(crate) async fn switch(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let missing = || Problem::not_found("organization");
+    let org: OrgId = context.form.get("organization").parse().map_err(|_| missing())?;
+    let mode: Mode = context.form.get("mode").parse().map_err(|_| missing())?;
+    if !sessions::switch(context.db(), &context.session, Owner { org, mode }).await? {
+        return Err(missing());
+    }
+    Ok(see(""))
+}
+
+fn person<'a>(context: &'a PageContext<'_>) -> Result<&'a SessionMember, Problem> {
+    let detail = "you are signed in with an API key, which has no passkeys";
+    context.member().ok_or_else(|| Problem::new(Code::Forbidden, detail))
+}

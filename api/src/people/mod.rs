@@ -1,0 +1,3 @@
+//! How people prove who they are: by a passkey, or at the operator's OpenID provider.
+
+pub(crate) mod passkeys;

@@ -1,0 +1,236 @@
+//! People, who are members of organizations and sign in to the dashboard.
+//!
+//! Only an invitation makes somebody a member, and an address leads to nobody: who administers an organization can
+//! invite any address and open the link. So an invitation is accepted by a new person, or by the one who is signed
+//! in. The operator's OpenID provider is the exception, because it has verified the address.
+
+use crate::{
+    audit::{self, Action, Actor, Change},
+    decode::Parsed,
+    passkeys::{self, NewPasskey},
+    sessions, team,
+};
+use chrono::{DateTime, Utc};
+use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
+use serde_json::json;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+/// An organization that a person is a member of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The organization.
+    pub org: OrgId,
+    /// Its name.
+    pub organization: String,
+    /// The person as a member.
+    pub member: MemberId,
+    /// E-mail address.
+    pub email: String,
+    /// Role.
+    pub role: Role,
+    /// True if it gives access to test data only.
+    pub is_test_only: bool,
+}
+
+impl Membership {
+    /// Returns the data that a session starts with.
+    fn owner(&self) -> Owner {
+        Owner { org: self.org, mode: if self.is_test_only { Mode::Test } else { Mode::Live } }
+    }
+}
+
+/// Returns the organizations of a person, in the order in which they joined.
+pub async fn memberships(db: &PgPool, person: PersonId) -> sqlx::Result<Vec<Membership>> {
+    let mut connection = db.acquire().await?;
+    memberships_of(&mut connection, person).await
+}
+
+async fn memberships_of(tx: &mut PgConnection, person: PersonId) -> sqlx::Result<Vec<Membership>> {
+    sqlx::query_as!(
+        Membership,
+        r#"select m.org_id as org, o.name as organization, m.id as member, m.email, m.role as "role: Parsed<Role>",
+             m.is_test_only
+           from members m join organizations o on o.id = m.org_id
+           where m.person_id = $1 and m.status = 'active'
+           order by m.joined_at, m.id"#,
+        person.0
+    )
+    .fetch_all(tx)
+    .await
+}
+
+/// The person who accepts an invitation.
+#[derive(Clone, Debug)]
+pub enum Invitee {
+    /// A new person, with their first passkey.
+    New(PersonId, NewPasskey),
+    /// One who is signed in.
+    Known(PersonId),
+}
+
+/// The result of accepting an invitation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// The person is a member and signed in; the token of the session.
+    Joined(String),
+    /// The person is a member of the organization already.
+    IsMember,
+    /// The authenticator's credential is in use.
+    KnownPasskey,
+    /// The invitation was accepted or withdrawn before, or has expired.
+    Gone,
+}
+
+/// Accepts an invitation and signs the person in.
+pub async fn accept(
+    db: &PgPool,
+    token: &str,
+    invitee: Invitee,
+    name: &str,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Acceptance> {
+    let mut tx = crate::begin(db).await?;
+    let (person, passkey) = match invitee {
+        Invitee::New(person, passkey) => {
+            insert(&mut tx, person, now).await?;
+            (person, Some(passkey))
+        }
+        Invitee::Known(person) => (person, None),
+    };
+    let joined = match team::join(&mut tx, token, person, name, by, now).await {
+        Ok(Some(joined)) => joined,
+        Ok(None) => return Ok(Acceptance::Gone),
+        Err(sqlx::Error::Database(error)) if error.constraint() == Some("members_person_key") => {
+            return Ok(Acceptance::IsMember);
+        }
+        Err(error) => return Err(error),
+    };
+    let by = Actor { member: Some((joined.member, joined.email)), ..by.clone() };
+    if let Some(passkey) = passkey
+        && passkeys::insert(&mut tx, person, passkey, &by, now).await?.is_none()
+    {
+        return Ok(Acceptance::KnownPasskey);
+    }
+    let token = sessions::begin_member(&mut tx, joined.owner, joined.member, "invitation", &by, now).await?;
+    tx.commit().await?;
+    Ok(Acceptance::Joined(token))
+}
+
+async fn insert(tx: &mut PgConnection, person: PersonId, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!("insert into people (id, created_at) values ($1, $2)", person.0, now).execute(tx).await?;
+    Ok(())
+}
+
+/// A passkey that was verified.
+#[derive(Clone, Debug)]
+pub struct UsedPasskey {
+    /// The passkey's id here.
+    pub id: Uuid,
+    /// The person who has it.
+    pub person: PersonId,
+    /// Its new counter and flags.
+    pub dynamic_state: Vec<u8>,
+}
+
+/// Signs in the person of a passkey and returns the token of the session; `None` when they are a member of no
+/// organization.
+pub async fn sign_in(
+    db: &PgPool,
+    passkey: &UsedPasskey,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    let mut tx = crate::begin(db).await?;
+    passkeys::touch(&mut tx, passkey.id, &passkey.dynamic_state, now).await?;
+    let token = begin(&mut tx, passkey.person, "passkey", by, now).await?;
+    tx.commit().await?;
+    Ok(token)
+}
+
+async fn begin(
+    tx: &mut PgConnection,
+    person: PersonId,
+    method: &str,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    let memberships = memberships_of(tx, person).await?;
+    // Live data first: what most sign in for.
+    let Some(first) = memberships.iter().find(|one| !one.is_test_only).or(memberships.first()) else {
+        return Ok(None);
+    };
+    let by = Actor { member: Some((first.member, first.email.clone())), ..by.clone() };
+    sessions::begin_member(tx, first.owner(), first.member, method, &by, now).await.map(Some)
+}
+
+/// A person at the OpenID provider.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The provider.
+    pub issuer: String,
+    /// The provider's id of the person.
+    pub subject: String,
+    /// E-mail address that the provider has verified, if it has.
+    pub email: Option<String>,
+    /// Name.
+    pub name: Option<String>,
+}
+
+/// Signs in a person by their identity at the OpenID provider and returns the token of the session. Open invitations
+/// of their verified address are accepted, as is a membership from before people could sign in. Returns `None` when
+/// nobody has invited them.
+pub async fn sign_in_with(
+    db: &PgPool,
+    identity: &Identity,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    let mut tx = crate::begin(db).await?;
+    let known = sqlx::query_scalar!(
+        "select person_id from identities where issuer = $1 and subject = $2",
+        identity.issuer,
+        identity.subject
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let person = PersonId(known.unwrap_or_else(Uuid::now_v7));
+    if known.is_none() {
+        insert(&mut tx, person, now).await?;
+        sqlx::query!(
+            "insert into identities (issuer, subject, person_id, created_at) values ($1, $2, $3, $4)",
+            identity.issuer,
+            identity.subject,
+            person.0,
+            now
+        )
+        .execute(&mut *tx)
+        .await?;
+    }
+    if let Some(email) = &identity.email {
+        let joined = sqlx::query!(
+            r#"update members m set status = 'active', person_id = $1, joined_at = coalesce(joined_at, $3),
+                 name = coalesce(name, $4), invitation_digest = null
+               where lower(email) = lower($2) and person_id is null and (status = 'active' or invited_at > $5)
+                 and not exists (select from members o where o.org_id = m.org_id and o.person_id = $1)
+               returning id, org_id, email, name"#,
+            person.0,
+            email,
+            now,
+            identity.name,
+            now - team::INVITATION_TTL
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        for member in joined {
+            let details = json!({ "email": member.email, "name": member.name });
+            let change = Change { action: Action::MemberJoined, object: member.id, details };
+            audit::record_shared(&mut tx, OrgId(member.org_id), by, now, change).await?;
+        }
+    }
+    // Who is in no organization leaves nothing behind: the transaction is rolled back.
+    let Some(token) = begin(&mut tx, person, "openid", by, now).await? else { return Ok(None) };
+    tx.commit().await?;
+    Ok(Some(token))
+}
