@@ -12,6 +12,7 @@ mod imports;
 mod media;
 pub mod meter;
 mod metrics;
+pub mod openid;
 mod publishing;
 mod share;
 mod spans;
@@ -36,6 +37,8 @@ pub struct Deps {
     pub egress: Egress,
     /// Age at which an unused media asset is deleted; `None` keeps it.
     pub retention: Option<TimeDelta>,
+    /// The OpenID provider of people who sign in; `None` without one.
+    pub openid: Option<openid::Provider>,
     /// Client for signals to workflows.
     pub temporal: Client,
 }

@@ -12,6 +12,7 @@ use crate::{
     media::Media,
     meter,
     metrics::Metrics,
+    openid::OpenId,
     publishing::Publishing,
     share::{self, Shares},
     spans::ActivitySpans,
@@ -165,6 +166,7 @@ fn in_mode(
     webhooks.register_workflow::<DeliverEvent>()?;
     webhooks.register_workflow::<WorkerRequest>()?;
     webhooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
+    webhooks.register_activities(OpenId { deps: deps.clone() });
     queues.push(webhooks);
     let mut media = worker_options(&queue::media(base, mode), FILES);
     media.register_workflow::<ProcessMedia>()?;

@@ -50,6 +50,8 @@ pub struct Config {
     pub states: oauth_state::Key,
     /// Seals what travels through browsers of people who sign in; the same in every API process.
     pub seal: seal::Key,
+    /// Name of the OpenID provider at which people sign in; `None` without one.
+    pub openid: Option<String>,
     /// Client ids of the installation's shared OAuth apps, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// Client ids of the sandbox's apps, by platform.

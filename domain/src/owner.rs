@@ -4,6 +4,7 @@
 
 use crate::OrgId;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 crate::string_enum! {
     /// One of an organization's two sets of data, and the platforms it is published to.
@@ -22,4 +23,9 @@ pub struct Owner {
     pub org: OrgId,
     /// Live or test data.
     pub mode: Mode,
+}
+
+impl Owner {
+    /// The owner of requests that concern no organization, such as those of somebody who is about to sign in.
+    pub const NOBODY: Self = Self { org: OrgId(Uuid::nil()), mode: Mode::Live };
 }

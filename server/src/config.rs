@@ -1,6 +1,10 @@
 //! Configuration of the operator: flags and environment variables, with one description for both.
 
-use crate::{http, secret_files};
+use crate::{
+    http,
+    openid::{OpenId, OpenIdClient},
+    secret_files,
+};
 use activities::worker::Served;
 use anyhow::Context;
 use api::{http::rate_limits::Limits, plans::Plans};
@@ -96,6 +100,9 @@ pub(crate) struct Http {
     pub(crate) shared_clients: SharedClients,
     #[command(flatten)]
     pub(crate) limits: LimitsConfig,
+    /// Name of the OpenID provider, which the settings of both API and workers have.
+    #[arg(skip)]
+    pub(crate) openid: Option<String>,
 }
 
 /// Client ids of shared OAuth apps, by platform.
@@ -201,6 +208,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) keys: Keys,
     #[command(flatten)]
     pub(crate) queues: Queues,
+    #[command(flatten)]
+    pub(crate) openid: OpenIdClient,
 }
 
 /// Task queues that the workers of a process poll.
@@ -412,6 +421,8 @@ pub(crate) struct NetworkConfig {
     /// commas
     #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = AllowedRanges::parse)]
     pub(crate) egress_allow: AllowedRanges,
+    #[command(flatten)]
+    pub(crate) openid: OpenId,
 }
 
 impl NetworkConfig {

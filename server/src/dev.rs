@@ -12,6 +12,7 @@ use crate::{
         self, BucketCredentials, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps,
         Storage, Temporal, WorkerConfig,
     },
+    openid::OpenIdClient,
     services::{self, Api, Files},
 };
 use anyhow::Context;
@@ -189,7 +190,7 @@ async fn serve(
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &keys, first.org_id).await?;
-    let worker = WorkerConfig { keys, queues: Queues::all() };
+    let worker = WorkerConfig { keys, queues: Queues::all(), openid: OpenIdClient::default() };
 
     let settings = Temporal {
         temporal_address: format!("http://{}", temporal.address).parse()?,
@@ -208,6 +209,7 @@ async fn serve(
         seal_key: secrets.seal_key.parse()?,
         shared_clients: worker.keys.shared_apps.clients(),
         limits,
+        openid: None,
     };
     // Test mode may send webhooks to receivers on this machine, live mode may not.
     let allowed = api::AllowedRanges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };

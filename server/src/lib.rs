@@ -11,6 +11,7 @@ mod http;
 mod logging;
 mod metrics;
 mod ops;
+mod openid;
 mod reseal;
 mod roles;
 mod secret_files;

@@ -69,6 +69,7 @@ pub(crate) async fn run(
     let allowed =
         api::AllowedRanges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
     let bind = |http: &Http| {
+        let http = &Http { openid: network.openid.name(), ..http.clone() };
         let listener = TcpListener::bind(http.listen)
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
         Api::new(listener, db.clone(), temporal.clone(), http, allowed.clone(), network.sandbox(), storage)
@@ -111,8 +112,10 @@ pub(crate) async fn run(
         Some((worker, store)) => {
             let client = connect(temporal).await?;
             connected.send_replace(Some(client.clone()));
+            let mut worker = worker.clone();
+            worker.openid.issuer = network.openid.oidc_issuer.clone();
             let files = Files { store, retention: storage.limits.retention() };
-            Some(workers(db, client, temporal, worker, network.sandbox(), &allowed, files).await?)
+            Some(workers(db, client, temporal, &worker, network.sandbox(), &allowed, files).await?)
         }
         None => None,
     };
@@ -282,6 +285,7 @@ pub(crate) async fn workers(
         engine: Arc::new(engine),
         egress: Egress::new(allowed.live.clone(), allowed.test.clone())?,
         retention: files.retention,
+        openid: worker.openid.provider()?,
         temporal: client,
     };
     Workers::new(&temporal.task_queue, &worker.queues.served(), deps)
@@ -363,6 +367,7 @@ impl Api {
             opened: allowed,
             seal: api::seal::Key::new(api::connect::oauth_state::expand(&http.secret.0, b"fanfare seal 1")),
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
+            openid: http.openid.clone(),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,

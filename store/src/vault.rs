@@ -247,6 +247,9 @@ pub fn aad_login(owner: Owner, platform: &str) -> Vec<u8> {
     format!("login:{}:{}:{platform}", owner.org, owner.mode).into_bytes()
 }
 
+/// Associated data of a code of the OpenID provider on its way to a worker.
+pub const AAD_OPENID: &[u8] = b"openid";
+
 /// Returns the associated data of a pending login's grants.
 pub fn aad_pending(owner: Owner, digest: Digest) -> Vec<u8> {
     format!("pending_logins.grants:{}:{}:{digest}", owner.org, owner.mode).into_bytes()

@@ -8,9 +8,10 @@ use std::{
 use tests::deploy::{self, Role, compose, read, root, variables};
 
 /// Secrets, and what may have them.
-const HOLDERS: [(&str, &[&str]); 12] = [
+const HOLDERS: [(&str, &[&str]); 13] = [
     ("FANFARE_OPEN_KEYS", &["worker"]),
     ("FANFARE_SHARED_APPS", &["worker"]),
+    ("FANFARE_OIDC_CLIENT_SECRET", &["worker"]),
     ("FANFARE_SECRET", &["api", "worker"]),
     ("FANFARE_SANDBOX_TOKEN", &["api", "worker", "sandbox"]),
     ("AWS_SECRET_ACCESS_KEY", &["api", "worker"]),

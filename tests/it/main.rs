@@ -48,6 +48,7 @@ mod media;
 mod meta;
 mod networks;
 mod operations;
+mod openid;
 mod operators;
 mod ops;
 mod overrides;

@@ -71,7 +71,7 @@ const NAMES: &str = "
     renew_grant-replaced_while_unavailable renew_grant-updated
     worker_request-callback worker_request-confirm worker_request-edit worker_request-health
     worker_request-limits worker_request-metrics worker_request-options worker_request-password worker_request-reveal worker_request-selection
-    worker_request-test_event worker_request-unpublish";
+    worker_request-openid_begin worker_request-openid_finish worker_request-test_event worker_request-unpublish";
 
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
@@ -157,6 +157,8 @@ async fn every_outcome_is_in_a_kept_history() {
         "request: health",
         "request: limits",
         "request: metrics",
+        "request: openid begin",
+        "request: openid finish",
         "request: options",
         "request: password",
         "request: reveal",
@@ -189,6 +191,8 @@ fn outcomes(name: &str, events: &[HistoryEvent]) -> BTreeSet<&'static str> {
                     worker_request::Input::FinalizeLogin(_) => "request: selection",
                     worker_request::Input::RevealSecret(_) => "request: reveal",
                     worker_request::Input::ConfirmMedia(_) => "request: confirm",
+                    worker_request::Input::BeginOpenId(_) => "request: openid begin",
+                    worker_request::Input::FinishOpenId(_) => "request: openid finish",
                 });
             }
             Attributes::ActivityTaskScheduledEventAttributes(scheduled) => {

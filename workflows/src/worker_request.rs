@@ -10,8 +10,9 @@ use crate::{
     activities::{
         AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, EditOutcome, EditRequest,
         HealthReport, LoginResult, LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback,
-        OptionsRequest, PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult,
-        UnpublishRequest, UnpublishResult, Webhooks,
+        OpenId, OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart, OptionsRequest, PasswordLogin,
+        RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, UnpublishRequest,
+        UnpublishResult, Webhooks,
     },
     attributes, options, queue,
 };
@@ -126,6 +127,10 @@ requests! {
     RevealSecret(RevealSecretInput) -> Option<Vec<u8>>,
     /// Inspects the uploaded bytes of a media asset.
     ConfirmMedia(ConfirmMedia) -> ConfirmResult,
+    /// Finds out where a login at the OpenID provider begins.
+    BeginOpenId(OpenIdLogin) -> OpenIdStart,
+    /// Exchanges the code of a login at the OpenID provider.
+    FinishOpenId(OpenIdCallback) -> OpenIdResult,
 }
 
 /// Fetches the metrics of a post's published targets.
@@ -350,6 +355,42 @@ impl Request for ConfirmMedia {
     response!(ConfirmMedia);
 }
 
+impl Request for OpenIdLogin {
+    type Response = OpenIdStart;
+
+    fn owner(&self) -> Owner {
+        Owner::NOBODY
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::webhooks(base, Owner::NOBODY.mode)
+    }
+
+    fn summary(&self) -> String {
+        "Begin a login at the OpenID provider".to_owned()
+    }
+
+    response!(BeginOpenId);
+}
+
+impl Request for OpenIdCallback {
+    type Response = OpenIdResult;
+
+    fn owner(&self) -> Owner {
+        Owner::NOBODY
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::webhooks(base, Owner::NOBODY.mode)
+    }
+
+    fn summary(&self) -> String {
+        "Finish a login at the OpenID provider".to_owned()
+    }
+
+    response!(FinishOpenId);
+}
+
 impl Request for OAuthCallback {
     type Response = CallbackResult;
     const TIMEOUT: Duration = LOGIN_TIMEOUT;
@@ -495,6 +536,15 @@ impl WorkerRequest {
             Input::ConfirmMedia(ConfirmMedia(media)) => {
                 let options = options::repeatable(ConfirmMedia::TIMEOUT);
                 Output::ConfirmMedia(ctx.execute_activity(Media::confirm_media, media, options).await?)
+            }
+            Input::BeginOpenId(login) => {
+                let options = options::repeatable(OpenIdLogin::TIMEOUT);
+                Output::BeginOpenId(ctx.execute_activity(OpenId::begin_open_id, login, options).await?)
+            }
+            Input::FinishOpenId(callback) => {
+                // A code is valid once.
+                let options = options::once(OpenIdCallback::TIMEOUT);
+                Output::FinishOpenId(ctx.execute_activity(OpenId::finish_open_id, callback, options).await?)
             }
         })
     }

@@ -66,6 +66,10 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         ["sign-in", "passkey"] if is_read => return session::challenge(app, request).await,
         ["sign-in", "passkey"] => return session::begin_with_passkey(app, request, &form).await,
         ["sign-out"] if !is_read => return session::end(app, request).await,
+        ["sign-in", "openid"] if is_read => return session::begin_at_provider(app, request).await,
+        ["sign-in", "openid", "callback"] if is_read => {
+            return session::return_from_provider(app, request).await;
+        }
         ["invite", token] if is_read => return invitation::show(app, request, token).await,
         ["invite", token] => return invitation::accept(app, request, token, &form).await,
         ["invite", token, "passkey"] if is_read => return invitation::challenge(app, request, token).await,

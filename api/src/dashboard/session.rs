@@ -15,7 +15,7 @@ use super::{
 use crate::{
     app::App,
     http::{admission, browser, caller, problem::Problem},
-    people::passkeys::Refusal,
+    people::{openid, passkeys::Refusal},
 };
 use askama::Template;
 use poem::{
@@ -139,6 +139,78 @@ pub(crate) async fn begin_with_passkey(
     Ok(sign_in_page(app, request, form, Some(error)))
 }
 
+/// Leads to the OpenID provider.
+pub(crate) async fn begin_at_provider(app: &App, request: &Request) -> Result<Response, Problem> {
+    let query = Fields::of_query(request);
+    let refuse = |problem| Ok(sign_in_page(app, request, &query, Some(PageError::of("openid", problem))));
+    if let Err(problem) = admission::count_sign_in(app, request).await {
+        return refuse(problem);
+    }
+    if app.config.openid.is_none() {
+        return Err(Problem::not_found("page"));
+    }
+    let by = caller::actor(app, request, ActorKind::Session, None);
+    let next = query.given("next").filter(|next| next.len() <= MAX_NEXT_BYTES && is_dashboard_path(next));
+    match openid::begin(app, &by, next.unwrap_or(PATH), (app.now)()).await {
+        Ok(begun) => {
+            let mut response = Response::builder()
+                .status(StatusCode::SEE_OTHER)
+                .header(header::LOCATION, begun.url)
+                .header(header::CACHE_CONTROL, "no-store")
+                .finish();
+            keep_login(&mut response, app, request, &begun.cookie, openid::TTL.num_seconds());
+            Ok(response)
+        }
+        Err(problem) => refuse(problem),
+    }
+}
+
+/// Signs in who comes back from the OpenID provider.
+pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result<Response, Problem> {
+    admission::count_sign_in(app, request).await?;
+    let (query, now) = (Fields::of_query(request), (app.now)());
+    let kept = browser::cookie(request, &login_cookie_name(app, request)).map(str::to_owned);
+    let by = caller::actor(app, request, ActorKind::Session, None);
+    let message = match openid::open(&app.config.seal, kept.as_deref(), query.get("state"), now) {
+        None => "This login was begun in another browser, or took more than ten minutes. Sign in again.",
+        Some(login) => match query.given("code") {
+            None => "The provider did not sign you in. Try again.",
+            Some(code) => match openid::finish(app, &by, &login, code, now).await? {
+                None => "The provider’s answer was not accepted. Sign in again.",
+                Some(identity) => match people::sign_in_with(&app.db, &identity, &by, now).await? {
+                    Some(token) => {
+                        let form = Fields::of([("next", login.next.as_str())]);
+                        let mut response = enter(app, request, &form, &token).await?;
+                        keep_login(&mut response, app, request, "", 0);
+                        return Ok(response);
+                    }
+                    None if identity.email.is_none() => {
+                        "The provider has not verified an e-mail address of yours, so that no invitation can be found."
+                    }
+                    None => "Nobody has invited your e-mail address. Ask for an invitation.",
+                },
+            },
+        },
+    };
+    warn!(address = ?by.address, "Signing in at the OpenID provider was refused: {message}");
+    let error = PageError::new("openid", StatusCode::UNAUTHORIZED, message);
+    Ok(sign_in_page(app, request, &Fields::default(), Some(error)))
+}
+
+/// The name of the cookie that keeps a login until the browser comes back.
+fn login_cookie_name(app: &App, request: &Request) -> String {
+    format!("{}-login", cookie_name(app, request))
+}
+
+/// Sets that cookie. It is not `SameSite=Strict`, because the provider's page leads back.
+fn keep_login(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
+    let name = login_cookie_name(app, request);
+    let (path, secure) = if browser::is_plain(app, request) { (PATH, "") } else { ("/", "; Secure") };
+    let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let value = header::HeaderValue::from_str(&cookie).expect("what we say of ourselves is plain text");
+    response.headers_mut().append(header::SET_COOKIE, value);
+}
+
 /// Ends the browser's earlier session, sets the cookie of the new one, and goes on where the person was.
 pub(crate) async fn enter(
     app: &App,
@@ -212,6 +284,8 @@ struct SignIn<'a> {
     next: &'a str,
     kept: &'a str,
     passkeys: passkeys::Offer,
+    openid: Option<&'a str>,
+    query: String,
 }
 
 pub(crate) fn sign_in_page(
@@ -228,6 +302,8 @@ pub(crate) fn sign_in_page(
         next: next.unwrap_or(PATH),
         kept: form.get("kept"),
         passkeys: passkeys::Offer::of(app, request),
+        openid: app.config.openid.as_deref(),
+        query: fields::write([("next", next.unwrap_or(PATH))]),
     };
     render(status, &page)
 }

@@ -8,6 +8,7 @@ mod connecting;
 mod imports;
 mod media;
 mod metrics;
+mod openid;
 mod publishing;
 mod webhooks;
 
@@ -22,6 +23,7 @@ pub use connecting::{
 pub use imports::{ImportPageInput, ImportProgress, Imports};
 pub use media::{ConfirmResult, Media, MediaFailure, MediaRef};
 pub use metrics::{CollectionSummary, Metrics, MetricsRequest};
+pub use openid::{OpenId, OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart};
 pub use publishing::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput};
 pub use webhooks::{DeliveryInput, RevealSecretInput, TestEventInput, TestEventResult, Webhooks};
 
@@ -39,6 +41,7 @@ pub mod definition {
     pub use super::imports::{AbandonImport, ImportPage};
     pub use super::media::{CleanUpMedia, ConfirmMedia, FailMedia, ProcessMedia};
     pub use super::metrics::{CollectMetrics, FetchMetrics, PruneMetrics};
+    pub use super::openid::{BeginOpenId, FinishOpenId};
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, RevealSecret, SendTestEvent};
 }

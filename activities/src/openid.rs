@@ -1,0 +1,329 @@
+//! Signing in people at the operator's OpenID provider: <https://openid.net/specs/openid-connect-core-1_0.html>.
+//!
+//! The code flow with PKCE and a nonce. Discovery, exchange and verification happen here, because the API makes no
+//! outgoing call and does not have the client's secret. The provider's keys are fetched for each login, so that a
+//! replaced key is never trusted any longer; logins are rare.
+
+#![expect(
+    dead_code,
+    reason = "the macro makes a marker per activity; workflows use those of the declarations"
+)]
+
+use crate::Deps;
+use anyhow::{Context, bail, ensure};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, Validation, decode, decode_header,
+    jwk::{Jwk, JwkSet},
+};
+use reqwest::{Client, RequestBuilder};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _},
+};
+use serde_json::Value;
+use std::{fmt, sync::Arc, time::Duration};
+use store::vault;
+use temporalio_macros::activities;
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tracing::warn;
+use url::{Host, Url};
+use workflows::activities::{OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart, definition};
+
+/// Largest answer of a provider.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Time limit of one call to the provider.
+const CALL_TIMEOUT: Duration = Duration::from_secs(7);
+/// Signatures that are accepted: asymmetric ones only, because the client's secret signs nothing.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+/// The OpenID provider that the operator configured.
+#[derive(Clone)]
+pub struct Provider {
+    /// The issuer: https, or http to loopback.
+    pub issuer: Url,
+    /// This service's id there.
+    pub client_id: String,
+    /// This service's secret there.
+    pub client_secret: String,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("issuer", &self.issuer.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// Code, verifier and nonce of a login, as the API seals them.
+#[derive(Serialize, Deserialize)]
+pub struct SealedCode {
+    /// The code.
+    pub code: String,
+    /// The PKCE verifier.
+    pub verifier: String,
+    /// What the identity token must contain.
+    pub nonce: String,
+}
+
+/// What the provider says of itself: <https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata>.
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    #[serde(deserialize_with = "address")]
+    authorization_endpoint: Url,
+    #[serde(deserialize_with = "address")]
+    token_endpoint: Url,
+    #[serde(deserialize_with = "address")]
+    jwks_uri: Url,
+    userinfo_endpoint: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+/// Parses an address.
+fn address<'de, D: Deserializer<'de>>(text: D) -> Result<Url, D::Error> {
+    Url::parse(&String::deserialize(text)?).map_err(D::Error::custom)
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: String,
+    access_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+    nonce: Option<String>,
+    azp: Option<String>,
+    aud: Value,
+    #[serde(flatten)]
+    profile: Profile,
+}
+
+#[derive(Default, Deserialize)]
+struct Profile {
+    email: Option<String>,
+    email_verified: Option<Value>,
+    name: Option<String>,
+}
+
+impl Profile {
+    /// The address, if the provider has verified it. Some providers write the flag as a string.
+    fn verified_email(&self) -> Option<String> {
+        let is_verified = matches!(&self.email_verified, Some(Value::Bool(true)))
+            || self.email_verified.as_ref().and_then(Value::as_str) == Some("true");
+        self.email.clone().filter(|_| is_verified)
+    }
+}
+
+/// The activities that sign in people.
+pub(crate) struct OpenId {
+    pub(crate) deps: Arc<Deps>,
+}
+
+#[activities]
+impl OpenId {
+    #[activity(definition = definition::BeginOpenId)]
+    pub(crate) async fn begin_open_id(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        login: OpenIdLogin,
+    ) -> Result<OpenIdStart, ActivityError> {
+        Ok(match self.begin(&login).await {
+            Ok(url) => OpenIdStart::At { url },
+            Err(error) => OpenIdStart::Refused { detail: report(&error) },
+        })
+    }
+
+    #[activity(definition = definition::FinishOpenId)]
+    pub(crate) async fn finish_open_id(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        callback: OpenIdCallback,
+    ) -> Result<OpenIdResult, ActivityError> {
+        Ok(match self.finish(&callback).await {
+            Ok(person) => person,
+            Err(error) => OpenIdResult::Refused { detail: report(&error) },
+        })
+    }
+}
+
+impl OpenId {
+    fn provider(&self) -> anyhow::Result<&Provider> {
+        self.deps.openid.as_ref().context("the workers have no FANFARE_OIDC_CLIENT_SECRET")
+    }
+
+    async fn begin(&self, login: &OpenIdLogin) -> anyhow::Result<String> {
+        let provider = self.provider()?;
+        let found = discover(&client()?, provider).await?;
+        let mut url = found.authorization_endpoint;
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &provider.client_id)
+            .append_pair("redirect_uri", &login.redirect_uri)
+            .append_pair("scope", "openid email profile")
+            .append_pair("state", &login.state)
+            .append_pair("nonce", &login.nonce)
+            .append_pair("code_challenge", &login.challenge)
+            .append_pair("code_challenge_method", "S256");
+        Ok(url.into())
+    }
+
+    async fn finish(&self, callback: &OpenIdCallback) -> anyhow::Result<OpenIdResult> {
+        let provider = self.provider()?;
+        let sealed = BASE64_STANDARD.decode(&callback.sealed).context("what is sealed is base64")?;
+        let opened = self.deps.engine.opener.open(&sealed, vault::AAD_OPENID)?;
+        let login: SealedCode = serde_json::from_slice(&opened)
+            .map_err(|_| anyhow::anyhow!("what was sealed does not read back"))?;
+        let client = client()?;
+        let found = discover(&client, provider).await?;
+        let tokens = exchange(&client, provider, &found, &login, &callback.redirect_uri).await?;
+        let keys: JwkSet = ask(client.get(found.jwks_uri.clone())).await.context("the provider's keys")?;
+        let claims = verify(&tokens.id_token, &keys, provider, &found.issuer, &login.nonce)?;
+        let mut profile = claims.profile;
+        if profile.email.is_none()
+            && let (Some(endpoint), Some(token)) = (&found.userinfo_endpoint, &tokens.access_token)
+        {
+            #[derive(Deserialize)]
+            struct UserInfo {
+                sub: String,
+                #[serde(flatten)]
+                profile: Profile,
+            }
+            let endpoint = Url::parse(endpoint)?;
+            check_address(&endpoint)?;
+            let info: UserInfo = ask(client.get(endpoint).bearer_auth(token)).await.context("userinfo")?;
+            ensure!(info.sub == claims.sub, "userinfo is about somebody else");
+            profile = info.profile;
+        }
+        Ok(OpenIdResult::Person {
+            issuer: found.issuer,
+            subject: claims.sub,
+            email: profile.verified_email(),
+            name: profile.name.map(|name| name.chars().take(100).filter(|c| !c.is_control()).collect()),
+        })
+    }
+}
+
+/// Logs why a login is refused, and returns it in one line.
+fn report(error: &anyhow::Error) -> String {
+    warn!("A login at the OpenID provider is refused: {error:#}");
+    format!("{error:#}").chars().take(500).collect()
+}
+
+fn client() -> anyhow::Result<Client> {
+    Ok(egress::unfiltered().timeout(CALL_TIMEOUT).build()?)
+}
+
+async fn discover(client: &Client, provider: &Provider) -> anyhow::Result<Discovery> {
+    let issuer = provider.issuer.as_str().trim_end_matches('/');
+    let url = format!("{issuer}/.well-known/openid-configuration");
+    let found: Discovery = ask(client.get(url)).await.context("the provider's discovery document")?;
+    ensure!(
+        found.issuer.trim_end_matches('/') == issuer,
+        "the discovery document is of the issuer {}, not {issuer}",
+        found.issuer
+    );
+    for address in [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri] {
+        check_address(address)?;
+    }
+    Ok(found)
+}
+
+/// Fails unless an address is https, or http to loopback.
+fn check_address(url: &Url) -> anyhow::Result<()> {
+    let is_loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    ensure!(url.scheme() == "https" || (url.scheme() == "http" && is_loopback), "{url} is not https");
+    Ok(())
+}
+
+async fn exchange(
+    client: &Client,
+    provider: &Provider,
+    found: &Discovery,
+    login: &SealedCode,
+    redirect_uri: &str,
+) -> anyhow::Result<Tokens> {
+    let mut form = vec![
+        ("grant_type", "authorization_code"),
+        ("code", &login.code),
+        ("redirect_uri", redirect_uri),
+        ("code_verifier", &login.verifier),
+    ];
+    let methods = found.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+    let takes = |method: &str| methods.iter().any(|known| known == method);
+    let request = client.post(found.token_endpoint.clone());
+    // The default is basic authentication.
+    let request = if takes("client_secret_post") && !takes("client_secret_basic") {
+        form.push(("client_id", &provider.client_id));
+        form.push(("client_secret", &provider.client_secret));
+        request
+    } else {
+        // https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
+        let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        request.basic_auth(encode(&provider.client_id), Some(encode(&provider.client_secret)))
+    };
+    ask(request.form(&form)).await.context("the exchange of the code")
+}
+
+/// Verifies an identity token: <https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation>.
+fn verify(
+    token: &str,
+    keys: &JwkSet,
+    provider: &Provider,
+    issuer: &str,
+    nonce: &str,
+) -> anyhow::Result<Claims> {
+    let header = decode_header(token).context("the identity token's header")?;
+    ensure!(ALGORITHMS.contains(&header.alg), "the identity token is signed with {:?}", header.alg);
+    let key: &Jwk = match (&header.kid, &keys.keys[..]) {
+        (Some(id), _) => keys.find(id).context("the identity token's key is not the provider's")?,
+        (None, [only]) => only,
+        (None, _) => bail!("the identity token does not name its key"),
+    };
+    let mut validation = Validation::new(header.alg);
+    validation.set_audience(&[&provider.client_id]);
+    validation.set_issuer(&[issuer]);
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    let claims = decode::<Claims>(token, &DecodingKey::from_jwk(key)?, &validation)
+        .context("the identity token is not valid")?
+        .claims;
+    ensure!(claims.nonce.as_deref() == Some(nonce), "the identity token is of another login");
+    let is_for_others = claims.aud.as_array().is_some_and(|all| all.len() > 1);
+    ensure!(
+        claims.azp.as_ref().map_or(!is_for_others, |azp| *azp == provider.client_id),
+        "the identity token was issued for another client"
+    );
+    Ok(claims)
+}
+
+/// Sends a request and reads the answer, up to a limit.
+async fn ask<T: DeserializeOwned>(request: RequestBuilder) -> anyhow::Result<T> {
+    let mut response = request.header("accept", "application/json").send().await?;
+    let status = response.status();
+    let mut answer = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        ensure!(answer.len() + piece.len() <= MAX_ANSWER_BYTES, "the answer is too long");
+        answer.extend(piece);
+    }
+    if !status.is_success() {
+        let text: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
+        bail!("the provider answered {status}: {text}");
+    }
+    serde_json::from_slice(&answer).context("the answer is not as expected")
+}

@@ -1,0 +1,340 @@
+//! Signing in at an OpenID provider, which runs in the test.
+
+use crate::{
+    api::key,
+    dashboard::{Browser, Page},
+    replay, world,
+};
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use domain::{Mode, Owner, scope::Scope};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use poem::{
+    EndpointExt, Route, Server, get, handler,
+    http::StatusCode as Status,
+    listener::{Acceptor, Listener, TcpListener},
+    post,
+    web::{Data, Form, Json},
+};
+use reqwest::{Method, StatusCode, header};
+use ring::{
+    digest,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+use store::organizations;
+use tests::World;
+use url::Url;
+use uuid::Uuid;
+
+/// The client's secret at the provider.
+const SECRET: &str = "s3cret & more";
+
+/// An OpenID provider at which one person is signed in.
+#[derive(Clone)]
+struct Provider {
+    issuer: String,
+    state: Arc<Mutex<State>>,
+}
+
+/// What the provider says, and the codes that it issued.
+struct State {
+    claims: Value,
+    header: Header,
+    key: Vec<u8>,
+    published: Value,
+    codes: HashMap<String, Value>,
+}
+
+/// Generates a signing key, and the public key as the provider publishes it.
+fn pair() -> (Vec<u8>, Value) {
+    let random = SystemRandom::new();
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.as_ref(), &random).unwrap();
+    let point = &pair.public_key().as_ref()[1..];
+    let coordinate = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let published = json!({
+        "kty": "EC", "crv": "P-256", "kid": "one", "use": "sig", "alg": "ES256",
+        "x": coordinate(&point[..32]), "y": coordinate(&point[32..]),
+    });
+    (key.as_ref().to_vec(), published)
+}
+
+#[handler]
+fn discovery(provider: Data<&Provider>) -> Json<Value> {
+    let issuer = &provider.issuer;
+    Json(json!({
+        "issuer": issuer, "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"), "jwks_uri": format!("{issuer}/keys"),
+    }))
+}
+
+#[handler]
+fn keys(provider: Data<&Provider>) -> Json<Value> {
+    Json(json!({ "keys": [provider.state.lock().unwrap().published] }))
+}
+
+/// Exchanges a code once, for the client that it was issued to and whoever has the verifier.
+#[handler]
+fn token(
+    provider: Data<&Provider>,
+    request: &poem::Request,
+    Form(form): Form<HashMap<String, String>>,
+) -> (Status, Json<Value>) {
+    let mut state = provider.state.lock().unwrap();
+    let refuse = |error: &str| (Status::BAD_REQUEST, Json(json!({ "error": error })));
+    let client = format!("Basic {}", BASE64_STANDARD.encode("fanfare:s3cret+%26+more"));
+    if request.header("authorization") != Some(&client) {
+        return refuse("invalid_client");
+    }
+    let Some(asked) = state.codes.remove(&form["code"]) else { return refuse("invalid_grant") };
+    let challenge = digest::digest(&digest::SHA256, form["code_verifier"].as_bytes());
+    if asked["code_challenge"] != BASE64_URL_SAFE_NO_PAD.encode(challenge)
+        || asked["redirect_uri"] != form["redirect_uri"].as_str()
+        || asked["code_challenge_method"] != "S256"
+    {
+        return refuse("invalid_grant");
+    }
+    let mut claims = state.claims.clone();
+    let issued = jsonwebtoken::get_current_timestamp();
+    for (name, value) in [
+        ("iss", json!(provider.issuer)),
+        ("aud", json!("fanfare")),
+        ("nonce", asked["nonce"].clone()),
+        ("iat", json!(issued)),
+        ("exp", json!(issued + 300)),
+    ] {
+        claims.as_object_mut().unwrap().entry(name).or_insert(value);
+    }
+    let signing = match state.header.alg {
+        Algorithm::HS256 => EncodingKey::from_secret(&state.key),
+        _ => EncodingKey::from_ec_der(&state.key),
+    };
+    let token = jsonwebtoken::encode(&state.header, &claims, &signing).unwrap();
+    (Status::OK, Json(json!({ "id_token": token, "access_token": "a", "token_type": "Bearer" })))
+}
+
+impl Provider {
+    async fn start() -> Self {
+        let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
+        let address = acceptor.local_addr().remove(0);
+        let issuer = format!("http://{}", address.as_socket_addr().unwrap());
+        let (key, published) = pair();
+        let header = Header { kid: Some("one".to_owned()), ..Header::new(Algorithm::ES256) };
+        let state = State { claims: json!({}), header, key, published, codes: HashMap::new() };
+        let provider = Self { issuer, state: Arc::new(Mutex::new(state)) };
+        let routes = Route::new()
+            .at("/.well-known/openid-configuration", get(discovery))
+            .at("/keys", get(keys))
+            .at("/token", post(token))
+            .data(provider.clone());
+        tokio::spawn(Server::new_with_acceptor(acceptor).run(routes));
+        provider
+    }
+
+    /// Signs a person in at the provider.
+    fn is(&self, claims: Value) {
+        self.state.lock().unwrap().claims = claims;
+    }
+
+    async fn world(&self) -> World {
+        world()
+            .set("FANFARE_OIDC_ISSUER", &self.issuer)
+            .set("FANFARE_OIDC_CLIENT_ID", "fanfare")
+            .set("FANFARE_OIDC_CLIENT_SECRET", SECRET)
+            .set("FANFARE_OIDC_NAME", "Acme SSO")
+            .start()
+            .await
+    }
+
+    /// Consents to a login that a browser began, and returns where the browser goes from there.
+    fn consent(&self, page: &Page) -> String {
+        let url = Url::parse(page.leads()).unwrap();
+        assert_eq!(url.as_str().split('?').next().unwrap(), format!("{}/authorize", self.issuer));
+        let asked: HashMap<_, _> = url.query_pairs().into_owned().collect();
+        assert_eq!((asked["response_type"].as_str(), asked["client_id"].as_str()), ("code", "fanfare"));
+        assert_eq!(asked["scope"], "openid email profile");
+        let code = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 16]>());
+        let path = asked["redirect_uri"].split_once("/dashboard").unwrap().1.to_owned();
+        let back = format!("{path}?code={code}&state={}", asked["state"]);
+        self.state.lock().unwrap().codes.insert(code, json!(asked));
+        back
+    }
+}
+
+/// The cookies that a page sets, as the browser sends them back.
+fn cookies(page: &Page) -> String {
+    let set = page.headers.get_all(header::SET_COOKIE).iter();
+    let pairs = set.map(|cookie| cookie.to_str().unwrap().split(';').next().unwrap().to_owned());
+    pairs.collect::<Vec<_>>().join("; ")
+}
+
+/// Signs in at the provider and comes back.
+async fn sign_in(world: &World, provider: &Provider) -> (Browser, Page) {
+    let mut browser = Browser::new(world);
+    let page = browser.get("/sign-in/openid?next=/dashboard/posts").await;
+    browser.cookie = cookies(&page);
+    let page = browser.get(&provider.consent(&page)).await;
+    browser.cookie = cookies(&page);
+    (browser, page)
+}
+
+async fn invite(world: &World, email: &str, role: &str) {
+    let body = json!({ "email": email, "role": role });
+    assert_eq!(world.call(Method::POST, "/team", Some(&body)).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_verified_address_leads_to_its_invitation() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    let page = Browser::new(&world).get("").await;
+    assert!(page.text.contains("Sign in with Acme SSO"), "{}", page.text);
+    let bob = json!({ "sub": "7", "email": "Bob@Example.com", "email_verified": true, "name": "Bob" });
+    provider.is(bob.clone());
+    let (_, page) = sign_in(&world, &provider).await;
+    assert!(
+        page.status == StatusCode::UNAUTHORIZED && page.text.contains("Nobody has invited"),
+        "{}",
+        page.text
+    );
+
+    invite(&world, "bob@example.com", "publisher").await;
+    provider.is(json!({ "sub": "7", "email": "bob@example.com", "email_verified": false }));
+    let (_, page) = sign_in(&world, &provider).await;
+    assert!(
+        page.status == StatusCode::UNAUTHORIZED && page.text.contains("has not verified"),
+        "{}",
+        page.text
+    );
+
+    provider.is(bob);
+    let (browser, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.leads(), "/dashboard/posts");
+    let set = page.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+    assert!(browser.open("").await.contains("Bob, publisher"));
+    let entry = world.get("/account/audit?action=session.started&limit=1").await["data"][0].clone();
+    assert_eq!(
+        (&entry["member"], &entry["details"]["method"]),
+        (&json!("bob@example.com"), &json!("openid"))
+    );
+
+    // Both requests replay. Those of other tests are listed with them, because nobody is known yet who asks.
+    let (client, nobody) = (replay::client().await, Uuid::nil().to_string());
+    let (mut known, mut names) = (HashSet::new(), HashSet::new());
+    while names.len() < 2 {
+        let id = replay::fresh(&client, &nobody, &known).await;
+        let is_finish = replay::history(&client, &id).await.contains("finish_open_id");
+        let name = if is_finish { "worker_request-openid_finish" } else { "worker_request-openid_begin" };
+        replay::replay(&client, name, &id).await;
+        names.insert(name);
+        known.insert(id);
+    }
+
+    // The person stays the same when the address changes, and their address at another provider's is nobody's.
+    provider.is(json!({ "sub": "7", "email": "robert@example.com", "email_verified": "true" }));
+    let (browser, _) = sign_in(&world, &provider).await;
+    assert!(browser.open("").await.contains("Bob, publisher"));
+    provider.is(json!({ "sub": "8", "email": "bob@example.com", "email_verified": true }));
+    let (_, page) = sign_in(&world, &provider).await;
+    assert!(
+        page.status == StatusCode::UNAUTHORIZED && page.text.contains("Nobody has invited"),
+        "{}",
+        page.text
+    );
+
+    // An invitation of another organization is accepted as well, and is not what opens first.
+    let org = organizations::create(&world.db, "AAA").await.unwrap();
+    let other = key(&world, Owner { org, mode: Mode::Live }, &[Scope::All]).await;
+    let call = world.http.post(format!("{}/team", world.base)).bearer_auth(&other);
+    call.json(&json!({ "email": "bob@work.example", "role": "viewer" })).send().await.unwrap();
+    provider.is(json!({ "sub": "7", "email": "bob@work.example", "email_verified": true }));
+    let (browser, _) = sign_in(&world, &provider).await;
+    let page = browser.open("/me").await;
+    assert!(page.contains("AAA") && page.contains("World"), "{page}");
+}
+
+#[tokio::test]
+async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    invite(&world, "bob@example.com", "owner").await;
+    let bob = json!({ "sub": "7", "email": "bob@example.com", "email_verified": true });
+    let with = |name: &str, value: Value| {
+        let mut claims = bob.clone();
+        claims[name] = value;
+        claims
+    };
+    for claims in [
+        with("nonce", json!("of another login")),
+        with("aud", json!("another client")),
+        with("iss", json!("https://another.example")),
+        with("exp", json!(1_700_000_000)),
+        with("azp", json!("another client")),
+        json!({ "sub": "7", "aud": ["fanfare", "another"], "email": "bob@example.com", "email_verified": true }),
+    ] {
+        provider.is(claims.clone());
+        let (_, page) = sign_in(&world, &provider).await;
+        assert!(page.status == StatusCode::UNAUTHORIZED && page.text.contains("not accepted"), "{claims}");
+    }
+    provider.is(bob.clone());
+    let change = |change: &dyn Fn(&mut State)| change(&mut provider.state.lock().unwrap());
+    let published = provider.state.lock().unwrap().published.clone();
+    // Signed with the client's secret, with another key, or without naming one of the provider's.
+    let own = provider.state.lock().unwrap().key.clone();
+    for (algorithm, id, key) in [
+        (Algorithm::HS256, "one", SECRET.as_bytes().to_vec()),
+        (Algorithm::HS256, "one", published.to_string().into_bytes()),
+        (Algorithm::ES256, "one", pair().0),
+        (Algorithm::ES256, "two", own.clone()),
+    ] {
+        change(&|state| {
+            state.header = Header { kid: Some(id.to_owned()), ..Header::new(algorithm) };
+            state.key = key.clone();
+        });
+        let (_, page) = sign_in(&world, &provider).await;
+        assert!(
+            page.status == StatusCode::UNAUTHORIZED && page.text.contains("not accepted"),
+            "{algorithm:?} {id}"
+        );
+    }
+    change(&|state| {
+        state.header = Header { kid: Some("one".to_owned()), ..Header::new(Algorithm::ES256) };
+        state.key = own.clone();
+    });
+
+    let mut browser = Browser::new(&world);
+    let begun = browser.get("/sign-in/openid").await;
+    let cookie = cookies(&begun);
+    let set = begun.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Max-Age=600"), "{set}");
+    let back = provider.consent(&begun);
+    // Another browser, to which the address was sent, and one that began another login.
+    let page = browser.get(&back).await;
+    assert!(
+        page.status == StatusCode::UNAUTHORIZED && page.text.contains("another browser"),
+        "{}",
+        page.text
+    );
+    browser.cookie = cookies(&browser.get("/sign-in/openid").await);
+    assert!(browser.get(&back).await.text.contains("another browser"));
+    browser.cookie = cookie.clone();
+    assert!(browser.get(&format!("{back}x")).await.text.contains("another browser"), "another state");
+    let denied = back.split_once("code=").unwrap().1.split_once('&').unwrap();
+    let page = browser.get(&format!("/sign-in/openid/callback?error=access_denied&{}", denied.1)).await;
+    assert!(
+        page.status == StatusCode::UNAUTHORIZED && page.text.contains("did not sign you in"),
+        "{}",
+        page.text
+    );
+    assert_eq!(browser.get(&back).await.leads(), "/dashboard");
+    assert_eq!(browser.get(&back).await.status, StatusCode::UNAUTHORIZED, "a second time");
+}
