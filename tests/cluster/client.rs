@@ -79,18 +79,22 @@ impl Client {
         if platform == "bluesky" {
             return self.connect_bluesky(turn).await;
         }
+        self.connect_as(turn, platform, "ada").await
+    }
+
+    async fn connect_as(&self, turn: usize, platform: &'static str, username: &str) -> Account {
         let path = format!("/social-networks/{platform}/auth-url");
         let (status, begun) =
             self.once(turn, Method::POST, &path, &json!({ "redirect_uri": login::BACK })).await;
         assert_eq!(status, StatusCode::OK, "{platform}: {begun}");
         let asked: Url = begun["auth_url"].as_str().unwrap().parse().unwrap();
-        let back = login::decide(&asked, "ada", "allow").await.expect("the platform knows the username");
+        let back = login::decide(&asked, username, "allow").await.expect("the platform knows the username");
         let reported = login::reported(&login::location(&login::arrive(&back).await));
         let id = match reported["status"].as_str() {
             "connected" => reported["account_ids"].split(',').next().unwrap().to_owned(),
             _ => self.finalize(turn, &reported["token"]).await,
         };
-        Account { id, platform, username: "ada".to_owned() }
+        Account { id, platform, username: username.to_owned() }
     }
 
     /// Connects the first account that a login covers.
@@ -124,13 +128,7 @@ impl Client {
     /// Creates posts to X, and makes the sandbox hold the calls that publish them.
     pub(crate) async fn hold(&self, accounts: &[Account], count: usize) -> Held {
         // An account of its own: the calls of the load are not held.
-        let path = "/social-networks/x/auth-url";
-        let (_, begun) = self.once(0, Method::POST, path, &json!({ "redirect_uri": login::BACK })).await;
-        let asked: Url = begun["auth_url"].as_str().unwrap().parse().unwrap();
-        let back = login::decide(&asked, "grace", "allow").await.unwrap();
-        let reported = login::reported(&login::location(&login::arrive(&back).await));
-        let account =
-            Account { id: reported["account_ids"].clone(), platform: "x", username: "grace".to_owned() };
+        let account = self.connect_as(0, "x", "grace").await;
         assert!(accounts.iter().all(|other| other.id != account.id));
         let holds = format!("{}/_holds", self.sandbox);
         let (mut ids, mut texts) = (Vec::new(), Vec::new());

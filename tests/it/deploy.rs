@@ -159,6 +159,17 @@ fn containers_have_no_more_rights_than_they_need() {
 }
 
 #[test]
+fn the_cluster_runs_the_server_that_the_compose_file_names() {
+    let file = &yaml(&read(compose::FILE))[0];
+    for (service, image) in
+        [("temporal", "temporalio/server:"), ("temporal-schema", "temporalio/admin-tools:")]
+    {
+        let version = text(&file["services"][service]["image"]).strip_prefix(image).unwrap();
+        assert_eq!(version.split(['-', '@']).next(), Some(devstack::VERSION), "{service}");
+    }
+}
+
+#[test]
 fn a_process_has_longer_to_stop_than_it_takes() {
     let seconds = |role: &str| {
         let manifests = yaml(&read(&format!("deploy/kubernetes/{role}.yaml")));
