@@ -175,9 +175,9 @@ fn a_process_has_longer_to_stop_than_it_takes() {
         let manifests = yaml(&read(&format!("deploy/kubernetes/{role}.yaml")));
         manifests[0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap()
     };
-    // Workers: the grace period of their calls. The API: open requests, then the relay's messages.
+    // Workers: the grace period of their calls. The API: draining, open requests, then the relay's messages.
     assert!(activities_grace() + 5 < seconds("worker"));
-    assert!(5 + 10 + 5 < seconds("api"));
+    assert!(5 + 5 + 10 + 5 < seconds("api"));
     for unit in ["fanfare-api@", "fanfare-worker@", "fanfare-sandbox"] {
         assert!(read(&format!("deploy/systemd/{unit}.service")).contains("\nTimeoutStopSec=45\n"), "{unit}");
     }

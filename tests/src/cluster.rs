@@ -85,9 +85,8 @@ pub struct Cluster {
 /// A process of Fanfare.
 struct Process {
     child: Child,
-    log: PathBuf,
-    /// URL that answers when the process is ready; `None` if it prints `ready`.
-    probe: Option<String>,
+    /// URL that answers with a success when the process is ready.
+    probe: String,
 }
 
 /// An organization and its API keys.
@@ -116,7 +115,7 @@ impl Cluster {
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o711))?;
         let mut env = secrets(program, &dir).await?;
         env.extend(options.env.clone());
-        let [api_1, api_2, sandbox, postgres] = known_ports(&dir)?;
+        let [api_1, api_2, sandbox, postgres, admin @ ..] = known_ports(&dir)?;
         let postgres = PostgresOptions {
             port: postgres,
             superuser: "postgres",
@@ -142,27 +141,25 @@ impl Cluster {
         };
         cluster.register().await?;
         cluster.command("migrate", &["migrate"]).await?;
-        let api = |name, port| (name, "api", Some(format!("{}/readyz", url(port))));
         let services = [
-            ("sandbox", "sandbox", Some(format!("{}/_health", url(sandbox)))),
-            api(APIS[0], api_1),
-            api(APIS[1], api_2),
-            (WORKERS[0], "worker", None),
-            (WORKERS[1], "worker", None),
+            ("sandbox", "sandbox", 0, format!("{}/_health", url(sandbox))),
+            (APIS[0], "api", api_1, String::new()),
+            (APIS[1], "api", api_2, String::new()),
+            (WORKERS[0], "worker", 0, String::new()),
+            (WORKERS[1], "worker", 0, String::new()),
         ];
-        for (name, service, probe) in services {
-            let log = cluster.path(&format!("{name}.log"));
+        // The sandbox has no listener for operators.
+        for ((name, service, port, probe), admin) in services.into_iter().zip([0].into_iter().chain(admin)) {
             let program = Program {
                 name,
                 path: cluster.program.clone(),
                 args: vec![service.to_owned()],
-                env: cluster.environment(service, if name == APIS[1] { api_2 } else { api_1 }),
-                log: log.clone(),
+                env: cluster.environment(service, port, admin),
+                log: cluster.path(&format!("{name}.log")),
             };
-            let ready = ready_lines(&log);
-            let child = Child::run(program, &cluster.program)?;
-            let process = Process { child, log, probe };
-            process.until_ready(&cluster.lock.dir, ready).await?;
+            let probe = if admin == 0 { probe } else { format!("{}/readyz", url(admin)) };
+            let process = Process { child: Child::run(program, &cluster.program)?, probe };
+            process.until_ready(name).await;
             cluster.processes.insert(name, process);
         }
         Ok(cluster)
@@ -175,12 +172,12 @@ impl Cluster {
 
     /// Creates the namespace and the search attributes.
     async fn register(&self) -> anyhow::Result<()> {
-        let environment = self.environment("worker", 0);
+        let environment = self.environment("worker", 0, 0);
         self.temporal.register(&environment["TEMPORAL_NAMESPACE"], &workflows::attributes::ALL).await
     }
 
     /// Returns the environment of a service: what Compose passes, with addresses and directories of this machine.
-    fn environment(&self, service: &str, port: u16) -> BTreeMap<String, String> {
+    fn environment(&self, service: &str, port: u16, admin: u16) -> BTreeMap<String, String> {
         let dir = self.lock.dir.display().to_string();
         let media = self.bases[0].trim_end_matches("/api/v1").trim_start_matches("http://");
         let sandbox = self.sandbox.trim_start_matches("http://");
@@ -191,6 +188,7 @@ impl Cluster {
             ("sandbox.localhost:8090", sandbox.to_owned()),
             ("0.0.0.0:8080", format!("127.0.0.1:{port}")),
             ("0.0.0.0:8090", sandbox.to_owned()),
+            ("0.0.0.0:9464", format!("127.0.0.1:{admin}")),
             ("/var/lib/fanfare", format!("{dir}/files")),
         ];
         let mut environment = compose::service(service, &self.env);
@@ -212,7 +210,7 @@ impl Cluster {
         command
             .args(args)
             .env_clear()
-            .envs(self.environment(service, 0))
+            .envs(self.environment(service, 0, 0))
             .stdin(Stdio::null())
             .kill_on_drop(true);
         let output = command.output().await.context("the program can't be run")?;
@@ -246,15 +244,14 @@ impl Cluster {
 
     /// Returns the URL of the database that a service connects with.
     pub fn database_url_of(&self, service: &str) -> String {
-        self.environment(service, 0)["DATABASE_URL"].clone()
+        self.environment(service, 0, 0)["DATABASE_URL"].clone()
     }
 
     /// Sends a signal to a process of Fanfare, which is restarted when it has ended, and waits until it is ready again.
     pub async fn restart(&self, name: &str, signal: Signal) {
         let process = &self.processes[name];
-        let ready = ready_lines(&process.log);
         restarted(name, &process.child, signal).await;
-        process.until_ready(&self.lock.dir, ready).await.expect("the process becomes ready");
+        process.until_ready(name).await;
     }
 
     /// Sends a signal to a process of Fanfare without waiting for anything.
@@ -328,30 +325,16 @@ impl Cluster {
 }
 
 impl Process {
-    /// Waits until the process is ready, `ready` being the number of times that it was before.
-    async fn until_ready(&self, dir: &Path, ready: usize) -> anyhow::Result<()> {
+    /// Waits until the process is ready. One that is restarted has ended before its successor listens.
+    async fn until_ready(&self, name: &str) {
         let http = reqwest::Client::new();
-        let is_ready = async || match &self.probe {
-            Some(url) => {
-                http.get(url).send().await.is_ok_and(|response| response.status().is_success())
-                    && (url.ends_with("/_health") || ready_lines(&self.log) > ready)
-            }
-            None => ready_lines(&self.log) > ready,
-        };
-        let waiting = wait_until("a process to be ready", async || {
-            let log = fs::read_to_string(&self.log).unwrap_or_default();
-            let last = log.lines().last().unwrap_or_default().to_owned();
-            if is_ready().await { Ok(()) } else { Err(format!("{} ends with {last}", self.log.display())) }
-        });
-        tokio::time::timeout(PATIENCE * 2, waiting)
-            .await
-            .with_context(|| format!("a process is not ready, see the logs in {}", dir.display()))
+        wait_until(&format!("{name} to be ready"), async || {
+            let answer = http.get(&self.probe).send().await.map_err(|error| error.to_string())?;
+            let status = answer.status();
+            if status.is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
+        })
+        .await;
     }
-}
-
-/// Returns the number of times that a process has printed that it is ready.
-fn ready_lines(log: &Path) -> usize {
-    fs::read_to_string(log).unwrap_or_default().lines().filter(|line| *line == "ready").count()
 }
 
 /// Sends a signal to a child, and waits until it runs with another process id.
@@ -399,16 +382,16 @@ async fn secrets(program: &Path, dir: &Path) -> anyhow::Result<BTreeMap<String, 
 }
 
 /// Returns the ports of the last start, or free ones.
-fn known_ports(dir: &Path) -> anyhow::Result<[u16; 4]> {
+fn known_ports(dir: &Path) -> anyhow::Result<[u16; 8]> {
     let file = dir.join("ports.json");
     if let Ok(known) = fs::read(&file) {
         return serde_json::from_slice(&known).context("reading ports.json");
     }
-    let listeners: Vec<_> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    let listeners: Vec<_> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
     let ports: Vec<u16> =
         listeners.iter().map(|one| one.local_addr().map(|at| at.port())).collect::<Result<_, _>>()?;
     fs::write(file, serde_json::to_vec(&ports)?)?;
-    Ok(ports.try_into().expect("four ports"))
+    Ok(ports.try_into().expect("eight ports"))
 }
 
 /// Runs the statements with which Compose prepares a new database server, unless that was done.

@@ -9,7 +9,7 @@ pub const FILE: &str = "docker-compose.temporal.yml";
 
 /// Values that differ from the program's defaults. A name below `.localhost` is this machine for a browser, and a
 /// container for the others, because it is an alias in their networks.
-const VALUES: [(&str, Option<Role>, Value); 21] = [
+const VALUES: [(&str, Option<Role>, Value); 22] = [
     (
         "DATABASE_URL",
         Some(Role::Api),
@@ -30,6 +30,7 @@ const VALUES: [(&str, Option<Role>, Value); 21] = [
     ("FANFARE_ADMIN_LISTEN", None, Value::Fixed("0.0.0.0:9464")),
     ("FANFARE_API_ROLE", None, Value::Fixed("fanfare_api")),
     ("FANFARE_BASE_URL", None, Value::Default("http://fanfare.localhost:8080/api/v1")),
+    ("FANFARE_DRAIN", None, Value::Default("5")),
     ("FANFARE_LISTEN", None, Value::Fixed("0.0.0.0:8080")),
     ("FANFARE_LOG_JSON", None, Value::Default("true")),
     ("FANFARE_MEDIA", None, Value::Default("file:///var/lib/fanfare/media")),

@@ -5,7 +5,7 @@ use super::{Role, Value, Variable, all, environment, read, replaced, value, vari
 use std::collections::BTreeMap;
 
 /// Values that differ from the program's defaults.
-const VALUES: [(&str, Option<Role>, Value); 15] = [
+const VALUES: [(&str, Option<Role>, Value); 16] = [
     (
         "DATABASE_URL",
         Some(Role::Api),
@@ -24,6 +24,7 @@ const VALUES: [(&str, Option<Role>, Value); 15] = [
     ("FANFARE_ADMIN_LISTEN", None, Value::Fixed("0.0.0.0:9464")),
     ("FANFARE_API_ROLE", None, Value::Default("fanfare_api")),
     ("FANFARE_BASE_URL", None, Value::Default("https://fanfare.example.com/api/v1")),
+    ("FANFARE_DRAIN", None, Value::Default("5")),
     ("FANFARE_LISTEN", None, Value::Fixed("0.0.0.0:8080")),
     ("FANFARE_LOG_JSON", None, Value::Default("true")),
     ("FANFARE_MEDIA", None, Value::Default("s3://fanfare-media")),

@@ -4,7 +4,7 @@ use super::{Role, Value, environment, value};
 use std::collections::BTreeMap;
 
 /// Values that differ from the program's defaults. The address that the API listens on is the unit's instance.
-const VALUES: [(&str, Option<Role>, Value); 12] = [
+const VALUES: [(&str, Option<Role>, Value); 13] = [
     ("DATABASE_URL", Some(Role::Api), Value::Default("postgres://fanfare_api@postgres.internal/fanfare")),
     ("DATABASE_URL", Some(Role::Migrate), Value::Default("postgres://fanfare@postgres.internal/fanfare")),
     (
@@ -14,6 +14,7 @@ const VALUES: [(&str, Option<Role>, Value); 12] = [
     ),
     ("FANFARE_API_ROLE", None, Value::Default("fanfare_api")),
     ("FANFARE_BASE_URL", None, Value::Default("https://fanfare.example.com/api/v1")),
+    ("FANFARE_DRAIN", None, Value::Default("5")),
     ("FANFARE_LOG_JSON", None, Value::Default("true")),
     ("FANFARE_MEDIA", None, Value::Default("s3://fanfare-media")),
     ("FANFARE_SANDBOX_DATA", None, Value::Default("/var/lib/fanfare/sandbox")),
