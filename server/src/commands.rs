@@ -18,6 +18,7 @@ use std::{
 };
 use store::{
     Pool,
+    audit::Actor,
     bounds::{self, Resource},
     keys, organizations,
     team::{self, InviteResult},

@@ -117,7 +117,7 @@ enum Command {
     Health {
         /// URL to request
         #[arg(default_value = "http://127.0.0.1:8080/healthz")]
-        url: url::Url,
+        url: Url,
         /// Seconds to wait for the answer
         #[arg(long, default_value_t = 4)]
         timeout: u64,
