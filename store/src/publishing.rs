@@ -433,7 +433,14 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
            entry as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where $8)
+             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins'
+             -- An attempt that could only look up the one before costs nothing: the next one has its number.
+             where $8 and not ($12 and exists (
+               select from timeline t
+               where t.post_id = $3 and t.target_id = $1 and t.kind = 'attempt'
+                 and t.message = 'Attempt ' || $7::int || ' begins'
+                 and t.id > coalesce((select max(r.id) from timeline r
+                   where r.post_id = $3 and r.target_id = $1 and r.kind = 'retry'), 0))))
            update targets
            set status = case status when 'pending' then 'queued' else status end,
                attempts = $7, fence = fence + 1, freeze_id = null,
@@ -455,7 +462,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         is_counted,
         parent.map(|parent| parent.root.as_str()),
         parent.map(|parent| parent.last.as_str()),
-        was_frozen
+        was_frozen,
+        in_doubt
     )
     .fetch_one(&mut *tx)
     .await?;

@@ -693,6 +693,29 @@ async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_only_looks_up_another_is_told_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
+    assert!(intend(&db, key.target, first.fence).await);
+    for _ in 0..2 {
+        let BeginResult::Attempt(look) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+            panic!("it is open")
+        };
+        assert_eq!(look.attempts, 2);
+        // It was too early to tell.
+        let spent = domain::retry::Spent { attempts: 1, token_attempts: 0 };
+        publishing::refund_attempts(&db, key.target, Some(look.fence), spent).await.unwrap();
+    }
+    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let begun: Vec<_> =
+        entries.iter().filter(|entry| entry.kind == "attempt").map(|entry| &entry.message).collect();
+    assert_eq!(begun, ["Attempt 1 begins", "Attempt 2 begins"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_intent_records_the_deadline_of_its_call() {
     let db = database().await;
     let owner = owner(&db).await;

@@ -29,7 +29,12 @@ pub async fn story(db: &PgPool, id: Uuid) -> sqlx::Result<Option<Story>> {
              'variants', (select coalesce(jsonb_agg(to_jsonb(c) order by c.variant, c.position), '[]')
                from variant_containers c where c.post_id = p.id),
              'targets', (select coalesce(jsonb_agg(to_jsonb(t) || jsonb_build_object(
-                 'account', (select to_jsonb(a) - 'grant_sealed' from accounts a where a.id = t.account_id),
+                 'account', (select jsonb_build_object('id', a.id, 'platform', a.platform, 'username', a.username,
+                     'network_unique_id', a.network_unique_id, 'account_type', a.account_type, 'status', a.status,
+                     'scopes', a.scopes, 'tenant_id', a.tenant_id, 'profile_id', a.profile_id,
+                     'token_expires_at', a.token_expires_at, 'grant_version', a.grant_version,
+                     'rests_until', a.rests_until, 'last_error_code', a.last_error_code, 'updated_at', a.updated_at)
+                   from accounts a where a.id = t.account_id),
                  'publications', (select coalesce(jsonb_agg(
                      to_jsonb(u) - 'checkpoint' || jsonb_build_object('has_checkpoint', u.checkpoint <> 'null')
                      order by u.position), '[]') from publications u where u.target_id = t.id),

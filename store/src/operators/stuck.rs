@@ -411,8 +411,9 @@ async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::R
         r#"select a.id, a.org_id, a.mode, a.platform, a.username, a.status, a.last_error_code, a.token_expires_at as "expires!",
              coalesce(a.granted_at, a.updated_at) + greatest(
                (a.token_expires_at - coalesce(a.granted_at, a.updated_at)) * $6, make_interval(secs => ages.age)) as "due!"
-           from accounts a join unnest($7::text[], $8::float8[]) ages (id, age) on ages.id = a.platform
-           where a.status = 'active' and a.grant_sealed is not null and a.token_expires_at is not null
+           from accounts a join granted_accounts g on g.id = a.id
+             join unnest($7::text[], $8::float8[]) ages (id, age) on ages.id = a.platform
+           where a.status = 'active' and a.token_expires_at is not null
              and now() > coalesce(a.granted_at, a.updated_at) + make_interval(secs => $1) + greatest(
                (a.token_expires_at - coalesce(a.granted_at, a.updated_at)) * $6, make_interval(secs => ages.age))
              and ($2::uuid is null or a.org_id = $2) and ($3::text is null or a.platform = $3)
@@ -456,8 +457,10 @@ async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::R
 
 async fn disconnections(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
     let rows = sqlx::query!(
-        "select id, org_id, mode, platform, status, updated_at from accounts
-         where status = 'disconnected' and grant_sealed is not null
+        "select id as \"id!\", org_id as \"org_id!\", mode as \"mode!\", platform as \"platform!\", status as \"status!\",
+           updated_at as \"updated_at!\"
+         from granted_accounts
+         where status = 'disconnected'
            and updated_at < now() - make_interval(secs => $1) and ($2::uuid is null or org_id = $2)
            and ($3::text is null or platform = $3)
          order by updated_at limit $4",
