@@ -59,6 +59,10 @@ sandbox *args:
 bench:
     cargo bench -p fanfare-tests
 
+# Measures what posts need on disk, for docs/scaling.md
+sizes:
+    .ci/scratch-postgres psql -X -q -f tests/bench/sizes.sql
+
 # Regenerates api/openapi.json
 openapi:
     document=$(cargo run -q -- openapi) && printf '%s\n' "$document" > api/openapi.json
