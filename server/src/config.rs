@@ -3,6 +3,7 @@
 use crate::{
     http,
     openid::{OpenId, OpenIdClient},
+    retention::RetentionConfig,
     secret_files,
 };
 use activities::worker::Served;
@@ -134,6 +135,8 @@ pub(crate) struct LimitsConfig {
     pub(crate) trusted_hops: usize,
     #[command(flatten)]
     pub(crate) connections: ConnectionLimits,
+    #[command(flatten)]
+    pub(crate) retention: RetentionConfig,
 }
 
 /// Limits and timeouts of connections.

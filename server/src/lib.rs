@@ -13,6 +13,7 @@ mod metrics;
 mod ops;
 mod openid;
 mod reseal;
+mod retention;
 mod roles;
 mod secret_files;
 mod services;

@@ -16,7 +16,7 @@ use domain::sandbox::Address;
 use egress::Egress;
 use media::{FileStore, Location};
 use publishing::{Apps, Engine, Transports};
-use starter::{relay::Relay, requests, schedules, sweeper::Sweeper};
+use starter::{housekeeper::Housekeeper, relay::Relay, requests, schedules, sweeper::Sweeper};
 use std::{
     net::{SocketAddr, TcpListener},
     sync::Arc,
@@ -333,6 +333,7 @@ async fn keep_schedules(client: Client, temporal: Temporal) {
 pub(crate) struct Api {
     listener: TcpListener,
     limits: http::Limits,
+    retention: store::retention::Retention,
     /// Address that it listens on.
     pub(crate) address: SocketAddr,
     app: api::App,
@@ -384,7 +385,8 @@ impl Api {
         let workers = requests::Workers::new(client, &temporal.task_queue);
         let health = Health::default();
         let app = api::App { db, workers, config: config.into(), health, now: clock::now };
-        Ok(Self { listener, limits: http.limits.connections.limits(), address, app, temporal, connected })
+        let (limits, retention) = (http.limits.connections.limits(), http.limits.retention.retention());
+        Ok(Self { listener, limits, retention, address, app, temporal, connected })
     }
 
     /// Shows the state of the process, and adds the API's own. `is_alone` is true if no workers run beside it.
@@ -406,12 +408,15 @@ impl Api {
         let (db, horizon) = (self.app.db.clone(), self.app.config.horizon);
         let handover = CancellationToken::new();
         let health = self.app.health.clone();
+        let housekeeper = Housekeeper { db: db.clone(), retention: self.retention };
+        let housekeeping = tokio::spawn(housekeeper.run());
         let relay = tokio::spawn(relay(db, self.temporal, horizon, self.connected, health, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
         handover.cancel();
+        housekeeping.abort();
         if tokio::time::timeout(HANDOVER_TIMEOUT, relay).await.is_err() {
             warn!("Temporal is slow: some messages are sent when their lease has expired");
         }

@@ -3,6 +3,7 @@
 //! The outbox [`relay`], [`requests`] of the API, [`schedules`], and the [`sweeper`] for rows whose workflow
 //! is gone. Nothing else in Fanfare starts a workflow.
 
+pub mod housekeeper;
 pub mod relay;
 pub mod requests;
 pub mod schedules;

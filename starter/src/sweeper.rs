@@ -9,7 +9,7 @@ use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
-    Pool, audit, events,
+    Pool, audit,
     sweep::{self, Timing},
 };
 use telemetry::{health::Pulse, metrics};
@@ -73,9 +73,6 @@ impl Sweeper {
                     info!(rows, "Queued {rows} rows that need a workflow");
                 }
                 Err(error) => warn!(%error, "The sweeper can't read the rows that need a workflow"),
-            }
-            if let Err(error) = answered(events::prune(&self.db, BATCH)).await {
-                warn!(%error, "The sweeper can't delete old events");
             }
             if let Err(error) = answered(audit::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old entries of the audit trail");

@@ -1,8 +1,8 @@
 //! Events and their deliveries.
 //!
 //! An event is written in the transaction that caused it, with its exact body, one delivery per subscribed
-//! endpoint and the outbox message that dispatches them. It is kept for 30 days for readers of its owner's
-//! stream, and for longer with its deliveries.
+//! endpoint and the outbox message that dispatches them. Readers of its owner's stream see it for 30 days; it is
+//! deleted with its deliveries when it is older than the operator keeps them ([`crate::retention`]).
 //!
 //! A stream must not skip an event whose transaction commits late. Neither the event's time nor its id is good
 //! for a cursor: both are made before the commit, so that an event can appear behind a cursor that has passed
@@ -254,18 +254,4 @@ async fn place(db: &PgPool, owner: Owner) -> sqlx::Result<Option<DateTime<Utc>>>
     .await?;
     tx.commit().await?;
     Ok(Some(place))
-}
-
-/// Deletes up to `limit` events of all owners that are older than 30 days and have no deliveries.
-pub async fn prune(db: &PgPool, limit: i64) -> sqlx::Result<u64> {
-    let pruned = sqlx::query!(
-        "delete from events
-         where id in (
-           select id from events where not has_deliveries and created_at < now() - interval '30 days'
-           order by created_at limit $1)",
-        limit
-    )
-    .execute(db)
-    .await?;
-    Ok(pruned.rows_affected())
 }

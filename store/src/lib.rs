@@ -40,6 +40,7 @@ pub mod publishing;
 pub mod requests;
 pub mod reseal;
 pub mod restored;
+pub mod retention;
 pub mod roles;
 pub mod schema;
 pub mod sessions;

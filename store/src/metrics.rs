@@ -244,7 +244,7 @@ pub async fn mark_requested(
     sqlx::query!(
         "update targets
          set metrics_asked_at = $4,
-             -- Waiting begins one shortest interval before the targets is due.
+             -- Waiting begins one shortest interval before the target is due.
              metrics_since = case
                when extract(epoch from $4::timestamptz - published_at)::float8
                    + greatest($6::float8, extract(epoch from $4::timestamptz - published_at)::float8 * $5::float8) >= $7::float8

@@ -62,6 +62,7 @@ mod publishing;
 mod replay;
 mod replying;
 mod restoring;
+mod retention;
 mod retry;
 mod reviving;
 mod roles;

@@ -17,6 +17,7 @@ use store::{
     page::{Cursor, Request},
     posts::{self, Filter},
     publishing::{self, Barred, BeginResult, Purpose, TargetKey},
+    retention::{self, Retention},
     sweep::{self, Timing},
     timeline,
 };
@@ -198,7 +199,10 @@ async fn a_periodic_query_reads_a_bounded_number_of_rows() {
         renewal_ages: &[("x", Duration::from_secs(60))],
     };
     reads(&db, MOST, "sweep", async || sweep::sweep(&db, timing, 100).await).await;
-    reads(&db, MOST, "old events", async || events::prune(&db, 100).await).await;
+    let kept = Retention { events: TimeDelta::days(30), timelines: TimeDelta::hours(1) };
+    let deleted =
+        reads(&db, 5000, "old timelines", async || retention::delete_timelines(&db, kept).await).await;
+    assert!(deleted > 0);
     reads(&db, MOST, "old entries of the audit trail", async || audit::prune(&db, 100).await).await;
     reads(&db, MOST, "old snapshots", async || metrics::prune(&db, 100, now()).await).await;
     reads(&db, MOST, "messages", async || outbox::claim(&db, 64, Duration::from_secs(60)).await).await;

@@ -193,7 +193,7 @@ impl Posts {
     /// Get a post's timeline
     ///
     /// Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
-    /// Scope `posts:read`.
+    /// Past events are kept for a year after the post has ended. Scope `posts:read`.
     #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
     async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
         let call = caller.call();
