@@ -14,6 +14,7 @@ pub mod meter;
 mod metrics;
 pub mod openid;
 mod publishing;
+mod recycle;
 mod share;
 mod spans;
 mod webhooks;
@@ -21,7 +22,7 @@ pub mod worker;
 
 use ::publishing::{CallOutcome, Engine, call_as};
 use chrono::TimeDelta;
-use domain::Failure;
+use domain::{Failure, request_proof::Key};
 use egress::Egress;
 use futures::future::BoxFuture;
 use platforms::Session;
@@ -41,6 +42,8 @@ pub struct Deps {
     pub openid: Option<openid::Provider>,
     /// Client for signals to workflows.
     pub temporal: Client,
+    /// Key with which the API proves its requests; a worker without it refuses those that need a proof.
+    pub request_key: Option<Key>,
 }
 
 impl Deps {

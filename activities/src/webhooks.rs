@@ -30,6 +30,7 @@ use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
+use tracing::warn;
 use url::Url;
 use uuid::Uuid;
 use workflows::activities::{DeliveryInput, RevealSecretInput, TestEventInput, TestEventResult, definition};
@@ -174,6 +175,16 @@ impl Webhooks {
         input: RevealSecretInput,
     ) -> Result<Option<Vec<u8>>, ActivityError> {
         let deps = &self.deps;
+        let refused = match &deps.request_key {
+            Some(key) if input.is_proven(key) => None,
+            Some(_) => Some("the API did not ask for this"),
+            None => Some("a worker without FANFARE_SECRET can't tell whether the API asks"),
+        };
+        if let Some(reason) = refused {
+            warn!(org.id = %input.owner.org, webhook.id = %input.webhook, "Refused to reveal a signing secret: {reason}");
+            let refusal = ApplicationFailure::builder(anyhow::anyhow!(reason)).non_retryable(true).build();
+            return Err(ActivityError::application(refusal));
+        }
         let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, input.owner, input.webhook).await?
         else {
             return Ok(None);

@@ -14,22 +14,26 @@ use crate::{
     metrics::Metrics,
     openid::OpenId,
     publishing::Publishing,
+    recycle::Queue,
     share::{self, Shares},
     spans::ActivitySpans,
     webhooks::Webhooks,
 };
 use anyhow::Context;
 use domain::Mode;
-use futures::{FutureExt, StreamExt, TryFutureExt, future::LocalBoxFuture, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
+use temporalio_client::Client;
+use temporalio_common::worker::{VersioningBehavior, WorkerDeploymentOptions, WorkerDeploymentVersion};
 use temporalio_sdk::{
-    Runtime, Worker, WorkerOptions,
+    Runtime, WorkerOptions,
     runtime::{
         AutoscalingOptions, PollerBehavior, RuntimeOptions,
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use tracing::error;
+use tokio::sync::watch;
+use tracing::{error, info, warn};
 use workflows::{
     CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
     PublishTarget, RenewGrant, WorkerRequest, options, queue,
@@ -55,8 +59,12 @@ const STICKY_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_HEARTBEAT_THROTTLE: Duration = Duration::from_secs(5);
 const _: () = assert!(MAX_HEARTBEAT_THROTTLE.as_secs() * 4 <= options::HEARTBEAT_TIMEOUT.as_secs());
 
-/// Time that running activities have to finish when the process stops.
-const GRACE_PERIOD: Duration = Duration::from_secs(10);
+/// Time that activities have to finish when their worker stops, after which they are told to end: a publishing call
+/// has a minute, and storing its result some seconds.
+const GRACE_PERIOD: Duration = Duration::from_secs(75);
+/// Time after which a process that stops gives up the activities that still run, so that it ends within the 90 s that
+/// orchestrators have to grant. Temporal repeats them elsewhere.
+const STOP_LIMIT: Duration = Duration::from_secs(85);
 
 /// The queues that a process serves, beside the one of posts. Every queue needs a process that serves it.
 #[derive(Clone, Debug)]
@@ -67,11 +75,31 @@ pub struct Served {
     pub platforms: Vec<&'static str>,
 }
 
+/// How workers begin and end.
+pub struct Lifecycle {
+    /// Stops the workers when it becomes true. The engine has a receiver of it.
+    pub stop: watch::Sender<bool>,
+    /// Number of activities after which the worker of a queue is replaced; 0 for never.
+    pub recycle_after: u64,
+    /// Version of the workers; `None` for workers without versioning.
+    pub version: Option<Version>,
+}
+
+/// Version of the workers in a worker deployment.
+pub struct Version {
+    /// Name of the deployment.
+    pub deployment: String,
+    /// Id of the build.
+    pub build_id: String,
+}
+
 /// The workers of this process; to be run on one thread, since workflow state is not `Send`.
 pub struct Workers {
-    all: Vec<Worker>,
+    queues: Vec<Queue>,
+    client: Client,
+    stop: watch::Sender<bool>,
     // The workers' own tasks run on it.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Workers {
@@ -80,7 +108,7 @@ impl Workers {
     /// # Errors
     ///
     /// When Temporal can't be reached or refuses them.
-    pub fn new(base: &str, served: &Served, deps: Deps) -> anyhow::Result<Self> {
+    pub fn new(base: &str, served: &Served, lifecycle: Lifecycle, deps: Deps) -> anyhow::Result<Self> {
         let options = RuntimeOptions::builder().telemetry_options(meter::for_workers());
         let options = options.build().map_err(anyhow::Error::msg)?;
         let runtime = Runtime::from_current_tokio(options).context("start Temporal's runtime")?;
@@ -96,15 +124,24 @@ impl Workers {
         for mode in &served.modes {
             queues.extend(in_mode(base, *mode, &served.platforms, &deps)?);
         }
-        let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
-        let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(Self { all, _runtime: runtime })
+        let Lifecycle { stop, recycle_after, version } = lifecycle;
+        let queues = queues.into_iter().map(|mut queue| {
+            if let Some(version) = &version {
+                queue.deployment_options = versioned(version);
+            }
+            Queue::new(queue, recycle_after, &runtime, &client)
+        });
+        let queues = queues.collect::<Result<_, _>>()?;
+        Ok(Self { queues, client, stop, runtime })
     }
 
-    /// Returns a function that stops the workers. Tasks in progress finish first, within the grace period.
+    /// Returns a function that stops the workers: they take no further task. Tasks in progress finish first, within
+    /// the grace period.
     pub fn stopper(&self) -> impl Fn() + Send + use<> {
-        let handles: Vec<_> = self.all.iter().map(Worker::shutdown_handle).collect();
-        move || handles.iter().for_each(|stop| stop())
+        let stop = self.stop.clone();
+        move || {
+            stop.send_replace(true);
+        }
     }
 
     /// Runs them until they are stopped, or until one of them fails for good and the others have stopped too.
@@ -113,10 +150,30 @@ impl Workers {
     ///
     /// When one of them failed.
     pub fn run(&mut self) -> LocalBoxFuture<'_, anyhow::Result<()>> {
-        let stop = self.stopper();
-        let all = self.all.iter_mut().map(|worker| worker.run().map_err(anyhow::Error::from));
+        let queues = std::mem::take(&mut self.queues);
+        let Self { client, stop, runtime, .. } = &*self;
+        let all = queues.into_iter().map(|queue| queue.serve(runtime, client, stop.subscribe()));
+        let all = run_together(all, self.stopper());
+        let mut stop = self.stop.subscribe();
+        let limit = async move {
+            // Fails only with the sender, which this has too.
+            let _ = stop.wait_for(|stop| *stop).await;
+            info!("The workers take no further tasks and finish those that they have");
+            tokio::time::sleep(STOP_LIMIT).await;
+            warn!(
+                "Gave up activities that still run after {} s; Temporal repeats them",
+                STOP_LIMIT.as_secs()
+            );
+            Ok(())
+        };
         // Boxed, so that it is compiled once and not again by who awaits it.
-        run_together(all, stop).boxed_local()
+        async {
+            tokio::select! {
+                ended = all => ended,
+                given_up = limit => given_up,
+            }
+        }
+        .boxed_local()
     }
 }
 
@@ -136,6 +193,16 @@ async fn run_together<F: Future<Output = anyhow::Result<()>>>(
         }
     }
     outcome
+}
+
+/// Options of workers with a version. Workflows move to the current version on their own.
+fn versioned(version: &Version) -> WorkerDeploymentOptions {
+    let Version { deployment, build_id } = version;
+    let version = WorkerDeploymentVersion::builder().deployment_name(deployment).build_id(build_id).build();
+    WorkerDeploymentOptions::new(version)
+        .use_worker_versioning(true)
+        .default_versioning_behavior(VersioningBehavior::AutoUpgrade)
+        .build()
 }
 
 /// Workers of the queues of one mode.
@@ -211,7 +278,6 @@ fn pollers(minimum: usize) -> PollerBehavior {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::watch;
 
     #[test]
     fn a_worker_that_fails_stops_the_others() {

@@ -2,8 +2,7 @@
 
 use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans, seal};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::sandbox::Address;
-use domain::{Mode, ip_ranges};
+use domain::{Mode, ip_ranges, request_proof, sandbox::Address};
 use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
@@ -52,6 +51,8 @@ pub struct Config {
     pub seal: seal::Key,
     /// Name of the OpenID provider at which people sign in; `None` without one.
     pub openid: Option<String>,
+    /// The key that proves to the workers that the API asks; the same in every process.
+    pub request_key: request_proof::Key,
     /// Client ids of the installation's shared OAuth apps, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// Client ids of the sandbox's apps, by platform.

@@ -227,7 +227,8 @@ pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
     let recipient = opener.sealer().to_string();
-    let request = RevealSecretInput { webhook, owner: call.owner, recipient };
+    let request = RevealSecretInput { webhook, owner: call.owner, recipient, proof: String::new() };
+    let request = request.proven(&call.app.config.request_key);
     let sealed = workers::request(call, request).await?.ok_or_else(missing)?;
     let opened = opener.open(&sealed, &vault::aad_webhook_secret(call.owner, webhook)).ok();
     let secret = opened

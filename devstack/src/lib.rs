@@ -14,6 +14,7 @@ mod postgres;
 mod temporal;
 mod temporal_server;
 mod user;
+pub mod versions;
 
 pub use child::{Child, Program};
 pub use guard::Guarded;

@@ -8,6 +8,7 @@ use crate::{
     child::{Child, Spec, send_signal},
     fetch::{cached, on_path, reason, run, tool_dir},
     orphans, ports,
+    versions::TEMPORAL_CLI as VERSION,
 };
 use anyhow::Context;
 use nix::sys::signal::Signal;
@@ -23,8 +24,6 @@ use std::{
 use tokio::{net::TcpStream, process::Command, sync::watch};
 use tracing::warn;
 
-/// Version of the CLI that is downloaded or built.
-const VERSION: &str = "1.5.1";
 /// Temporal's own download site; see <https://docs.temporal.io/cli/setup-cli>.
 const DOWNLOAD: &str = "https://temporal.download/cli/archive";
 /// Time limit for the server to start.

@@ -26,6 +26,7 @@ pub mod owner;
 pub mod post;
 pub mod publish;
 pub mod renewal;
+pub mod request_proof;
 pub mod retry;
 pub mod sandbox;
 pub mod scope;

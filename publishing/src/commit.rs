@@ -18,6 +18,8 @@ use tracing::{error, warn};
 
 /// Least time limit of a publishing call under a time scale: a slow call is not a lost one.
 const CALL_FLOOR: Duration = Duration::from_secs(8);
+/// Pause before another worker goes on with what this one had prepared.
+const HANDOVER: Duration = Duration::from_secs(1);
 /// Pause between two tries to store what must not be lost.
 const STORE_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -48,7 +50,16 @@ impl Engine {
             return Err(Interrupt::Undecidable(Failure::new(code, message).certain()));
         }
         // Preparing can't publish, however its call ended.
-        let prepared = platform.publisher.prepare(cx, post, at).await;
+        let prepared = tokio::select! {
+            // What is ready is published.
+            biased;
+            prepared = platform.publisher.prepare(cx, post, at) => prepared,
+            // An upload may take many minutes; another worker goes on at the checkpoint.
+            () = self.stopping() => {
+                let failure = Failure::network("the worker stops; another one goes on", false);
+                return Err(Interrupt::Early(failure, HANDOVER));
+            }
+        };
         let at = match prepared.map_err(|failure| failure.certain())? {
             Prepared::Ready(at) => at,
             Prepared::Processing { at, poll_after } => {

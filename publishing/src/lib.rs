@@ -81,6 +81,7 @@ use domain::{App, Failure, Mode, Owner, TimeScale, ip_ranges::AllowedRanges, san
 use platforms::{Adapter, Transport};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use store::{Pool, vault};
+use tokio::sync::watch;
 
 /// Everything that publishing and calling a platform need. Stateless: all state is in the database.
 pub struct Engine {
@@ -104,6 +105,18 @@ pub struct Engine {
     pub jitter: fn() -> f64,
     /// Scale of all waits.
     pub time_scale: TimeScale,
+    /// Becomes true when the process stops: preparations end, and calls that may publish go on.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Engine {
+    /// Waits until the process stops.
+    pub(crate) async fn stopping(&self) {
+        if self.stop.clone().wait_for(|stop| *stop).await.is_err() {
+            // Nothing can stop it any more.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// Why a call of the engine ended without a result.

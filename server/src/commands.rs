@@ -27,13 +27,6 @@ use store::{
 use telemetry::health::Health;
 use url::Url;
 
-/// Applies the database migrations, and grants the processes' roles what they need.
-pub(crate) async fn migrate(database: &Database, roles: &DatabaseRoles) -> anyhow::Result<()> {
-    let db = store::connect(&database.database_url, 2).await?;
-    store::migrate(&db).await?;
-    store::roles::grant(&db, roles.roles()).await
-}
-
 /// Runs the sandbox as a separate process.
 pub(crate) async fn sandbox(
     listen: SocketAddr,

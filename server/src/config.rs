@@ -1,10 +1,10 @@
 //! Configuration of the operator: flags and environment variables, with one description for both.
 
 use crate::{
-    http,
+    deployment, http,
     openid::{OpenId, OpenIdClient},
     retention::RetentionConfig,
-    secret_files,
+    secret_files, temporal,
 };
 use activities::worker::Served;
 use anyhow::Context;
@@ -34,6 +34,13 @@ pub(crate) const SCHEDULING_HORIZON: u32 = 24 * 3600;
 /// Default interval of metrics collection, in seconds.
 pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
 
+/// Default time that a worker waits at its start for what it needs, in seconds.
+pub(crate) const START_TIMEOUT: u64 = 60;
+
+/// Default number of activities after which a worker is replaced. It bounds what the SDK keeps to some 10 MB per task
+/// queue.
+pub(crate) const RECYCLE_AFTER: u64 = 25_000;
+
 /// Connection to Postgres.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Database {
@@ -53,12 +60,8 @@ pub(crate) struct Database {
 /// Connection to Temporal, and scheduling.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Temporal {
-    /// URL of the Temporal server, for example http://localhost:7233
-    #[arg(long, env = "TEMPORAL_ADDRESS", hide_env_values = true, default_value = "http://127.0.0.1:7233")]
-    pub(crate) temporal_address: ServerAddress,
-    /// Temporal namespace
-    #[arg(long, env = "TEMPORAL_NAMESPACE", default_value = "default")]
-    pub(crate) temporal_namespace: String,
+    #[command(flatten)]
+    pub(crate) server: temporal::Server,
     /// URL of Temporal's UI, for links in the dashboard
     #[arg(long, env = "FANFARE_TEMPORAL_UI", hide_env_values = true)]
     pub(crate) temporal_ui: Option<Url>,
@@ -213,6 +216,15 @@ pub(crate) struct WorkerConfig {
     pub(crate) queues: Queues,
     #[command(flatten)]
     pub(crate) openid: OpenIdClient,
+    /// Seconds that a starting worker waits for Postgres, its schema and Temporal before it exits
+    #[arg(long, env = "FANFARE_START_TIMEOUT", default_value_t = START_TIMEOUT)]
+    pub(crate) start_timeout: u64,
+    /// Activities after which the worker of a task queue is replaced while the process runs, because Temporal's SDK
+    /// keeps some memory of each; 0 for never
+    #[arg(long, env = "FANFARE_RECYCLE_AFTER", default_value_t = RECYCLE_AFTER)]
+    pub(crate) recycle_after: u64,
+    #[command(flatten)]
+    pub(crate) deployment: deployment::Settings,
 }
 
 /// Task queues that the workers of a process poll.
@@ -405,7 +417,8 @@ pub(crate) struct MediaUrlConfig {
     /// Public URL of the API, ending with /api/v1
     #[arg(long, env = "FANFARE_BASE_URL")]
     pub(crate) base_url: Option<Url>,
-    /// The API's secret, for platforms that fetch media files from a directory
+    /// The API's secret: for platforms that fetch media files from a directory, and to tell requests of the API from
+    /// others when a signing secret is revealed
     #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
     pub(crate) secret: Option<Secret>,
 }
@@ -504,31 +517,6 @@ fn prefix(text: &str) -> Result<Option<Url>, url::ParseError> {
     (!text.is_empty()).then(|| text.parse()).transpose()
 }
 
-/// URL of a server. Prints without user and password.
-#[derive(Clone)]
-pub(crate) struct ServerAddress(pub(crate) Url);
-
-impl FromStr for ServerAddress {
-    type Err = url::ParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
-    }
-}
-
-impl std::fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())?;
-        self.0.port().map_or(Ok(()), |port| write!(f, ":{port}"))
-    }
-}
-
-impl std::fmt::Debug for ServerAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
 /// 32 secret bytes. Prints as `***`.
 #[derive(Clone, Copy)]
 pub(crate) struct Secret(pub(crate) [u8; 32]);
@@ -551,7 +539,7 @@ pub(crate) fn fresh_secret() -> String {
 }
 
 /// Validates a URL of Postgres. Errors do not quote it, since it may hold a password.
-fn postgres(text: &str) -> anyhow::Result<String> {
+pub(crate) fn postgres(text: &str) -> anyhow::Result<String> {
     let url = Url::parse(text).context("expected postgres://user:password@host/database")?;
     anyhow::ensure!(
         matches!(url.scheme(), "postgres" | "postgresql"),

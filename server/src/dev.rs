@@ -12,12 +12,14 @@ use crate::{
         self, BucketCredentials, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps,
         Storage, Temporal, WorkerConfig,
     },
+    deployment,
     openid::OpenIdClient,
-    services::{self, Api, Files},
+    services::{self, Api, Resources},
+    temporal::{Fault, Server},
 };
 use anyhow::Context;
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
-use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges};
+use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges, request_proof::Key};
 use media::Location;
 use sandbox::{Access, Address, AppStatus, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -190,11 +192,17 @@ async fn serve(
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &keys, first.org_id).await?;
-    let worker = WorkerConfig { keys, queues: Queues::all(), openid: OpenIdClient::default() };
+    let worker = WorkerConfig {
+        keys,
+        queues: Queues::all(),
+        start_timeout: config::START_TIMEOUT,
+        recycle_after: config::RECYCLE_AFTER,
+        openid: OpenIdClient::default(),
+        deployment: deployment::Settings::default(),
+    };
 
     let settings = Temporal {
-        temporal_address: format!("http://{}", temporal.address).parse()?,
-        temporal_namespace: "default".to_owned(),
+        server: Server::local(&temporal.address)?,
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         task_queue: workflows::queue::DEFAULT.to_owned(),
         time_scale: None,
@@ -213,7 +221,7 @@ async fn serve(
     };
     // Test mode may send webhooks to receivers on this machine, live mode may not.
     let allowed = api::AllowedRanges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
-    let client = services::connect(&settings).await?;
+    let client = settings.server.connect().await.map_err(Fault::into_error)?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::new(
         api,
@@ -226,9 +234,13 @@ async fn serve(
     )?;
     let api = api.observed(&probes.health, false);
     admin::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
-    let files = Files { store: api.files(), retention: storage.limits.retention() };
+    let resources = Resources {
+        files: api.files(),
+        retention: storage.limits.retention(),
+        request_key: Some(Key::derive(&http.secret.0)),
+    };
     let workers =
-        services::workers(db, client, &settings, &worker, Some(sandbox_address), &allowed, files).await?;
+        services::workers(db, client, &settings, &worker, Some(sandbox_address), &allowed, resources).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

@@ -4,12 +4,14 @@ mod admin;
 mod clock;
 mod commands;
 mod config;
+mod deployment;
 mod dev;
 mod doctor;
 mod health;
 mod http;
 mod logging;
 mod metrics;
+mod migrate;
 mod ops;
 mod openid;
 mod reseal;
@@ -17,6 +19,8 @@ mod retention;
 mod roles;
 mod secret_files;
 mod services;
+mod startup;
+mod temporal;
 mod traces;
 
 use admin::Admin;
@@ -107,13 +111,9 @@ enum Command {
         #[command(flatten)]
         admin: Admin,
     },
-    /// Applies the database migrations, and grants the roles of the processes what they need
-    Migrate {
-        #[command(flatten)]
-        database: Database,
-        #[command(flatten)]
-        roles: roles::DatabaseRoles,
-    },
+    /// Prepares Postgres (schema, rights of the processes' roles) and Temporal (namespace, search attributes). Can be
+    /// repeated; run it before each new version starts
+    Migrate(Box<migrate::Options>),
     /// Requests the URL of a process on this machine, and fails unless the answer is a success: for probes
     Health {
         /// URL to request
@@ -144,6 +144,9 @@ enum Command {
     /// Manages encryption keys
     #[command(subcommand)]
     Key(Key),
+    /// Chooses the build of the workers that gets tasks, for deploys with Temporal's worker versioning
+    #[command(subcommand)]
+    Deployment(Box<deployment::Action>),
     /// Shows what is stuck in an installation, and repairs it
     #[command(subcommand)]
     Ops(ops::Ops),
@@ -327,10 +330,10 @@ async fn run(command: Command) -> anyhow::Result<()> {
             let role = services::Role::All(&http, &worker);
             services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
-        Command::Migrate { database, roles } => commands::migrate(&database, &roles).await,
         Command::Health { url, timeout } => {
             health::check(&url, std::time::Duration::from_secs(timeout)).await
         }
+        Command::Migrate(options) => migrate::run(&options).await,
         Command::Sandbox { listen, data_dir, app, access } => {
             commands::sandbox(listen, data_dir, app, access.options()).await
         }
@@ -349,6 +352,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,
+        Command::Deployment(action) => deployment::run(&action).await,
         Command::Ops(command) => ops::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
         Command::Openapi => {

@@ -6,13 +6,16 @@ use crate::{
     config::{
         Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
     },
-    http,
+    http, startup,
 };
-use activities::{Deps, worker::Workers};
+use activities::{
+    Deps,
+    worker::{Lifecycle, Workers},
+};
 use anyhow::Context;
 use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::sandbox::Address;
+use domain::{request_proof::Key, sandbox::Address};
 use egress::Egress;
 use media::{FileStore, Location};
 use publishing::{Apps, Engine, Transports};
@@ -24,7 +27,7 @@ use std::{
 };
 use store::{Pool, durability};
 use telemetry::health::Health;
-use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression};
+use temporalio_client::Client;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -74,7 +77,7 @@ pub(crate) async fn run(
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
         Api::new(listener, db.clone(), temporal.clone(), http, allowed.clone(), network.sandbox(), storage)
     };
-    let (api, worker, store) = match role {
+    let (api, worker, shared) = match role {
         Role::Api(http) => (Some(bind(http)?), None, None),
         Role::Worker(worker, media_url) => {
             // Without the API's secret the API would refuse signed URLs.
@@ -88,15 +91,16 @@ pub(crate) async fn run(
                      machine or in a container, can't fetch files from this machine's own address"
                 );
             }
-            (None, Some(worker), Some(open_files(storage, &key, base_url)?))
+            let request_key = media_url.secret.map(|Secret(secret)| Key::derive(&secret));
+            (None, Some(worker), Some((open_files(storage, &key, base_url)?, request_key)))
         }
         Role::All(http, worker) => {
             let mut http = http.clone();
             // A process that has the apps knows their client ids.
             http.shared_clients.0.extend(worker.keys.shared_apps.clients().0);
             let api = bind(&http)?;
-            let store = api.files();
-            (Some(api), Some(worker), Some(store))
+            let shared = (api.files(), Some(Key::derive(&http.secret.0)));
+            (Some(api), Some(worker), Some(shared))
         }
     };
     let api = api.map(|api| api.observed(health, worker.is_none()));
@@ -107,15 +111,24 @@ pub(crate) async fn run(
     }
     // Before anything is waited for, so that the probes tell what is missing.
     admin.serve(&probes)?;
-    check_durability(database, worker.is_some()).await?;
-    let workers = match worker.zip(store) {
-        Some((worker, store)) => {
-            let client = connect(temporal).await?;
+    let client = match worker {
+        Some(worker) => {
+            let Some(client) = stop.run_until_cancelled(prerequisites(&db, temporal, worker)).await else {
+                return Ok(());
+            };
+            let client = client?;
             connected.send_replace(Some(client.clone()));
+            Some(client)
+        }
+        None => None,
+    };
+    check_durability(database, worker.is_some()).await?;
+    let workers = match worker.zip(shared).zip(client) {
+        Some(((worker, (files, request_key)), client)) => {
+            let resources = Resources { files, retention: storage.limits.retention(), request_key };
             let mut worker = worker.clone();
             worker.openid.issuer = network.openid.oidc_issuer.clone();
-            let files = Files { store, retention: storage.limits.retention() };
-            Some(workers(db, client, temporal, &worker, network.sandbox(), &allowed, files).await?)
+            Some(workers(db, client, temporal, &worker, network.sandbox(), &allowed, resources).await?)
         }
         None => None,
     };
@@ -142,10 +155,21 @@ fn open_files(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> an
         .context("FANFARE_MEDIA")
 }
 
-/// The file store, and how long files are kept (`None`: without limit).
-pub(crate) struct Files {
-    pub(crate) store: FileStore,
+/// What workers share with the API.
+pub(crate) struct Resources {
+    /// The file store.
+    pub(crate) files: FileStore,
+    /// How long files are kept; `None` for without limit.
     pub(crate) retention: Option<TimeDelta>,
+    /// The key with which the API proves its requests, if the worker has it.
+    pub(crate) request_key: Option<Key>,
+}
+
+/// Waits until a worker can run, and connects to Temporal.
+async fn prerequisites(db: &Pool, temporal: &Temporal, worker: &WorkerConfig) -> anyhow::Result<Client> {
+    let limit = Duration::from_secs(worker.start_timeout);
+    startup::wait_for(limit, async || startup::check_database(db).await).await?;
+    startup::wait_for(limit, async || startup::connect(&temporal.server).await).await
 }
 
 /// Runs API and workers until `stop`, or until one of them fails.
@@ -206,21 +230,6 @@ pub(crate) fn on_signal(health: Health, drain: Duration) -> anyhow::Result<Cance
     Ok(stop)
 }
 
-/// Connects to Temporal.
-pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
-    let options = ConnectionOptions::new(temporal.temporal_address.0.clone())
-        .identity(format!("fanfare-{}", std::process::id()))
-        .connect_timeout(Duration::from_secs(5))
-        .metrics_meter(activities::meter::for_client())
-        // Compression costs more time than a local network saves.
-        .grpc_compression(GrpcCompression::None)
-        .build();
-    let connection = Connection::connect(options)
-        .await
-        .with_context(|| format!("Temporal at {} does not answer", temporal.temporal_address))?;
-    Ok(Client::new(connection, ClientOptions::new(&temporal.temporal_namespace).build())?)
-}
-
 /// Maximum difference to the database's clock, whose times are compared with those that workers write.
 const MAX_SKEW: Duration = Duration::from_secs(5);
 
@@ -263,12 +272,13 @@ pub(crate) async fn workers(
     worker: &WorkerConfig,
     sandbox: Option<Address>,
     allowed: &api::AllowedRanges,
-    files: Files,
+    resources: Resources,
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
     let keys = &worker.keys;
     tokio::spawn(keep_schedules(client.clone(), temporal.clone()));
     tokio::spawn(notify_relays(db.clone()));
+    let stop = watch::Sender::new(false);
     let engine = Engine {
         db,
         sealer: keys.open_keys.sealer(),
@@ -276,19 +286,23 @@ pub(crate) async fn workers(
         adapters: platforms::get,
         transports: Transports::new(sandbox, allowed.live.clone())?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
-        media: files.store,
+        media: resources.files,
         now: clock::now,
         jitter: clock::jitter,
         time_scale: temporal.time_scale(),
+        stop: stop.subscribe(),
     };
     let deps = Deps {
         engine: Arc::new(engine),
         egress: Egress::new(allowed.live.clone(), allowed.test.clone())?,
-        retention: files.retention,
+        retention: resources.retention,
         openid: worker.openid.provider()?,
         temporal: client,
+        request_key: resources.request_key,
     };
-    Workers::new(&temporal.task_queue, &worker.queues.served(), deps)
+    let (recycle_after, version) = (worker.recycle_after, worker.deployment.version());
+    let lifecycle = Lifecycle { stop, recycle_after, version };
+    Workers::new(&temporal.task_queue, &worker.queues.served(), lifecycle, deps)
 }
 
 /// Notifies relays of other processes, with retries.
@@ -369,6 +383,7 @@ impl Api {
             seal: api::seal::Key::new(api::connect::oauth_state::expand(&http.secret.0, b"fanfare seal 1")),
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
             openid: http.openid.clone(),
+            request_key: Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,
@@ -377,7 +392,7 @@ impl Api {
             temporal_ui: temporal
                 .temporal_ui
                 .clone()
-                .map(|base| TemporalUi { base, namespace: temporal.temporal_namespace.clone() }),
+                .map(|base| TemporalUi { base, namespace: temporal.server.namespace.clone() }),
             trusted_hops: http.limits.trusted_hops,
             body_timeout: Duration::from_secs(http.limits.connections.body_timeout),
         };
@@ -437,10 +452,11 @@ async fn relay(
     let connecting = async {
         loop {
             pulse.beat();
-            match connect(&temporal).await {
+            match temporal.server.connect().await {
                 Ok(client) => break client,
-                Err(error) => {
-                    warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying");
+                Err(fault) => {
+                    let error = format!("{:#}", fault.into_error());
+                    warn!(error, "The relay can't connect to Temporal; retrying");
                 }
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -448,6 +464,11 @@ async fn relay(
     };
     let Some(client) = stop.run_until_cancelled(connecting).await else { return };
     connected.send_replace(Some(client.clone()));
+    // Temporal refuses workflows until then, and refused messages would be parked.
+    if stop.run_until_cancelled(startup::prepared(&temporal.server, &client, || pulse.beat())).await.is_none()
+    {
+        return;
+    }
     let time_scale = temporal.time_scale();
     let relay = Relay {
         db: db.clone(),

@@ -190,12 +190,16 @@ pub fn is_unavailable(error: &Error) -> bool {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
         // Class 08: connection exceptions. 53: insufficient resources, such as a full disk. 57P01 to 57P03: shut
         // down, crashed, starting up. 25P03: the transaction was idle for too long, as when the clock is set. 25006:
-        // the server accepts no writes, as a primary that became a standby; its connections end soon.
+        // the server accepts no writes, as a primary that became a standby; its connections end soon. 42P01, 42703,
+        // 42704, 42883: no such table, column, type or function, since `fanfare migrate` has yet to run.
         // https://www.postgresql.org/docs/current/errcodes-appendix.html
         Error::Database(error) => error.code().is_some_and(|code| {
             let class = code.get(..2);
             matches!(class, Some("08" | "53"))
-                || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25P03" | "25006")
+                || matches!(
+                    code.as_ref(),
+                    "57P01" | "57P02" | "57P03" | "25P03" | "25006" | "42P01" | "42703" | "42704" | "42883"
+                )
         }),
         _ => false,
     }

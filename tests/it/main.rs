@@ -41,6 +41,7 @@ mod hostile;
 mod imports;
 mod keeping;
 mod keys;
+mod lifecycle;
 mod limits;
 mod lists;
 mod mcp;
@@ -76,8 +77,10 @@ mod slots;
 mod store;
 mod sweeping;
 mod team;
+mod temporal;
 mod traces;
 mod unpublish;
+mod versions;
 mod walls;
 mod webhooks;
 

@@ -4,15 +4,20 @@ use crate::{
     api::{fail, key, request},
     replay, world,
 };
-use domain::{Mode, Owner, event::EventName, scope::Scope};
+use domain::{Mode, Owner, event::EventName, request_proof, scope::Scope};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
     time::{Duration, Instant},
 };
-use store::events::{self, NewEvent};
+use store::{
+    events::{self, NewEvent},
+    vault::{self, Opener, PrivateKey},
+};
+use temporalio_client::{WorkflowGetResultOptions, WorkflowStartOptions};
 use tests::{Delivery, Receiver, World};
+use workflows::{WorkerRequest, activities::RevealSecretInput, queue, worker_request};
 
 #[tokio::test]
 async fn a_delivery_verifies_against_the_raw_body() {
@@ -427,4 +432,42 @@ async fn an_unresponsive_endpoint_delays_nobody() {
         .await;
     let latest = all.last().expect("there are many").header("x-fanfare-event-id").to_owned();
     replay::replay(&replay::client().await, "deliver_event-waited", &format!("event-{latest}")).await;
+}
+
+/// Whoever reaches Temporal can start the workflow that reveals a signing secret, with a key of their own.
+#[tokio::test]
+async fn a_signing_secret_is_revealed_to_the_api_only() {
+    let world = world().start().await;
+    let webhook = world.subscribe("https://8.8.8.8/").await;
+    let id = webhook["id"].as_str().unwrap();
+    let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
+    let request = RevealSecretInput {
+        webhook: id.parse().unwrap(),
+        owner: world.owner,
+        recipient: opener.sealer().to_string(),
+        proof: String::new(),
+    };
+    // A proof for another key pair, as a history shows it.
+    let key = request_proof::Key::derive(&[0; 32]);
+    let other = RevealSecretInput { recipient: "another".to_owned(), ..request.clone() }.proven(&key);
+    let replayed = RevealSecretInput { proof: other.proof.clone(), ..request.clone() };
+    let guessed = request.clone().proven(&request_proof::Key::derive(&[1; 32]));
+    let client = replay::client().await;
+    let queue = queue::webhooks(world.variable("FANFARE_TASK_QUEUE"), world.owner.mode);
+    let ask = async |request: RevealSecretInput| {
+        let workflow = worker_request::id(uuid::Uuid::new_v4());
+        let options = WorkflowStartOptions::new(&queue, workflow).build();
+        let started = client.start_workflow(WorkerRequest::run, request.into(), options).await.unwrap();
+        started.get_result(WorkflowGetResultOptions::default()).await
+    };
+    for forged in [request.clone(), replayed, guessed] {
+        let error = ask(forged).await.unwrap_err();
+        assert!(format!("{error:?}").contains("the API did not ask for this"), "{error:?}");
+    }
+    // The tests have the API's secret, which shows that nothing else was wrong with the requests.
+    let worker_request::Output::RevealSecret(Some(sealed)) = ask(request.proven(&key)).await.unwrap() else {
+        panic!("not revealed");
+    };
+    let aad = vault::aad_webhook_secret(world.owner, id.parse().unwrap());
+    assert_eq!(opener.open(&sealed, &aad).unwrap(), webhook["signing_secret"].as_str().unwrap().as_bytes());
 }

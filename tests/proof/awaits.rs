@@ -149,6 +149,7 @@ impl Runner {
             now,
             jitter: || 0.5,
             time_scale: TimeScale::CONTRACT,
+            stop: tokio::sync::watch::Sender::new(false).subscribe(),
         };
         Self { engine: Arc::new(engine), db, owner, opener }
     }

@@ -1,7 +1,7 @@
 //! What is stuck, what is frozen, and the story of a post.
 
 use super::{Refusal, Show, Stuck, connect, renewals};
-use crate::{clock, config::Database, services};
+use crate::{clock, config::Database, temporal::Fault};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -142,8 +142,9 @@ pub(super) async fn show(options: Show) -> anyhow::Result<()> {
         return Err(Refusal::missing(format!("there is no post or target {}", options.id)));
     };
     let mut rows = story.rows;
-    let client = tokio::time::timeout(TEMPORAL_TIMEOUT, services::connect(&options.temporal)).await;
-    let client = client.context("Temporal does not answer").and_then(|connected| connected);
+    let client = tokio::time::timeout(TEMPORAL_TIMEOUT, options.temporal.server.connect()).await;
+    let client =
+        client.context("Temporal does not answer").and_then(|connected| connected.map_err(Fault::into_error));
     rows["workflows"] = match client {
         Ok(client) => {
             let mut states = Vec::with_capacity(story.workflows.len());

@@ -1,6 +1,6 @@
 //! Webhook deliveries.
 
-use domain::{DeliveryId, Owner, WebhookId};
+use domain::{DeliveryId, Owner, WebhookId, request_proof::Key};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::ActivityError;
@@ -52,6 +52,36 @@ pub struct RevealSecretInput {
     /// Public key that the response is sealed to, made for this request, so that the workflow's history
     /// reveals nothing.
     pub recipient: String,
+    /// Proof that the API asks. Without it, whoever can start a workflow could have the secret sealed to a key of
+    /// their own.
+    #[serde(default)]
+    pub proof: String,
+}
+
+impl RevealSecretInput {
+    /// Adds the proof.
+    #[must_use]
+    pub fn proven(self, key: &Key) -> Self {
+        let proof = key.prove(self.parts().iter().map(String::as_bytes));
+        Self { proof, ..self }
+    }
+
+    /// Returns true if the proof is the API's.
+    pub fn is_proven(&self, key: &Key) -> bool {
+        key.verify(self.parts().iter().map(String::as_bytes), &self.proof)
+    }
+
+    /// Everything that the answer depends on.
+    fn parts(&self) -> [String; 5] {
+        let Self { webhook, owner, recipient, proof: _ } = self;
+        [
+            "reveal_secret".to_owned(),
+            owner.org.to_string(),
+            owner.mode.to_string(),
+            webhook.to_string(),
+            recipient.clone(),
+        ]
+    }
 }
 
 /// Activities that call webhook endpoints.
