@@ -129,7 +129,7 @@ fn containers_have_no_more_rights_than_they_need() {
         if Role::ALL.iter().any(|role| role.name() == name) {
             assert_eq!(service["read_only"], true, "{name}");
             assert!(service["mem_limit"].is_string() && service["pids_limit"].is_number(), "{name}");
-            assert_eq!(service["stop_grace_period"], "45s", "{name}");
+            assert_eq!(service["stop_grace_period"], "90s", "{name}");
             let networks = serde_yaml::to_string(&service["networks"]).unwrap();
             assert_eq!(networks.contains("data"), name != "sandbox", "{name}: {networks}");
         }
@@ -178,8 +178,9 @@ fn a_process_has_longer_to_stop_than_it_takes() {
     // Workers: the grace period of their calls. The API: draining, open requests, then the relay's messages.
     assert!(activities_grace() + 5 < seconds("worker"));
     assert!(5 + 5 + 10 + 5 < seconds("api"));
-    for unit in ["fanfare-api@", "fanfare-worker@", "fanfare-sandbox"] {
-        assert!(read(&format!("deploy/systemd/{unit}.service")).contains("\nTimeoutStopSec=45\n"), "{unit}");
+    for (unit, seconds) in [("fanfare-api@", 45), ("fanfare-worker@", 90), ("fanfare-sandbox", 45)] {
+        let unit = read(&format!("deploy/systemd/{unit}.service"));
+        assert!(unit.contains(&format!("\nTimeoutStopSec={seconds}\n")), "{unit}");
     }
 }
 
