@@ -7,7 +7,7 @@
 use crate::{
     format,
     inspect::{self, Fault, FileProperties},
-    rendition,
+    presign, rendition,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
     window::Window,
@@ -313,7 +313,7 @@ impl FileStore {
         }
     }
 
-    /// Returns the URL to which the file is to be uploaded with PUT.
+    /// Returns the URL to which the file is to be uploaded with PUT. A bucket accepts it only with the declared `size`.
     ///
     /// # Errors
     ///
@@ -321,6 +321,7 @@ impl FileStore {
     pub async fn upload_address(
         &self,
         asset: &StoredFile,
+        size: Option<u64>,
         expires_at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Url> {
@@ -333,7 +334,11 @@ impl FileStore {
             }
             Access::Presigned(bucket) => {
                 let lifetime = (expires_at - now).to_std().unwrap_or_default();
-                Ok(bucket.signed_url(Method::PUT, &self.staged(asset), lifetime).await?)
+                let url = bucket.signed_url(Method::PUT, &self.staged(asset), lifetime).await?;
+                let Some(size) = size else { return Ok(url) };
+                let credential = bucket.credentials().get_credential().await?;
+                presign::with_length(&url, size, &credential.secret_key)
+                    .context("sign the length of an upload")
             }
         }
     }

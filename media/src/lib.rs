@@ -8,6 +8,7 @@
 mod file_store;
 mod format;
 mod inspect;
+mod presign;
 mod probe;
 mod rendition;
 mod signed_token;

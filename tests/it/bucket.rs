@@ -204,6 +204,16 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
         "{medium}"
     );
 
+    // A declared size is signed, so that the bucket takes a file of no other size.
+    let sized = world.declare(json!({ "filename": "a.jpg", "size": bytes.len() })).await;
+    let sized = Url::parse(sized["upload_url"].as_str().unwrap()).unwrap();
+    let signed = |url: &Url| {
+        let names = url.query_pairs().find(|(name, _)| name == "X-Amz-SignedHeaders");
+        names.map(|(_, names)| names.into_owned())
+    };
+    assert_eq!(signed(&sized).as_deref(), Some("content-length;host"));
+    assert_eq!(signed(&upload).as_deref(), Some("host"));
+
     // An upload after the confirmation does not change the confirmed file.
     let sent = world.http.put(upload).body(png(9, 9)).send().await.unwrap();
     assert_eq!(sent.status(), 200);

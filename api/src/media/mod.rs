@@ -162,7 +162,8 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     };
     let row = create(call, new, now).await?;
     let file = asset(call, &row);
-    let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
+    let (files, size) = (&call.app.config.media, row.declared.size);
+    let address = files.upload_address(&file, size, row.upload_expires_at, now).await;
     let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
     Ok(Upload {
         upload_url: address.map_err(|error| unopened(&error))?.into(),
