@@ -89,7 +89,7 @@ mod tests {
             }
         }
         let refused = refusal("https", &[Ipv4Addr::LOCALHOST.into()], &closed).unwrap();
-        assert!(refused.contains("127.0.0.1") && refused.contains("FANFARE_EGRESS_ALLOW"), "{refused}");
+        assert!(refused.contains("FANFARE_EGRESS_ALLOW"), "{refused}");
     }
 
     #[test]
