@@ -1,8 +1,9 @@
 //! Temporal workers: one per task queue, all in one process.
 //!
-//! The queue of posts has workflows only; a platform's queue has its targets' workflows and all calls to the
-//! platform; the queues of webhooks and of media likewise. Test and live mode have queues of their own, and in
-//! each queue an organization has a share of the slots. An idle queue costs only a waiting poll.
+//! The queue of posts has workflows, and logins at the OpenID provider, which concern no mode; a platform's queue has
+//! its targets' workflows and all calls to the platform; the queues of webhooks and of media likewise. Test and live
+//! mode have queues of their own, and in each queue an organization has a share of the slots. An idle queue costs
+//! only a waiting poll.
 
 use crate::{
     Deps,
@@ -120,6 +121,7 @@ impl Workers {
         posts.register_workflow::<PublishPost>()?;
         posts.register_workflow::<WorkerRequest>()?;
         posts.register_workflow::<CollectMetrics>()?;
+        posts.register_activities(OpenId { deps: deps.clone() });
         let mut queues = vec![posts];
         for mode in &served.modes {
             queues.extend(in_mode(base, *mode, &served.platforms, &deps)?);
@@ -233,7 +235,6 @@ fn in_mode(
     webhooks.register_workflow::<DeliverEvent>()?;
     webhooks.register_workflow::<WorkerRequest>()?;
     webhooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
-    webhooks.register_activities(OpenId { deps: deps.clone() });
     queues.push(webhooks);
     let mut media = worker_options(&queue::media(base, mode), FILES);
     media.register_workflow::<ProcessMedia>()?;

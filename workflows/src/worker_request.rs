@@ -362,10 +362,6 @@ impl Request for OpenIdLogin {
         Owner::NOBODY
     }
 
-    fn queue(&self, base: &str) -> String {
-        queue::webhooks(base, Owner::NOBODY.mode)
-    }
-
     fn summary(&self) -> String {
         "Begin a login at the OpenID provider".to_owned()
     }
@@ -378,10 +374,6 @@ impl Request for OpenIdCallback {
 
     fn owner(&self) -> Owner {
         Owner::NOBODY
-    }
-
-    fn queue(&self, base: &str) -> String {
-        queue::webhooks(base, Owner::NOBODY.mode)
     }
 
     fn summary(&self) -> String {
