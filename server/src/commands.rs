@@ -3,9 +3,7 @@
 use crate::{
     NewKey, clock,
     config::{self, Database, Pricing},
-    ops,
-    roles::DatabaseRoles,
-    services,
+    ops, services,
 };
 use anyhow::Context;
 use chrono::{DateTime, Utc};
