@@ -42,10 +42,9 @@ use workflows::{
 
 /// The histories to keep: one for each branch of each workflow, which some test records and replays.
 ///
-/// Logins at the OpenID provider are replayed as `openid` makes them, and not kept yet. Three branches are left out,
-/// because nothing short of a disaster leads there: an attempt that fails for good without
-/// a result ([`SettleReason::Unanswered`]), a delivery whose tries are all lost with their workers, and an import of so
-/// many pages that it continues as new.
+/// Three branches are left out, because nothing short of a disaster leads there: an attempt that fails for good
+/// without a result ([`SettleReason::Unanswered`]), a delivery whose tries are all lost with their workers, and
+/// an import of so many pages that it continues as new.
 const NAMES: &str = "
     clean_up_media
     collect_metrics
@@ -72,7 +71,7 @@ const NAMES: &str = "
     renew_grant-replaced_while_unavailable renew_grant-updated
     worker_request-callback worker_request-confirm worker_request-edit worker_request-health
     worker_request-limits worker_request-metrics worker_request-options worker_request-password worker_request-reveal worker_request-selection
-    worker_request-test_event worker_request-unpublish";
+    worker_request-openid_begin worker_request-openid_finish worker_request-test_event worker_request-unpublish";
 
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
@@ -158,6 +157,8 @@ async fn every_outcome_is_in_a_kept_history() {
         "request: health",
         "request: limits",
         "request: metrics",
+        "request: openid begin",
+        "request: openid finish",
         "request: options",
         "request: password",
         "request: reveal",
