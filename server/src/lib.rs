@@ -84,7 +84,7 @@ enum Command {
         #[command(flatten)]
         temporal: Temporal,
         #[command(flatten)]
-        worker: WorkerConfig,
+        worker: Box<WorkerConfig>,
         #[command(flatten)]
         network: NetworkConfig,
         #[command(flatten)]
@@ -103,7 +103,7 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        worker: WorkerConfig,
+        worker: Box<WorkerConfig>,
         #[command(flatten)]
         network: NetworkConfig,
         #[command(flatten)]

@@ -18,7 +18,7 @@ fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
         } else if ["yml", "yaml", "md", "toml", "tpl"].iter().any(|kind| name.ends_with(&format!(".{kind}")))
             || name == "Dockerfile"
             || name == "justfile"
-            || path.parent().is_some_and(|parent| parent.ends_with(".ci"))
+            || path.parent().is_some_and(|parent| parent.file_name().is_some_and(|name| name == ".ci"))
         {
             found.push(path);
         }
