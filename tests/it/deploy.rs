@@ -8,12 +8,13 @@ use std::{
 use tests::deploy::{self, Role, compose, read, root, variables};
 
 /// Secrets, and what may have them.
-const HOLDERS: [(&str, &[&str]); 13] = [
+const HOLDERS: [(&str, &[&str]); 14] = [
     ("FANFARE_OPEN_KEYS", &["worker"]),
     ("FANFARE_SHARED_APPS", &["worker"]),
     ("FANFARE_OIDC_CLIENT_SECRET", &["worker"]),
     ("FANFARE_SECRET", &["api", "worker"]),
     ("FANFARE_SANDBOX_TOKEN", &["api", "worker", "sandbox"]),
+    ("TEMPORAL_API_KEY", &["api", "worker", "migrate"]),
     ("AWS_SECRET_ACCESS_KEY", &["api", "worker"]),
     ("AWS_ACCESS_KEY_ID", &["api", "worker"]),
     ("AWS_SESSION_TOKEN", &["api", "worker"]),

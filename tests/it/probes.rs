@@ -126,7 +126,7 @@ async fn without_the_schema_or_the_namespace_the_probe_tells_what_to_do() {
     })
     .await;
     is_alive(&world, &api).await;
-    assert!(world.command(&["migrate"]).await.status.success());
+    assert!(world.command(&["migrate", "--only", "postgres"]).await.status.success());
     until(&world, &api, StatusCode::OK, &["temporal"]).await;
 
     // As during a deploy in which the migration comes last, or was not finished.

@@ -5,10 +5,19 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr, Statem
 use std::collections::BTreeSet;
 use store::{Pool, roles::Roles};
 
-/// Files of the store with statements that read sealed values. Those are functions that only workers call: a function
-/// that the API calls, such as the sweeper's, must be in no other file.
-const READERS: [&str; 8] =
-    ["connect", "deliveries", "disconnect", "grants", "networks", "pending_logins", "publishing", "webhooks"];
+/// Files of the store with statements that read sealed values. Those are functions that only workers and
+/// commands of the owner call: a function that the API calls, such as the sweeper's, must be in no other file.
+const READERS: [&str; 9] = [
+    "connect",
+    "deliveries",
+    "disconnect",
+    "grants",
+    "networks",
+    "pending_logins",
+    "publishing",
+    "restored",
+    "webhooks",
+];
 
 /// Returns the statements of the program, by the text.
 fn statements() -> Vec<String> {
