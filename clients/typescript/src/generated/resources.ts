@@ -52,8 +52,9 @@ export class AccountOperations {
   /**
    * Get usage.
    *
-   * Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
-   * of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
+   * Returns the usage of the current calendar month (UTC): requests and posts (published targets), and what the
+   * plan limits at any time, such as accounts, endpoints and storage; of the key's mode. Each mode has the whole
+   * plan. This call does not count as a request and works
    * when the quota is used up. Scope `usage:read`.
    */
   getUsage(options?: RequestOptions): Promise<schema.Report> {
@@ -89,7 +90,7 @@ export class ApiKeysOperations {
   /**
    * Revoke a key.
    *
-   * Takes effect immediately. Scope `keys:write`.
+   * Takes effect immediately. The calling key must have all scopes of the revoked key. Scope `keys:write`.
    */
   delete(id: string, options?: RequestOptions): Promise<schema.Removed> {
     return this.api.call({ method: "DELETE", path: `/api-keys/${encodeURIComponent(id)}` }, options);
@@ -370,7 +371,7 @@ export class PostsOperations {
    * Retry a target.
    *
    * Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-   * throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+   * throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
    * a `dead` one over.
    * Scope `posts:write`.
    */
@@ -397,7 +398,7 @@ export class PostsOperations {
    * Get a post's timeline.
    *
    * Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
-   * Scope `posts:read`.
+   * Past events are kept for a year after the post has ended. Scope `posts:read`.
    */
   getTimeline(id: string, options?: RequestOptions): Promise<schema.Timeline> {
     return this.api.call({ method: "GET", path: `/posts/${encodeURIComponent(id)}/timeline` }, options);
@@ -732,8 +733,10 @@ export class TeamOperations {
   /**
    * Invite a person.
    *
-   * Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
-   * days; after that the person can be invited again. Scope `team:write`.
+   * Only this response contains `invite_url`; send it to the person, who creates a passkey there and signs in to the
+   * dashboard with it. The invitation can be accepted for seven days; after that the person can be invited again.
+   * The calling key must have all scopes of the role. A person who is invited with a test key gets access to test
+   * data only. Scope `team:write`.
    */
   inviteMember(body: schema.NewTeamMember, options?: RequestOptions): Promise<schema.TeamMember> {
     return this.api.call({ method: "POST", path: "/team", body }, options);
@@ -742,10 +745,22 @@ export class TeamOperations {
   /**
    * Remove a person.
    *
-   * Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
+   * Ends the person's sessions; also revokes an invitation that was not accepted. The last owner can't be removed.
+   * The calling key must have all scopes of the person's role. A test key removes only members with access to test
+   * data only. Scope `team:write`.
    */
   removeMember(id: string, options?: RequestOptions): Promise<schema.Removed> {
     return this.api.call({ method: "DELETE", path: `/team/${encodeURIComponent(id)}` }, options);
+  }
+
+  /**
+   * Change a role.
+   *
+   * Takes effect with the person's next request. The last owner stays one. The calling key must have all scopes of
+   * both roles. A test key changes only members with access to test data only. Scope `team:write`.
+   */
+  updateMember(id: string, body: schema.TeamMemberPatch, options?: RequestOptions): Promise<schema.TeamMember> {
+    return this.api.call({ method: "PATCH", path: `/team/${encodeURIComponent(id)}`, body }, options);
   }
 }
 

@@ -59,8 +59,9 @@ export interface paths {
         };
         /**
          * Get usage
-         * @description Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
-         *     of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
+         * @description Returns the usage of the current calendar month (UTC): requests and posts (published targets), and what the
+         *     plan limits at any time, such as accounts, endpoints and storage; of the key's mode. Each mode has the whole
+         *     plan. This call does not count as a request and works
          *     when the quota is used up. Scope `usage:read`.
          */
         get: operations["getUsage"];
@@ -112,7 +113,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key
-         * @description Takes effect immediately. Scope `keys:write`.
+         * @description Takes effect immediately. The calling key must have all scopes of the revoked key. Scope `keys:write`.
          */
         delete: operations["deleteApiKey"];
         options?: never;
@@ -556,7 +557,7 @@ export interface paths {
         /**
          * Retry a target
          * @description Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-         *     throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+         *     throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
          *     a `dead` one over.
          *     Scope `posts:write`.
          */
@@ -603,7 +604,7 @@ export interface paths {
         /**
          * Get a post's timeline
          * @description Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
-         *     Scope `posts:read`.
+         *     Past events are kept for a year after the post has ended. Scope `posts:read`.
          */
         get: operations["getPostTimeline"];
         put?: never;
@@ -1096,8 +1097,10 @@ export interface paths {
         put?: never;
         /**
          * Invite a person
-         * @description Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
-         *     days; after that the person can be invited again. Scope `team:write`.
+         * @description Only this response contains `invite_url`; send it to the person, who creates a passkey there and signs in to the
+         *     dashboard with it. The invitation can be accepted for seven days; after that the person can be invited again.
+         *     The calling key must have all scopes of the role. A person who is invited with a test key gets access to test
+         *     data only. Scope `team:write`.
          */
         post: operations["inviteTeamMember"];
         delete?: never;
@@ -1118,12 +1121,19 @@ export interface paths {
         post?: never;
         /**
          * Remove a person
-         * @description Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
+         * @description Ends the person's sessions; also revokes an invitation that was not accepted. The last owner can't be removed.
+         *     The calling key must have all scopes of the person's role. A test key removes only members with access to test
+         *     data only. Scope `team:write`.
          */
         delete: operations["removeTeamMember"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a role
+         * @description Takes effect with the person's next request. The last owner stays one. The calling key must have all scopes of
+         *     both roles. A test key changes only members with access to test data only. Scope `team:write`.
+         */
+        patch: operations["updateTeamMember"];
         trace?: never;
     };
     "/webhooks": {
@@ -1456,7 +1466,7 @@ export interface components {
             id: string;
         };
         /** @enum {string} */
-        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated";
+        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "operator.signed_in";
         /** @enum {string} */
         AuditActor: "api_key" | "session" | "invitation" | "login" | "operator";
         /**
@@ -1490,13 +1500,23 @@ export interface components {
             key_id: string | null;
             /** @description Last four characters of that key. */
             last_four: string | null;
+            /** @description E-mail address of that member at that time. */
+            member: string | null;
             /**
              * Format: uuid
-             * @description Id of what was changed; for a session its key, for the branding the organization.
+             * @description Id of the team member who was signed in.
+             */
+            member_id: string | null;
+            /**
+             * Format: uuid
+             * @description Id of what was changed; for a session its key or member, for a sign-in by a passkey that was refused the
+             *     person, for the branding the organization.
              */
             object_id: string;
             /** @description Id of the request, as in the response's `X-Request-Id`. */
             request_id: string | null;
+            /** @description The client's `User-Agent`, at most 200 characters; null if it sent none. */
+            user_agent: string | null;
         };
         /**
          * AuditPage
@@ -2408,6 +2428,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             created_at: string;
+            /** @description E-mail address of the member who created the key on the dashboard; null if it was created by other means. */
+            created_by: string | null;
             /**
              * Format: date-time
              * @description Expiry time; for a rotated key, the end of its grace period. Null if the key does not expire.
@@ -4353,8 +4375,9 @@ export interface components {
             /** @description What was changed since it was published; null if nothing was. */
             edits: components["schemas"]["TargetEdits"] | null;
             /**
-             * @description Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
-             *     target was published without parts that the platform does not support; `error_message` lists them.
+             * @description Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
+             *     operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
+             *     if a target was published without parts that the platform does not support; `error_message` lists them.
              */
             error_code: string | null;
             /** @description Human-readable error of the platform; may change. */
@@ -4523,6 +4546,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             invited_at: string;
+            /** @description True if the person was invited with a test key and has access to test data only. */
+            is_test_only: boolean;
             /**
              * Format: date-time
              * @description Time the invitation was accepted.
@@ -4535,6 +4560,14 @@ export interface components {
             role: components["schemas"]["TeamRole"];
             /** @description `invited` until the invitation is accepted, then `active`. */
             status: components["schemas"]["TeamStatus"];
+        };
+        /**
+         * TeamMemberPatch
+         * @description A change of a team member.
+         */
+        TeamMemberPatch: {
+            /** @description Role. */
+            role: components["schemas"]["TeamRole"];
         };
         /** @enum {string} */
         TeamRole: "owner" | "admin" | "publisher" | "viewer";
@@ -4776,6 +4809,8 @@ export interface components {
          * @description Usage of a plan.
          */
         Usage: {
+            /** @description Valid API keys now. */
+            api_keys: components["schemas"]["Metered"];
             /** @description API requests in the period. */
             api_requests: components["schemas"]["Metered"];
             /** @description The calendar month. */
@@ -4786,8 +4821,18 @@ export interface components {
             plan: components["schemas"]["Plan"];
             /** @description Published targets in the period. */
             posts: components["schemas"]["Included"];
+            /** @description Profiles now. */
+            profiles: components["schemas"]["Metered"];
+            /** @description Posting slots now, of the organization and all its accounts. */
+            slots: components["schemas"]["Metered"];
             /** @description Accounts connected now. */
             social_accounts: components["schemas"]["Metered"];
+            /** @description Size of all media files now, in bytes, announced and running uploads included. */
+            storage_bytes: components["schemas"]["Metered"];
+            /** @description Team members now, invited ones included. They belong to both modes. */
+            team_members: components["schemas"]["Metered"];
+            /** @description Webhook endpoints now. */
+            webhook_endpoints: components["schemas"]["Metered"];
         };
         /**
          * Verdict
@@ -5305,6 +5350,7 @@ export type TargetMetrics = components['schemas']['TargetMetrics'];
 export type TargetStatus = components['schemas']['TargetStatus'];
 export type Team = components['schemas']['Team'];
 export type TeamMember = components['schemas']['TeamMember'];
+export type TeamMemberPatch = components['schemas']['TeamMemberPatch'];
 export type TeamRole = components['schemas']['TeamRole'];
 export type TeamStatus = components['schemas']['TeamStatus'];
 export type TextCapability = components['schemas']['TextCapability'];
@@ -5346,10 +5392,22 @@ export interface operations {
     listAuditEntries: {
         parameters: {
             query?: {
+                /** @description Only this action. */
+                action?: components["schemas"]["AuditAction"];
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string;
+                /** @description Only what was done with this API key. */
+                key_id?: string;
                 /** @description Page size, 1 to 100; values outside are clamped. 25 by default. */
                 limit?: number;
+                /** @description Only what this member did. */
+                member_id?: string;
+                /** @description Only what was done to this. */
+                object_id?: string;
+                /** @description Not before this time. */
+                since?: string;
+                /** @description Before this time. */
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -7213,6 +7271,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Removed"];
+                };
+            };
+        };
+    };
+    updateTeamMember: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "role": "admin"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TeamMemberPatch"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamMember"];
                 };
             };
         };

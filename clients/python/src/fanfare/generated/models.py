@@ -276,10 +276,14 @@ AuditAction = TypeAliasType(
         "client_token.created",
         "client_token.revoked",
         "session.started",
+        "session.refused",
         "session.ended",
         "member.invited",
         "member.joined",
         "member.removed",
+        "member.role_changed",
+        "passkey.added",
+        "passkey.removed",
         "webhook.created",
         "webhook.updated",
         "webhook.deleted",
@@ -290,6 +294,14 @@ AuditAction = TypeAliasType(
         "social_network.deleted",
         "social_account.disconnected",
         "connect_branding.updated",
+        "target.retried",
+        "target.stopped",
+        "delivery.repeated",
+        "publishing.frozen",
+        "publishing.released",
+        "sessions.ended",
+        "installation.reconciled",
+        "operator.signed_in",
     ]
     | str,
 )
@@ -335,13 +347,26 @@ class AuditEntry(Model):
     """
     Last four characters of that key.
     """
+    member: str | None
+    """
+    E-mail address of that member at that time.
+    """
+    member_id: str | None
+    """
+    Id of the team member who was signed in.
+    """
     object_id: str
     """
-    Id of what was changed; for a session its key, for the branding the organization.
+    Id of what was changed; for a session its key or member, for a sign-in by a passkey that was refused the
+    person, for the branding the organization.
     """
     request_id: str | None
     """
     Id of the request, as in the response's `X-Request-Id`.
+    """
+    user_agent: str | None
+    """
+    The client's `User-Agent`, at most 200 characters; null if it sent none.
     """
 
 
@@ -1110,6 +1135,10 @@ class Key(Model):
     created_at: AwareDatetime
     """
     Creation time.
+    """
+    created_by: str | None
+    """
+    E-mail address of the member who created the key on the dashboard; null if it was created by other means.
     """
     expires_at: AwareDatetime | None
     """
@@ -2716,8 +2745,9 @@ class Target(Model):
     """
     error_code: str | None
     """
-    Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
-    target was published without parts that the platform does not support; `error_message` lists them.
+    Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
+    operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
+    if a target was published without parts that the platform does not support; `error_message` lists them.
     """
     error_message: str | None
     """
@@ -2890,6 +2920,10 @@ class TeamMember(Model):
     """
     Time of the invitation.
     """
+    is_test_only: bool
+    """
+    True if the person was invited with a test key and has access to test data only.
+    """
     joined_at: AwareDatetime | None
     """
     Time the invitation was accepted.
@@ -3053,6 +3087,10 @@ class Usage(Model):
     Usage of a plan.
     """
 
+    api_keys: Metered
+    """
+    Valid API keys now.
+    """
     api_requests: Metered
     """
     API requests in the period.
@@ -3073,9 +3111,29 @@ class Usage(Model):
     """
     Published targets in the period.
     """
+    profiles: Metered
+    """
+    Profiles now.
+    """
+    slots: Metered
+    """
+    Posting slots now, of the organization and all its accounts.
+    """
     social_accounts: Metered
     """
     Accounts connected now.
+    """
+    storage_bytes: Metered
+    """
+    Size of all media files now, in bytes, announced and running uploads included.
+    """
+    team_members: Metered
+    """
+    Team members now, invited ones included. They belong to both modes.
+    """
+    webhook_endpoints: Metered
+    """
+    Webhook endpoints now.
     """
 
 

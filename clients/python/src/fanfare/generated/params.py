@@ -6,6 +6,41 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import NotRequired, TypedDict
 
+AuditAction: TypeAlias = Literal[
+    "api_key.created",
+    "api_key.rotated",
+    "api_key.revoked",
+    "client_token.created",
+    "client_token.revoked",
+    "session.started",
+    "session.refused",
+    "session.ended",
+    "member.invited",
+    "member.joined",
+    "member.removed",
+    "member.role_changed",
+    "passkey.added",
+    "passkey.removed",
+    "webhook.created",
+    "webhook.updated",
+    "webhook.deleted",
+    "webhook.secret_revealed",
+    "webhook.secret_rotated",
+    "social_network.created",
+    "social_network.updated",
+    "social_network.deleted",
+    "social_account.disconnected",
+    "connect_branding.updated",
+    "target.retried",
+    "target.stopped",
+    "delivery.repeated",
+    "publishing.frozen",
+    "publishing.released",
+    "sessions.ended",
+    "installation.reconciled",
+    "operator.signed_in",
+]
+
 
 class BlueskyLogin(TypedDict):
     """
@@ -1520,6 +1555,17 @@ class SocialNetworkPatch(TypedDict):
     scopes: NotRequired[list[str]]
     """
     OAuth scopes to request; empty for the default ones.
+    """
+
+
+class TeamMemberPatch(TypedDict):
+    """
+    A change of a team member.
+    """
+
+    role: TeamRole
+    """
+    Role.
     """
 
 

@@ -54,7 +54,17 @@ class AccountOperations:
         self._api = api
 
     def list_audit_entries(
-        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+        self,
+        *,
+        action: params.AuditAction | None = None,
+        cursor: str | None = None,
+        key_id: str | None = None,
+        limit: int | None = None,
+        member_id: str | None = None,
+        object_id: str | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        timeout: float | None = None,
     ) -> Page[models.AuditEntry]:
         """List audit entries.
 
@@ -66,7 +76,16 @@ class AccountOperations:
         return self._api.list(
             "GET",
             "/account/audit",
-            query={"cursor": cursor, "limit": limit},
+            query={
+                "action": action,
+                "cursor": cursor,
+                "key_id": key_id,
+                "limit": limit,
+                "member_id": member_id,
+                "object_id": object_id,
+                "since": since,
+                "until": until,
+            },
             timeout=timeout,
             paging="cursor",
             item=models.AuditEntry,
@@ -93,8 +112,9 @@ class AccountOperations:
     def get_usage(self, *, timeout: float | None = None) -> models.Report:
         """Get usage.
 
-        Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
-        of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
+        Returns the usage of the current calendar month (UTC): requests and posts (published targets), and what the
+        plan limits at any time, such as accounts, endpoints and storage; of the key's mode. Each mode has the whole
+        plan. This call does not count as a request and works
         when the quota is used up. Scope `usage:read`.
         """
         return self._api.call("GET", "/account/usage", timeout=timeout, model=models.Report)
@@ -125,7 +145,7 @@ class ApiKeysOperations:
     def delete(self, id: str, *, timeout: float | None = None) -> models.Removed:
         """Revoke a key.
 
-        Takes effect immediately. Scope `keys:write`.
+        Takes effect immediately. The calling key must have all scopes of the revoked key. Scope `keys:write`.
         """
         return self._api.call("DELETE", f"/api-keys/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
 
@@ -462,7 +482,7 @@ class PostsOperations:
         """Retry a target.
 
         Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-        throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+        throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
         a `dead` one over.
         Scope `posts:write`.
         """
@@ -495,7 +515,7 @@ class PostsOperations:
         """Get a post's timeline.
 
         Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
-        Scope `posts:read`.
+        Past events are kept for a year after the post has ended. Scope `posts:read`.
         """
         return self._api.call("GET", f"/posts/{quote(id, safe='')}/timeline", timeout=timeout, model=models.Timeline)
 
@@ -896,17 +916,33 @@ class TeamOperations:
     def invite_member(self, *, timeout: float | None = None, **body: Unpack[params.NewTeamMember]) -> models.TeamMember:
         """Invite a person.
 
-        Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
-        days; after that the person can be invited again. Scope `team:write`.
+        Only this response contains `invite_url`; send it to the person, who creates a passkey there and signs in to the
+        dashboard with it. The invitation can be accepted for seven days; after that the person can be invited again.
+        The calling key must have all scopes of the role. A person who is invited with a test key gets access to test
+        data only. Scope `team:write`.
         """
         return self._api.call("POST", "/team", timeout=timeout, body=body, model=models.TeamMember)
 
     def remove_member(self, id: str, *, timeout: float | None = None) -> models.Removed:
         """Remove a person.
 
-        Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
+        Ends the person's sessions; also revokes an invitation that was not accepted. The last owner can't be removed.
+        The calling key must have all scopes of the person's role. A test key removes only members with access to test
+        data only. Scope `team:write`.
         """
         return self._api.call("DELETE", f"/team/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
+
+    def update_member(
+        self, id: str, *, timeout: float | None = None, **body: Unpack[params.TeamMemberPatch]
+    ) -> models.TeamMember:
+        """Change a role.
+
+        Takes effect with the person's next request. The last owner stays one. The calling key must have all scopes of
+        both roles. A test key changes only members with access to test data only. Scope `team:write`.
+        """
+        return self._api.call(
+            "PATCH", f"/team/{quote(id, safe='')}", timeout=timeout, body=body, model=models.TeamMember
+        )
 
 
 class WebhooksOperations:
@@ -1048,7 +1084,17 @@ class AsyncAccountOperations:
         self._api = api
 
     def list_audit_entries(
-        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+        self,
+        *,
+        action: params.AuditAction | None = None,
+        cursor: str | None = None,
+        key_id: str | None = None,
+        limit: int | None = None,
+        member_id: str | None = None,
+        object_id: str | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        timeout: float | None = None,
     ) -> AsyncPaginator[models.AuditEntry]:
         """List audit entries.
 
@@ -1060,7 +1106,16 @@ class AsyncAccountOperations:
         return self._api.list(
             "GET",
             "/account/audit",
-            query={"cursor": cursor, "limit": limit},
+            query={
+                "action": action,
+                "cursor": cursor,
+                "key_id": key_id,
+                "limit": limit,
+                "member_id": member_id,
+                "object_id": object_id,
+                "since": since,
+                "until": until,
+            },
             timeout=timeout,
             paging="cursor",
             item=models.AuditEntry,
@@ -1087,8 +1142,9 @@ class AsyncAccountOperations:
     async def get_usage(self, *, timeout: float | None = None) -> models.Report:
         """Get usage.
 
-        Returns the usage of the current calendar month (UTC): requests, posts (published targets) and accounts
-        of the key's mode. Each mode has the whole quota of the plan. This call does not count as a request and works
+        Returns the usage of the current calendar month (UTC): requests and posts (published targets), and what the
+        plan limits at any time, such as accounts, endpoints and storage; of the key's mode. Each mode has the whole
+        plan. This call does not count as a request and works
         when the quota is used up. Scope `usage:read`.
         """
         return await self._api.call("GET", "/account/usage", timeout=timeout, model=models.Report)
@@ -1119,7 +1175,7 @@ class AsyncApiKeysOperations:
     async def delete(self, id: str, *, timeout: float | None = None) -> models.Removed:
         """Revoke a key.
 
-        Takes effect immediately. Scope `keys:write`.
+        Takes effect immediately. The calling key must have all scopes of the revoked key. Scope `keys:write`.
         """
         return await self._api.call("DELETE", f"/api-keys/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
 
@@ -1470,7 +1526,7 @@ class AsyncPostsOperations:
         """Retry a target.
 
         Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
-        throttled another post of its account. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
+        throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
         a `dead` one over.
         Scope `posts:write`.
         """
@@ -1503,7 +1559,7 @@ class AsyncPostsOperations:
         """Get a post's timeline.
 
         Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
-        Scope `posts:read`.
+        Past events are kept for a year after the post has ended. Scope `posts:read`.
         """
         return await self._api.call(
             "GET", f"/posts/{quote(id, safe='')}/timeline", timeout=timeout, model=models.Timeline
@@ -1916,17 +1972,33 @@ class AsyncTeamOperations:
     ) -> models.TeamMember:
         """Invite a person.
 
-        Only this response contains `invite_url`; send it to the person. The invitation can be accepted for seven
-        days; after that the person can be invited again. Scope `team:write`.
+        Only this response contains `invite_url`; send it to the person, who creates a passkey there and signs in to the
+        dashboard with it. The invitation can be accepted for seven days; after that the person can be invited again.
+        The calling key must have all scopes of the role. A person who is invited with a test key gets access to test
+        data only. Scope `team:write`.
         """
         return await self._api.call("POST", "/team", timeout=timeout, body=body, model=models.TeamMember)
 
     async def remove_member(self, id: str, *, timeout: float | None = None) -> models.Removed:
         """Remove a person.
 
-        Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
+        Ends the person's sessions; also revokes an invitation that was not accepted. The last owner can't be removed.
+        The calling key must have all scopes of the person's role. A test key removes only members with access to test
+        data only. Scope `team:write`.
         """
         return await self._api.call("DELETE", f"/team/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
+
+    async def update_member(
+        self, id: str, *, timeout: float | None = None, **body: Unpack[params.TeamMemberPatch]
+    ) -> models.TeamMember:
+        """Change a role.
+
+        Takes effect with the person's next request. The last owner stays one. The calling key must have all scopes of
+        both roles. A test key changes only members with access to test data only. Scope `team:write`.
+        """
+        return await self._api.call(
+            "PATCH", f"/team/{quote(id, safe='')}", timeout=timeout, body=body, model=models.TeamMember
+        )
 
 
 class AsyncWebhooksOperations:
