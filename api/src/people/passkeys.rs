@@ -23,10 +23,11 @@ use webauthn_rp::{
     RegistrationServerState,
     bin::{Decode, Encode},
     request::{
-        AsciiDomain, PublicKeyCredentialDescriptor, RpId,
+        AsciiDomain, ExtensionInfo, PublicKeyCredentialDescriptor, RpId,
         auth::AuthenticationVerificationOptions,
         register::{
-            Nickname, PublicKeyCredentialUserEntity, RegistrationVerificationOptions, UserHandle16, Username,
+            CredProtect, Nickname, PublicKeyCredentialUserEntity, RegistrationVerificationOptions,
+            UserHandle16, Username,
         },
     },
     response::{
@@ -108,7 +109,11 @@ impl RelyingParty {
             let id = CredentialId::decode(passkey.credential_id.clone()).ok()?;
             Some(PublicKeyCredentialDescriptor { id, transports: AuthTransports::decode(0).ok()? })
         });
-        let options = PublicKeyCredentialCreationOptions::passkey(&self.id, user, known.collect());
+        let mut options = PublicKeyCredentialCreationOptions::passkey(&self.id, user, known.collect());
+        // Authenticators of phones and computers don't know the policy, and browsers refuse them where it is enforced.
+        // Each answer is checked for user verification all the same.
+        options.extensions.cred_protect =
+            CredProtect::UserVerificationRequired(ExtensionInfo::AllowDontEnforceValue);
         let (server, client) = options.start_ceremony().ok().context("the options are consistent")?;
         let mut state = person.0.as_bytes().to_vec();
         state.extend(server.encode().context("a time after 1970 can be encoded")?);
