@@ -76,6 +76,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ),
     ("inviteTeamMember", &[Code::Conflict]),
     ("removeTeamMember", &[Code::Conflict]),
+    ("updateTeamMember", &[Code::Conflict]),
     ("createApiKey", &[Code::Unprocessable, Code::AccountNotFound]),
     ("rotateApiKey", &[Code::Conflict]),
     ("createWebhook", &[Code::Conflict]),
