@@ -75,7 +75,7 @@ pub struct SealedCode {
     pub nonce: String,
 }
 
-/// What the provider says of itself: <https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata>.
+/// Metadata of the provider: <https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata>.
 #[derive(Deserialize)]
 struct Discovery {
     issuer: String,

@@ -6,7 +6,7 @@
 use crate::scope::Scope::{self, *};
 
 crate::string_enum! {
-    /// What a member may do.
+    /// Rights of a member.
     Role, "role" {
         /// One who may do everything: also the team, API keys and the plan.
         Owner = "owner",

@@ -51,7 +51,7 @@ impl Engine {
         }
         // Preparing can't publish, however its call ended.
         let prepared = tokio::select! {
-            // What is ready is published.
+            // Media that are ready are published.
             biased;
             prepared = platform.publisher.prepare(cx, post, at) => prepared,
             // An upload may take many minutes; another worker goes on at the checkpoint.

@@ -12,7 +12,7 @@ use poem::{
 use serde_json::json;
 use tracing::error;
 
-/// What a page offers.
+/// Ways to create a passkey that a page offers.
 pub(crate) enum Offer {
     /// Passkeys can be used on this page.
     Here,

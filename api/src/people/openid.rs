@@ -42,11 +42,11 @@ pub(crate) struct Login {
     pub(crate) next: String,
 }
 
-/// Where a login begins.
+/// Start of a login.
 pub(crate) struct Begun {
     /// The provider's page.
     pub(crate) url: String,
-    /// What the browser has to keep.
+    /// Sealed state that the browser keeps.
     pub(crate) cookie: String,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct RelyingParty {
 pub(crate) struct Challenge {
     /// Argument of `navigator.credentials`, as JSON.
     pub(crate) options: Value,
-    /// What has to come back with the answer.
+    /// Sealed state that comes back with the answer.
     pub(crate) state: String,
 }
 
@@ -161,7 +161,7 @@ impl RelyingParty {
         Ok(Ok((person, passkey)))
     }
 
-    /// Begins a sign-in of whoever has a passkey.
+    /// Begins a sign-in with any passkey.
     pub(crate) fn begin_sign_in(&self, key: &seal::Key, now: DateTime<Utc>) -> anyhow::Result<Challenge> {
         let options = DiscoverableCredentialRequestOptions::passkey(&self.id);
         let (server, client) = options.start_ceremony().ok().context("the options are consistent")?;

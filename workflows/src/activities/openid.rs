@@ -14,13 +14,13 @@ pub struct OpenIdLogin {
     pub redirect_uri: String,
     /// What comes back with the browser.
     pub state: String,
-    /// What the identity token must contain.
+    /// Nonce that the identity token must contain.
     pub nonce: String,
     /// Digest of the verifier: <https://www.rfc-editor.org/rfc/rfc7636>.
     pub challenge: String,
 }
 
-/// Where a login begins.
+/// Start of a login.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum OpenIdStart {
