@@ -55,9 +55,9 @@ proof-short *args:
 sandbox *args:
     cargo run -- sandbox {{args}}
 
-# Measures the cost of a post, compared with a minimal Temporal program of the same shape
-bench:
-    cargo bench -p fanfare-tests
+# Measures against programs that do the same work without Fanfare, and writes docs/BENCHMARKS.md; given rows, only these
+bench *rows:
+    cargo bench --workspace --bench bench -- {{rows}}
 
 # Measures what posts need on disk, for docs/scaling.md
 sizes:

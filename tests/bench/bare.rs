@@ -70,6 +70,30 @@ impl BarePost {
     }
 }
 
+/// A workflow with `count` activities, a hundred at a time.
+#[workflow]
+#[derive(Default)]
+pub struct BareBatch;
+
+#[workflow_methods]
+impl BareBatch {
+    #[run(name = "BareBatch")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>, count: u32) -> WorkflowResult<()> {
+        let mut left = count;
+        while left > 0 {
+            let some = left.min(100);
+            let options = || ActivityOptions::start_to_close_timeout(Duration::from_secs(60));
+            let done =
+                workflows::join_all((0..some).map(|_| ctx.execute_activity(Nothing::nothing, (), options())));
+            for one in done.await {
+                one?;
+            }
+            left -= some;
+        }
+        Ok(())
+    }
+}
+
 /// Returns a worker for the minimal program, tuned like ours. It must run on one thread.
 pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
     let runtime =
@@ -91,6 +115,7 @@ pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
         .activity_task_poller_behavior(pollers())
         .register_workflow::<BarePost>()?
         .register_workflow::<BareTarget>()?
+        .register_workflow::<BareBatch>()?
         .register_activities(Nothing)
         .build();
     Worker::new(&runtime, client.clone(), options).map_err(|error| anyhow::anyhow!("{error}"))
@@ -100,6 +125,14 @@ pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
 pub(crate) async fn once(client: &Client, id: &str, targets: u32) -> anyhow::Result<()> {
     let options = WorkflowStartOptions::new(QUEUE, id).build();
     let handle = client.start_workflow(BarePost::run, targets, options).await?;
+    handle.get_result(WorkflowGetResultOptions::default()).await?;
+    Ok(())
+}
+
+/// Runs one [`BareBatch`] to completion.
+pub(crate) async fn batch(client: &Client, id: &str, count: u32) -> anyhow::Result<()> {
+    let options = WorkflowStartOptions::new(QUEUE, id).build();
+    let handle = client.start_workflow(BareBatch::run, count, options).await?;
     handle.get_result(WorkflowGetResultOptions::default()).await?;
     Ok(())
 }
