@@ -167,8 +167,8 @@ async function failAndRecover(page, accounts) {
   await says(page, "Scheduled");
   // Updates of the page must not move the keyboard focus.
   await page.focus("summary");
-  await says(page, "X failed by itself, with status 503");
-  await says(page, "Bluesky failed by itself, with status 503");
+  await says(page, "X had a server error (503)");
+  await says(page, "Bluesky had a server error (503)");
   check(await page.evaluate(() => document.activeElement.localName === "summary"), "the focus was lost");
   await stayed(page);
   await look(page, "a post that fails");
@@ -188,8 +188,8 @@ async function failAndRecover(page, accounts) {
   }
 
   await open(page, `/posts/${post.id}`);
-  await says(page, "See it on X");
-  await says(page, "See it on Bluesky");
+  await says(page, "View on X");
+  await says(page, "View on Bluesky");
   const workflow = await page.$eval("a[href*='/namespaces/']", (link) => link.href);
   check(workflow.startsWith(dev.temporal_ui_url), workflow);
   const shown = await fetch(workflow);
@@ -250,8 +250,8 @@ async function write(page, accounts) {
   await says(page, "Every platform would take it.");
   await look(page, "a preview");
   await press(page, "Publish now");
-  await says(page, "See it on X");
-  await says(page, "See it on Bluesky");
+  await says(page, "View on X");
+  await says(page, "View on Bluesky");
 }
 
 /** Consents in the sandbox as a user. */
@@ -312,7 +312,7 @@ async function others(page) {
   await says(page, "we play on Friday");
   await open(page, "/media");
   await page.type("#url", `${sandbox}/nothing-there.png`);
-  await press(page, "Fetch");
+  await press(page, "Import");
   await says(page, "The file is being fetched");
   await look(page, "media");
   await open(page, "/keys");
@@ -386,7 +386,7 @@ async function armAndRecover(page, { x }) {
   // The timeline keeps the failure even after the next attempt.
   await says(page, "rate_limited: Too Many Requests");
   await tap(page, `#retry-${post.targets[0].id}`);
-  await says(page, "See it on X");
+  await says(page, "View on X");
   await open(page, `${dev.sandbox_url}/x/${x.username}`);
   await says(page, "A bit too fast");
   await look(page, "an account in the sandbox");

@@ -115,6 +115,9 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
+/// End of the message of a target that ended while a call of it had no known result.
+pub const MAY_BE_LIVE: &str = "; it may be live: look before posting again";
+
 /// A failed call to a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

@@ -3,7 +3,7 @@
 use crate::{AccountSession, Engine, Error, Stop, commit::RowCheckpoints, media::MediaError};
 use chrono::{DateTime, Utc};
 use domain::{
-    Effect, ErrorCode, Failure, TargetStatus,
+    Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus,
     publish::PublishResult,
     retry::{self, Spent},
 };
@@ -443,7 +443,7 @@ impl Engine {
             failure = Failure::new(stopped.code, message).with_effect(failure.effect);
         }
         if failure.is_ambiguous() {
-            failure.message = format!("{}; it may be live: look before posting again", failure.message);
+            failure.message = format!("{}{MAY_BE_LIVE}", failure.message);
         }
         let source = failure.code.source();
         warn!(

@@ -3,7 +3,7 @@
 
 use crate::{Engine, attempt::EXTRA_LOOKUPS};
 use domain::{
-    ErrorCode, ErrorSource, Failure, TargetStatus,
+    ErrorCode, ErrorSource, Failure, MAY_BE_LIVE, TargetStatus,
     publish::{SettleReason, SettleResult},
     retry::{self, Spent},
 };
@@ -73,7 +73,7 @@ impl Engine {
         };
         let in_doubt = publishing::target_state(&self.db, key).await?.is_some_and(|state| state.in_doubt);
         if in_doubt {
-            message = format!("{message}; it may be live: look before posting again");
+            message.push_str(MAY_BE_LIVE);
         }
         let failure = Failure::new(code, message);
         let source = source.unwrap_or(code.source());

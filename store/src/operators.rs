@@ -191,7 +191,7 @@ pub async fn end(
     }
     let mut message = format!("an operator stopped it: {reason}");
     if in_doubt {
-        message.push_str("; it may be live: look before posting again");
+        message.push_str(domain::MAY_BE_LIVE);
     }
     let failure = Failure::new(ErrorCode::Stopped, message);
     let end = End::Dead { source: failure.code.source(), failure };

@@ -8,7 +8,7 @@ use crate::{
     decode::Parsed,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, ErrorSource, Owner, PostId, TargetId, TargetStatus, WebhookId};
+use domain::{AccountId, Owner, PostId, TargetId, TargetStatus, WebhookId};
 use serde::Deserialize;
 use sqlx::{PgPool, types::Json};
 use std::collections::HashMap;
@@ -16,12 +16,31 @@ use uuid::Uuid;
 
 /// Maximum number of rows per query.
 const LIMIT: i64 = 50;
+/// Up to this number, targets that are stuck are counted.
+pub const COUNTED: i64 = 5_000;
+/// Number of targets of a group that are returned.
+pub const SHOWN_PER_GROUP: i64 = 20;
 /// Period for which final failures are shown.
 const FAILURES_SHOWN_FOR: TimeDelta = TimeDelta::days(1);
 /// Delay after which a target counts as stuck.
 const LATE_AFTER: TimeDelta = TimeDelta::minutes(1);
 /// Length of an excerpt in characters.
 const EXCERPT_CHARS: i32 = 140;
+
+/// Targets that are stuck for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckGroup {
+    /// Platform id, for example `google_business`.
+    pub platform: String,
+    /// Their status.
+    pub status: TargetStatus,
+    /// Code of their last failure.
+    pub error_code: Option<String>,
+    /// Their number; [`COUNTED`] and more are not told apart.
+    pub total: i64,
+    /// The latest of them, up to [`SHOWN_PER_GROUP`].
+    pub latest: Vec<Stuck>,
+}
 
 /// A target that failed or is late.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,18 +51,10 @@ pub struct Stuck {
     pub post: PostId,
     /// Beginning of the post's text.
     pub excerpt: String,
-    /// Platform id, for example `google_business`.
-    pub platform: String,
     /// Handle of the account.
     pub username: String,
-    /// Target status.
-    pub status: TargetStatus,
-    /// Code of the last failure.
-    pub error_code: Option<String>,
     /// The platform's message about the last failure.
     pub error_message: Option<String>,
-    /// Who can fix the last failure.
-    pub error_source: Option<ErrorSource>,
     /// Publish attempts begun.
     pub attempts: i32,
     /// When the next attempt is due; `None` when none is scheduled.
@@ -52,8 +63,6 @@ pub struct Stuck {
     pub processing_since: Option<DateTime<Utc>>,
     /// When the target was due to be published.
     pub due_at: DateTime<Utc>,
-    /// When the target was last updated.
-    pub updated_at: DateTime<Utc>,
 }
 
 /// An endpoint with failed deliveries.
@@ -104,18 +113,21 @@ pub struct AccountName {
     pub status: AccountStatus,
 }
 
-/// Returns targets that failed and are retried, that failed for good during the last day, or that are late.
-/// Targets that can still be published come first, and then the latest.
-pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Stuck>> {
+/// Returns targets that failed and are retried, that failed for good during the last day, or that are late,
+/// grouped by platform, status and code. Groups that can still be published come first, and then the latest.
+pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<StuckGroup>> {
     let rows = sqlx::query!(
         r#"with troubled as (
-             (select t.* from targets t where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+              where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
                 and t.status = 'failed' order by t.updated_at desc limit $5)
              union all
-             (select t.* from targets t where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+              where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
                 and t.status = 'dead' and t.updated_at > $3 order by t.updated_at desc limit $5)
              union all
-             (select t.* from targets t join (
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+              join (
                 select id, coalesce(scheduled_at, created_at) as due_at from posts
                 where org_id = $1 and mode = $2 and deleted_at is null
                   and status in ('scheduled', 'queued', 'publishing') and coalesce(scheduled_at, created_at) < $4
@@ -124,44 +136,62 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
               where t.status in ('pending', 'queued') and t.org_id = $1 and t.mode = $2
                 and (t.scheduled_at is null or t.scheduled_at < $4)
               order by p.due_at desc limit $5)
+           ), ranked as (
+             select t.*, count(*) over cause as total, max(t.updated_at) over cause as latest_at,
+               row_number() over (cause order by t.updated_at desc, t.id) as place
+             from troubled t join posts p on p.id = t.post_id and p.deleted_at is null
+             window cause as (partition by t.platform, t.status, t.error_code)
            )
-           select t.id as "target!", t.post_id as "post!", left(c.content, $6) as "excerpt!",
-             t.platform as "platform!", a.username, t.status as "status!: Parsed<TargetStatus>", t.error_code,
-             t.error_message, t.error_source as "error_source: Parsed<ErrorSource>", t.attempts as "attempts!",
-             t.next_attempt_at, t.processing_since, coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due_at!",
-             t.updated_at as "updated_at!"
-           from troubled t join posts p on p.id = t.post_id and p.deleted_at is null
-           join accounts a on a.id = t.account_id
-           join target_containers c on c.target_id = t.id and c.position = 0
-           order by t.status = 'dead', t.updated_at desc, t.id limit $5"#,
+           select r.id as "target!", r.post_id as "post!", left(c.content, $6) as "excerpt!", r.total as "total!",
+             r.platform as "platform!", a.username, r.status as "status!: Parsed<TargetStatus>", r.error_code,
+             t.error_message, t.attempts as "attempts!", t.next_attempt_at, t.processing_since,
+             coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due_at!"
+           from ranked r join targets t on t.id = r.id join posts p on p.id = r.post_id
+           join accounts a on a.id = r.account_id
+           join target_containers c on c.target_id = r.id and c.position = 0
+           where r.place <= $7
+           order by r.status = 'dead', r.latest_at desc, r.platform, r.status, r.error_code, r.place"#,
         owner.org.0,
         owner.mode.as_str(),
         now - FAILURES_SHOWN_FOR,
         now - LATE_AFTER,
-        LIMIT,
-        EXCERPT_CHARS
+        COUNTED,
+        EXCERPT_CHARS,
+        SHOWN_PER_GROUP
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Stuck {
+    let mut groups: Vec<StuckGroup> = Vec::new();
+    for row in rows {
+        let status = row.status.0;
+        let stuck = Stuck {
             target: row.target.into(),
             post: row.post.into(),
             excerpt: row.excerpt,
-            platform: row.platform,
             username: row.username,
-            status: row.status.0,
-            error_code: row.error_code,
             error_message: row.error_message,
-            error_source: row.error_source.map(ErrorSource::from),
             attempts: row.attempts,
             next_attempt_at: row.next_attempt_at,
             processing_since: row.processing_since,
             due_at: row.due_at,
-            updated_at: row.updated_at,
-        })
-        .collect())
+        };
+        match groups.last_mut() {
+            Some(last)
+                if (&last.platform, last.status, &last.error_code)
+                    == (&row.platform, status, &row.error_code) =>
+            {
+                last.latest.push(stuck);
+            }
+            _ => groups.push(StuckGroup {
+                platform: row.platform,
+                status,
+                error_code: row.error_code,
+                total: row.total,
+                latest: vec![stuck],
+            }),
+        }
+    }
+    Ok(groups)
 }
 
 /// Returns accounts whose grant was lost, the latest first.

@@ -254,7 +254,7 @@ async fn pages_escape_user_content() {
     world.call(reqwest::Method::POST, "/api-keys", Some(&wish)).await;
 
     let browser = Browser::signed_in(&world).await;
-    browser.until("", "failed by itself, with status 503").await;
+    browser.until("", "X had a server error (503)").await;
     let posts = [&post, &stuck].map(|post| format!("/posts/{}", post["id"].as_str().unwrap()));
     let mut pages = vec![
         String::new(),
@@ -308,8 +308,10 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     let post = world.post(json!({ "content": "Soon #sandbox-503x1", "accounts": [account] })).await;
     let id = post["id"].as_str().unwrap();
     let browser = Browser::signed_in(&world).await;
-    let page = browser.until("", "X failed by itself, with status 503").await;
-    for words in ["1 post target is stuck", "Soon #sandbox-503x1", "next try", "Retry now", "ada on X"] {
+    let page = browser.until("", "X had a server error (503)").await;
+    for words in
+        ["1 post target is stuck", "Soon #sandbox-503x1", "Attempt 2 of 10 begins", "Retry now", "ada on X"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     let target = post["targets"][0]["id"].as_str().unwrap();
@@ -317,7 +319,7 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     let page = browser.post(&path, &[("back", "overview")]).await;
     assert_eq!(page.leads(), "/dashboard?done=retried");
     assert!(browser.open("?done=retried").await.contains("The next attempt starts now."));
-    let page = browser.until(&format!("/posts/{id}"), "See it on X").await;
+    let page = browser.until(&format!("/posts/{id}"), "View on X").await;
     assert!(page.contains("Published"), "{page}");
     assert!(browser.open("").await.contains("Nothing is stuck."));
 
@@ -340,6 +342,37 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     assert_eq!(browser.get(&format!("/posts/{id}")).await.status, StatusCode::NOT_FOUND);
     let page = browser.post(&format!("/posts/{id}/cancel"), &[]).await;
     assert!(page.status == StatusCode::NOT_FOUND && page.text.contains("Post not found."), "{}", page.text);
+}
+
+#[tokio::test]
+async fn what_is_stuck_for_one_reason_is_retried_together() {
+    let world = world().pace(1.0).start().await;
+    let account = world.connect("x", "ada").await;
+    let mut pairs = Vec::new();
+    for number in 1..=3 {
+        let text = format!("Number {number} #sandbox-503x1");
+        let post = world.post(json!({ "content": text, "accounts": [account] })).await;
+        let (post, target) = (post["id"].as_str().unwrap(), post["targets"][0]["id"].as_str().unwrap());
+        pairs.push(format!("{post}/{target}"));
+    }
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.until("", "3 post targets are stuck").await;
+    assert_eq!(page.matches("id=\"group-x-failed-upstream_503\"").count(), 1, "{page}");
+    for words in ["X had a server error (503).", "Retry 3", "Number 1", "Number 2", "Number 3"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let form: Vec<_> =
+        pairs.iter().map(|pair| ("target", pair.as_str())).chain([("status", "failed")]).collect();
+    assert_eq!(browser.post("/retry", &form).await.leads(), "/dashboard?done=retried");
+    for pair in &pairs {
+        browser.until(&format!("/posts/{}", pair.split_once('/').unwrap().0), "View on X").await;
+    }
+    // None is left to retry.
+    let page = browser.post("/retry", &form).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    assert!(page.text.contains("can be retried"), "{}", page.text);
+    let nonsense = browser.post("/retry", &[("target", "1/2"), ("target", "")]).await;
+    assert_eq!(nonsense.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -372,7 +405,7 @@ async fn a_live_post_is_changed_and_removed() {
     let edited = browser.post(&format!("{actions}/edit"), &[("text-0", "Title\r\nUntil six")]).await;
     assert_eq!(edited.leads(), format!("/dashboard/posts/{id}?done=edited"));
     let shown = browser.open(&format!("{page}?done=edited")).await;
-    for words in ["The post was changed on the platform.", "Until six</textarea>", "changed there"] {
+    for words in ["The post was changed on the platform.", "Until six</textarea>", "edited"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let found = world.get(&format!("/posts/{id}")).await;
@@ -380,11 +413,8 @@ async fn a_live_post_is_changed_and_removed() {
     let removed = browser.post(&format!("{actions}/unpublish"), &[]).await;
     assert_eq!(removed.leads(), format!("/dashboard/posts/{id}?done=unpublished"));
     let shown = browser.open(&page).await;
-    assert!(
-        shown.contains("removed from the platform") && shown.contains("Removed from the platform"),
-        "{shown}"
-    );
-    for words in ["Change the text…", "Remove from Reddit…", "See it on Reddit"] {
+    assert!(shown.contains("· removed <time") && shown.contains(">Removed</span>"), "{shown}");
+    for words in ["Change the text…", "Remove from Reddit…", "View on Reddit"] {
         assert!(!shown.contains(words), "{words}: {shown}");
     }
     let again = browser.post(&format!("{actions}/edit"), &[("text-0", "Title\nUntil seven")]).await;
@@ -598,7 +628,7 @@ async fn a_post_is_previewed_for_each_account_before_it_is_published() {
     let page = browser.post("/compose", &[&form[..], &[("action", "publish")]].concat()).await;
     let path = page.leads().trim_start_matches("/dashboard").split('?').next().unwrap().to_owned();
     let page = browser.open(&path).await;
-    let (targets, texts) = page.split_once("What it says").unwrap();
+    let (targets, texts) = page.split_once(">Content<").unwrap();
     assert!(targets.contains("goes out <time"), "{page}");
     let (base, own) = texts.split_once(" on Bluesky</h3>").expect("the text of one account");
     assert!(base.contains("Hello all") && own.contains("Hello sky"), "{page}");
@@ -785,7 +815,7 @@ async fn media_are_listed_imported_posted_and_deleted() {
     assert!(page.status.is_client_error() && page.text.contains("http://10.0.0.1/a.png"), "{}", page.text);
     let address = format!("{}/nothing-there.png", world.sandbox_url);
     assert!(browser.post("/media", &[("url", &address)]).await.leads().ends_with("done=fetching"));
-    browser.until("/media", "Not taken").await;
+    browser.until("/media", "Rejected").await;
 
     let form = [("text", "Look"), ("media", id), ("account", x.as_str()), ("queue", &x), ("key", "once")];
     let page = browser.post("/compose", &form).await;

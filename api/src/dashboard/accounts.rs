@@ -6,6 +6,7 @@ use super::{
     fields,
     labels::{self, AbsoluteTime, Done, Label},
     layout::{Layout, PageError, render_leading},
+    story::happened,
 };
 use crate::{
     accounts::{self, Filter, app_password},
@@ -103,7 +104,9 @@ async fn draw(
                     platform: platforms::display_name(platform).to_owned(),
                     label: labels::account(account.status.value()),
                     tenant: account.tenant_id,
-                    error: account.last_error_code.map(|code| labels::reason(&code, platform)),
+                    error: account
+                        .last_error_code
+                        .map(|code| happened(&code, platforms::display_name(platform))),
                     expires: account.token_expires_at.map(|at| AbsoluteTime(at.0)),
                     synced: account.last_synced_at.map(|at| AbsoluteTime(at.0)),
                     connected: AbsoluteTime(account.created_at.0),

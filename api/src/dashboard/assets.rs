@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 const STYLE: &str = include_str!("../../templates/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
+const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
 /// Hashes of the files.
@@ -18,6 +19,8 @@ pub(crate) struct Versions {
     pub(crate) script: String,
     /// The script of pages with passkeys.
     pub(crate) passkeys: String,
+    /// Icons of platforms and pages, each a symbol.
+    pub(crate) icons: String,
     /// The icon.
     pub(crate) icon: String,
 }
@@ -30,6 +33,7 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
         style: version(STYLE),
         script: version(SCRIPT),
         passkeys: version(PASSKEYS),
+        icons: version(ICONS),
         icon: version(ICON),
     }
 });
@@ -47,6 +51,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "css" => (&versions.style, "text/css; charset=utf-8", STYLE),
         "passkeys.js" => (&versions.passkeys, "text/javascript; charset=utf-8", PASSKEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
+        "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),
         "svg" => (&versions.icon, "image/svg+xml", ICON),
         _ => return Err(Problem::not_found("file")),
     };

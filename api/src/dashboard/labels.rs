@@ -2,7 +2,7 @@
 
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{ErrorCode, ErrorSource, MediaStatus, PostStatus, TargetStatus};
+use domain::{MediaStatus, PostStatus, TargetStatus};
 use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
@@ -107,17 +107,21 @@ impl Label {
     pub(crate) fn name(self) -> &'static str {
         self.1
     }
-}
 
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = match self.0 {
+    /// The class that the style sheet colors by severity.
+    pub(crate) fn class(self) -> &'static str {
+        match self.0 {
             Tone::Good => "good",
             Tone::Calm => "calm",
             Tone::Warn => "warn",
             Tone::Bad => "bad",
-        };
-        write!(f, "<span class=\"label {class}\">{}</span>", self.1)
+        }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<span class=\"label {}\">{}</span>", self.class(), self.1)
     }
 }
 
@@ -144,15 +148,15 @@ pub(crate) fn target(status: TargetStatus) -> Label {
         TargetStatus::Pending => Label(Tone::Calm, "Waiting"),
         TargetStatus::Queued => Label(Tone::Calm, "Queued"),
         TargetStatus::Published => Label(Tone::Good, "Published"),
-        TargetStatus::Failed => Label(Tone::Warn, "Failed, tried again"),
-        TargetStatus::Dead => Label(Tone::Bad, "Given up"),
+        TargetStatus::Failed => Label(Tone::Warn, "Retrying"),
+        TargetStatus::Dead => Label(Tone::Bad, "Failed"),
         TargetStatus::Canceled => Label(Tone::Calm, "Canceled"),
     }
 }
 
 /// Label of a target whose post was deleted from its platform.
 pub(crate) fn unpublished() -> Label {
-    Label(Tone::Calm, "Removed from the platform")
+    Label(Tone::Calm, "Removed")
 }
 
 /// Label of an account's status.
@@ -168,10 +172,10 @@ pub(crate) fn account(status: AccountStatus) -> Label {
 /// Label of a media asset's status.
 pub(crate) fn medium(status: MediaStatus) -> Label {
     match status {
-        MediaStatus::PendingUpload => Label(Tone::Calm, "Awaited"),
-        MediaStatus::Uploaded => Label(Tone::Calm, "Being read"),
+        MediaStatus::PendingUpload => Label(Tone::Calm, "Waiting for upload"),
+        MediaStatus::Uploaded => Label(Tone::Calm, "Processing"),
         MediaStatus::Ready => Label(Tone::Good, "Ready"),
-        MediaStatus::Failed => Label(Tone::Bad, "Not taken"),
+        MediaStatus::Failed => Label(Tone::Bad, "Rejected"),
     }
 }
 
@@ -203,46 +207,17 @@ pub(crate) fn length(millis: u64) -> String {
 /// Label of a delivery's status.
 pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
     match status {
-        DeliveryStatus::Pending if attempts > 0 => Label(Tone::Warn, "Failed, tried again"),
+        DeliveryStatus::Pending if attempts > 0 => Label(Tone::Warn, "Retrying"),
         DeliveryStatus::Pending => Label(Tone::Calm, "Waiting"),
         DeliveryStatus::Delivering => Label(Tone::Calm, "Delivering"),
         DeliveryStatus::Delivered => Label(Tone::Good, "Delivered"),
-        DeliveryStatus::Failed => Label(Tone::Bad, "Given up"),
+        DeliveryStatus::Failed => Label(Tone::Bad, "Failed"),
     }
 }
 
 /// Label of an active or paused endpoint.
 pub(crate) fn activity(is_active: bool) -> Label {
     if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
-}
-
-/// Explains an error code and what to do about it.
-pub(crate) fn reason(code: &str, platform: &str) -> String {
-    let name = platforms::display_name(platform);
-    match code.parse() {
-        Ok(ErrorCode::RateLimited) => format!("{name} limits the rate of calls."),
-        Ok(ErrorCode::TokenExpired) => {
-            format!("{name} rejects the account's access. If this persists, reconnect the account.")
-        }
-        Ok(ErrorCode::Upstream(status)) => format!("{name} failed by itself, with status {status}."),
-        Ok(ErrorCode::Rejected(status)) => {
-            format!("{name} rejected the content with status {status}. Change it and post again.")
-        }
-        Ok(ErrorCode::PollTimeout) => format!("{name} took too long to process it."),
-        Ok(ErrorCode::NetworkError) => format!("{name} could not be reached, or the connection broke."),
-        Ok(ErrorCode::Stopped) => "An operator of the service stopped it.".to_owned(),
-        Ok(ErrorCode::Frozen) => format!("Publishing to {name} is paused by an operator of the service."),
-        Err(_) => format!("{code}."),
-    }
-}
-
-/// Explains who can fix a failure.
-pub(crate) fn source(source: ErrorSource) -> &'static str {
-    match source {
-        ErrorSource::User => "You can fix it.",
-        ErrorSource::Platform => "The platform must fix it.",
-        ErrorSource::Service => "Fanfare or the network caused it.",
-    }
 }
 
 /// A time relative to now, with the absolute time as its title.
@@ -299,6 +274,20 @@ impl fmt::Display for AbsoluteTime {
 // Consists only of digits and names of months.
 impl HtmlSafe for AbsoluteTime {}
 
+/// An absolute time in a list: to the minute, with the whole time as its title.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShortTime(pub(crate) DateTime<Utc>);
+
+impl fmt::Display for ShortTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (iso, full) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
+        write!(f, "<time datetime=\"{iso}\" title=\"{full}\">{}</time>", self.0.format("%-d %b %Y, %H:%M"))
+    }
+}
+
+// Consists only of digits and names of months.
+impl HtmlSafe for ShortTime {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,20 +304,5 @@ mod tests {
         ] {
             assert_eq!(distance(TimeDelta::seconds(seconds)), expected);
         }
-    }
-
-    #[test]
-    fn every_code_of_the_contract_has_words() {
-        for code in
-            ["rate_limited", "token_expired", "upstream_502", "rejected_400", "poll_timeout", "network_error"]
-        {
-            let words = reason(code, "google_business");
-            assert!(words.starts_with("Google Business Profile ") && words.ends_with('.'), "{words}");
-        }
-        assert_eq!(reason("account_gone", "x"), "account_gone.");
-        assert!(
-            platforms::IDS.iter().all(|id| platforms::display_name(id) != *id),
-            "every platform has a name"
-        );
     }
 }

@@ -39,6 +39,52 @@ pub(crate) struct Layout {
     pub(crate) uses_passkeys: bool,
 }
 
+/// A part of the navigation.
+pub(crate) struct Group {
+    /// Heading; `None` for the first part.
+    pub(crate) name: Option<&'static str>,
+    /// Its entries.
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// An entry of the navigation.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// Path below the dashboard's.
+    pub(crate) path: &'static str,
+    /// Name of the page.
+    pub(crate) name: &'static str,
+    /// Symbol of `icons.svg`.
+    pub(crate) icon: &'static str,
+}
+
+const fn entry(path: &'static str, name: &'static str, icon: &'static str) -> Entry {
+    Entry { path, name, icon }
+}
+
+/// The navigation.
+const NAVIGATION: [(Option<&str>, &[Entry]); 3] = [
+    (
+        None,
+        &[
+            entry("", "Overview", "home"),
+            entry("/posts", "Posts", "posts"),
+            entry("/compose", "New post", "compose"),
+            entry("/media", "Media", "media"),
+            entry("/accounts", "Accounts", "accounts"),
+        ],
+    ),
+    (Some("Developers"), &[entry("/webhooks", "Webhooks", "webhooks"), entry("/keys", "API keys", "keys")]),
+    (
+        Some("Organization"),
+        &[
+            entry("/team", "Team", "team"),
+            entry("/audit", "Audit trail", "audit"),
+            entry("/usage", "Usage", "usage"),
+        ],
+    ),
+];
+
 /// The owner of a session.
 pub(crate) struct Who {
     /// Name of the organization.
@@ -129,25 +175,17 @@ impl Layout {
         self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
     }
 
-    /// Navigation entries that the one who is signed in may open: path and name.
-    pub(crate) fn sections(&self) -> Vec<(&'static str, &'static str)> {
-        let all = [
-            ("", "Overview"),
-            ("/posts", "Posts"),
-            ("/compose", "New post"),
-            ("/accounts", "Accounts"),
-            ("/media", "Media"),
-            ("/webhooks", "Webhooks"),
-            ("/keys", "API keys"),
-            ("/team", "Team"),
-            ("/audit", "Audit trail"),
-            ("/usage", "Usage"),
-        ];
-        let may_open = |path: &str| {
-            let segments: Vec<_> = path.split('/').skip(1).collect();
+    /// Navigation entries that the one who is signed in may open.
+    pub(crate) fn sections(&self) -> Vec<Group> {
+        let may_open = |entry: &Entry| {
+            let segments: Vec<_> = entry.path.split('/').skip(1).collect();
             Route::of(true, &segments).is_some_and(|route| route.scopes.iter().all(|scope| self.has(*scope)))
         };
-        all.into_iter().filter(|(path, _)| may_open(path)).collect()
+        let groups = NAVIGATION.iter().map(|(name, entries)| Group {
+            name: *name,
+            entries: entries.iter().copied().filter(may_open).collect(),
+        });
+        groups.filter(|group| !group.entries.is_empty()).collect()
     }
 
     /// True if the one who is signed in has a scope, for buttons that need it.

@@ -22,6 +22,7 @@ mod post_form;
 mod posts;
 mod routes;
 mod session;
+mod story;
 mod team;
 mod usage;
 mod webhook;
@@ -128,6 +129,7 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
 /// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
 async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
+        ["retry"] => overview::retry(context).await,
         ["posts", id, "cancel"] => post::cancel(context, id).await,
         ["posts", id, "release"] => post::release(context, id).await,
         ["posts", id, "targets", target, "retry"] => post::retry(context, id, target).await,

@@ -1,16 +1,23 @@
 //! The start page: what is stuck and why, then the latest posts.
 
 use super::{
-    context::PageContext,
-    labels::{self, Label, RelativeTime},
-    layout::{Layout, render},
+    context::{PageContext, done},
+    fields,
+    labels::{self, Done, Label, RelativeTime},
+    layout::{Layout, PageError, render},
     posts::{self, Row},
+    story::{Facts, Story, happened},
 };
-use crate::{http::problem::Problem, posts::Filter};
+use crate::{
+    http::{body, problem::Problem},
+    posts::Filter,
+};
 use askama::Template;
+use chrono::{DateTime, Utc};
 use domain::TargetStatus;
 use poem::Response;
-use store::overview;
+use serde_json::json;
+use store::overview::{self, COUNTED, SHOWN_PER_GROUP};
 
 /// Number of recent posts on the overview page.
 const LATEST_COUNT: i64 = 10;
@@ -19,27 +26,44 @@ const LATEST_COUNT: i64 = 10;
 #[template(path = "dashboard/overview.html")]
 struct Overview {
     layout: Layout,
-    stuck: Vec<Stuck>,
+    stuck: Vec<Group>,
     accounts: Vec<Refused>,
     webhooks: Vec<Failing>,
     posts: Vec<Row>,
 }
 
-/// A target that failed or is retrying.
+/// Targets that are stuck for the same reason.
+struct Group {
+    /// Id of its element.
+    id: String,
+    /// Platform id, which is also that of its icon.
+    platform: String,
+    title: String,
+    /// Name of the platform.
+    name: String,
+    status: TargetStatus,
+    label: Label,
+    total: i64,
+    /// Query of the page with all of them.
+    all: String,
+    can_retry: bool,
+    targets: Vec<Stuck>,
+}
+
+impl Group {
+    fn is_dead(&self) -> bool {
+        self.status == TargetStatus::Dead
+    }
+}
+
+/// A target that failed or is late.
 struct Stuck {
     post: String,
     target: String,
     excerpt: String,
-    platform: String,
     username: String,
-    label: Label,
-    reason: String,
-    message: Option<String>,
-    source: Option<&'static str>,
-    attempts: i32,
-    next: Option<RelativeTime>,
+    story: Story,
     due: RelativeTime,
-    is_failed: bool,
 }
 
 /// An account that must be reconnected.
@@ -64,31 +88,18 @@ struct Failing {
 
 /// Shows the page.
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    draw(context, None).await
+}
+
+async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let stuck = overview::stuck(context.db(), call.owner, now).await?;
     let refused = overview::to_reconnect(context.db(), call.owner).await?;
     let failing = overview::failing(context.db(), call.owner, now).await?;
     let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
     let page = Overview {
-        layout: context.layout("Overview", "").live(""),
-        stuck: stuck
-            .into_iter()
-            .map(|stuck| Stuck {
-                post: stuck.post.to_string(),
-                target: stuck.target.to_string(),
-                reason: reason(&stuck),
-                platform: platforms::display_name(&stuck.platform).to_owned(),
-                excerpt: posts::excerpt(&stuck.excerpt),
-                username: stuck.username,
-                label: labels::target(stuck.status),
-                message: stuck.error_message,
-                source: stuck.error_source.map(labels::source),
-                attempts: stuck.attempts,
-                next: stuck.next_attempt_at.map(|at| RelativeTime::of(at, now)),
-                due: RelativeTime::of(stuck.due_at, now),
-                is_failed: stuck.status == TargetStatus::Failed,
-            })
-            .collect(),
+        layout: context.layout_with_error("Overview", "", error).live(""),
+        stuck: stuck.into_iter().map(|group| group_of(group, now)).collect(),
         accounts: refused
             .into_iter()
             .map(|account| Refused {
@@ -116,23 +127,91 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     Ok(render(page.layout.status(), &page))
 }
 
-/// Explains why a target is stuck.
-fn reason(stuck: &overview::Stuck) -> String {
-    if let Some(code) = &stuck.error_code {
-        return labels::reason(code, &stuck.platform);
+fn group_of(group: overview::StuckGroup, now: DateTime<Utc>) -> Group {
+    let name = platforms::display_name(&group.platform).to_owned();
+    let code = group.error_code.as_deref();
+    let targets = group.latest.iter().map(|stuck| Stuck {
+        post: stuck.post.to_string(),
+        target: stuck.target.to_string(),
+        excerpt: posts::excerpt(&stuck.excerpt),
+        username: stuck.username.clone(),
+        story: story_of(&group, stuck, now),
+        due: RelativeTime::of(stuck.due_at, now),
+    });
+    Group {
+        id: format!("{}-{}-{}", group.platform, group.status, code.unwrap_or("late")),
+        title: match (code, group.status) {
+            (Some(code), _) => happened(code, &name),
+            (None, TargetStatus::Pending) => format!("Posts to {name} have not begun."),
+            (None, _) => format!("{name} has not answered yet."),
+        },
+        name,
+        status: group.status,
+        label: labels::target(group.status),
+        total: group.total,
+        all: fields::write([
+            ("platform", group.platform.as_str()),
+            ("status", if group.status == TargetStatus::Dead { "failed" } else { "" }),
+        ]),
+        can_retry: matches!(group.status, TargetStatus::Failed | TargetStatus::Dead),
+        targets: targets.collect(),
+        platform: group.platform.clone(),
     }
-    let platform = platforms::display_name(&stuck.platform);
-    match (stuck.processing_since, stuck.status) {
-        (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
-        (None, TargetStatus::Pending) => {
-            "Not started yet: Temporal or the workers may be unavailable.".to_owned()
+}
+
+/// Tells why a target is stuck.
+fn story_of(group: &overview::StuckGroup, stuck: &overview::Stuck, now: DateTime<Utc>) -> Story {
+    let facts = Facts {
+        platform: &group.platform,
+        status: group.status,
+        code: group.error_code.as_deref(),
+        message: stuck.error_message.as_deref(),
+        attempts: stuck.attempts,
+        next: stuck.next_attempt_at,
+        processing_since: stuck.processing_since,
+    };
+    Story::of(&facts, now).unwrap_or_else(|| {
+        let happened = match group.status {
+            TargetStatus::Pending => "It has not begun: Temporal or the workers may be unavailable.",
+            _ if stuck.attempts > 0 => "The platform has not answered yet.",
+            _ => "No worker has begun it yet.",
+        };
+        Story::waiting(happened)
+    })
+}
+
+/// Retries the targets that the form names, as far as they can be retried: those that wait for an attempt begin it,
+/// and those that failed for good start over.
+pub(crate) async fn retry(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let call = context.call();
+    let mut refused = None;
+    let mut is_retried = false;
+    for named in context.form.all("target").take(SHOWN_PER_GROUP as usize) {
+        let (post, target) = named.split_once('/').unwrap_or_default();
+        let retried = match context.form.get("status").parse() {
+            Ok(TargetStatus::Dead) => match body::read(json!({ "targets": [target] })) {
+                Ok(only) => crate::posts::retry::retry(&call, post, only).await.map(drop),
+                Err(problem) => Err(problem),
+            },
+            _ => crate::posts::retry(&call, post, target).await.map(drop),
+        };
+        match retried {
+            Err(problem) if problem.code.status().is_server_error() => return Err(problem),
+            Err(problem) => refused = Some(problem),
+            Ok(()) => is_retried = true,
         }
-        (None, _) if stuck.attempts > 0 => format!("{platform} has not answered yet."),
-        (None, _) => "No worker has started it yet.".to_owned(),
+    }
+    match refused.filter(|_| !is_retried) {
+        None => Ok(done("", Done::Retried)),
+        Some(problem) => draw(context, Some(PageError::of("retry", problem))).await,
     }
 }
 
 impl Overview {
+    fn stuck_count(&self) -> usize {
+        self.stuck.iter().map(|group| usize::try_from(group.total).unwrap_or(0)).sum()
+    }
+
     /// A summary in one sentence, for screen readers.
     fn summary(&self) -> String {
         let count = |number: usize, one: &str, many: &str| match number {
@@ -141,7 +220,7 @@ impl Overview {
             number => Some(format!("{number} {many}")),
         };
         let parts: Vec<_> = [
-            count(self.stuck.len(), "post target is stuck", "post targets are stuck"),
+            count(self.stuck_count(), "post target is stuck", "post targets are stuck"),
             count(self.accounts.len(), "account has to be reconnected", "accounts must be reconnected"),
             count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
         ]

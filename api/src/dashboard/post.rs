@@ -5,6 +5,7 @@ use super::{
     labels::{self, AbsoluteTime, Done, Label, RelativeTime},
     layout::{Layout, PageError, render},
     posts::excerpt,
+    story::{Facts, Story},
 };
 use crate::{
     http::{
@@ -70,17 +71,19 @@ struct Target {
     id: String,
     account: String,
     who: String,
+    /// Platform id, which is also that of its icon.
     platform: String,
+    /// Name of the platform.
+    name: String,
     label: Label,
     is_account_gone: bool,
     account_label: Label,
-    reason: Option<String>,
-    message: Option<String>,
-    source: Option<&'static str>,
+    story: Option<Story>,
+    /// What is not there of a live post.
+    note: Option<String>,
     attempts: i32,
     /// Its own time to publish, until it is published.
     scheduled: Option<AbsoluteTime>,
-    next: Option<RelativeTime>,
     published: Option<AbsoluteTime>,
     link: Option<String>,
     can_retry: bool,
@@ -91,6 +94,12 @@ struct Target {
     /// Texts to edit; none if the platform changes none.
     live: Vec<LiveText>,
     workflow: Option<String>,
+}
+
+impl Target {
+    fn may_be_live(&self) -> bool {
+        self.story.as_ref().is_some_and(|story| story.may_be_live)
+    }
 }
 
 /// A text of a live post, in the form that changes it.
@@ -207,7 +216,8 @@ pub(crate) async fn show(
                     id: target.id.to_string(),
                     account: target.account_id.to_string(),
                     who: who(target),
-                    platform: platforms::display_name(&target.platform).to_owned(),
+                    name: platforms::display_name(&target.platform).to_owned(),
+                    platform: target.platform.clone(),
                     label: match target.unpublished_at {
                         Some(_) => labels::unpublished(),
                         None => labels::target(target.status),
@@ -217,15 +227,13 @@ pub(crate) async fn show(
                     account_label: labels::account(
                         named.map_or(store::accounts::AccountStatus::Disconnected, |named| named.status),
                     ),
-                    reason: target.error_code.as_deref().map(|code| labels::reason(code, &target.platform)),
-                    message: target.error_message.clone(),
-                    source: target.error_source.map(labels::source),
+                    story: Story::of(&facts(target), now),
+                    note: target.error_message.clone().filter(|_| target.error_code.is_none()),
                     attempts: target.attempts,
                     scheduled: target
                         .scheduled_at
                         .filter(|_| matches!(target.status, TargetStatus::Pending | TargetStatus::Queued))
                         .map(AbsoluteTime),
-                    next: target.next_attempt_at.map(|at| RelativeTime::of(at, now)),
                     published: target.published_at.map(AbsoluteTime),
                     link: target
                         .platform_post_url
@@ -277,6 +285,18 @@ pub(crate) async fn show(
         id: post.id.to_string(),
     };
     Ok(render(page.layout.status(), &page))
+}
+
+fn facts(target: &store::posts::Target) -> Facts<'_> {
+    Facts {
+        platform: &target.platform,
+        status: target.status,
+        code: target.error_code.as_deref(),
+        message: target.error_message.as_deref(),
+        attempts: target.attempts,
+        next: target.next_attempt_at,
+        processing_since: None,
+    }
 }
 
 /// Returns the beginning of a post's text.

@@ -3,7 +3,7 @@
 use super::{
     context::PageContext,
     fields::{self, Fields},
-    labels::{self, AbsoluteTime, Label},
+    labels::{self, Label, ShortTime},
     layout::{Layout, PageError, render},
 };
 use crate::{
@@ -30,6 +30,12 @@ struct Posts {
     older: Option<String>,
 }
 
+impl Posts {
+    fn has_dates(&self) -> bool {
+        self.dates.iter().any(|date| !date.value.is_empty())
+    }
+}
+
 /// An option of a form field.
 pub(crate) struct Choice {
     pub(crate) value: String,
@@ -49,14 +55,16 @@ pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
     pub(crate) label: Label,
-    pub(crate) created: AbsoluteTime,
-    pub(crate) scheduled: Option<AbsoluteTime>,
+    pub(crate) created: ShortTime,
+    pub(crate) scheduled: Option<ShortTime>,
     pub(crate) spots: Vec<Spot>,
 }
 
 /// A target of a post in a list.
 pub(crate) struct Spot {
+    /// Platform id, which is also that of its icon.
     pub(crate) platform: String,
+    pub(crate) name: String,
     pub(crate) label: Label,
 }
 
@@ -145,15 +153,16 @@ pub(crate) async fn lines(
             None => Default::default(),
         };
         let spot = |spot: overview::TargetPreview| Spot {
-            platform: platforms::display_name(&spot.platform).to_owned(),
+            name: platforms::display_name(&spot.platform).to_owned(),
+            platform: spot.platform,
             label: labels::target(spot.status),
         };
         Row {
             id: post.id.to_string(),
             excerpt: excerpt(&text),
             label: labels::post(post.status.value()),
-            created: AbsoluteTime(post.created_at.0),
-            scheduled: post.scheduled_at.map(|at| AbsoluteTime(at.0)),
+            created: ShortTime(post.created_at.0),
+            scheduled: post.scheduled_at.map(|at| ShortTime(at.0)),
             spots: targets.into_iter().map(spot).collect(),
         }
     });

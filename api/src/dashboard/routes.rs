@@ -50,7 +50,8 @@ const PAGES: [Route; 15] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 34] = [
+const ACTIONS: [Route; 35] = [
+    action("/retry", &[PostsWrite, PostsRead, AccountsRead], "POST", "/posts/{id}/targets/{target_id}/retry"),
     action("/posts/{id}/cancel", &[PostsWrite], "DELETE", "/posts/{id}"),
     action("/posts/{id}/release", &[PostsWrite], "PATCH", "/posts/{id}"),
     action(

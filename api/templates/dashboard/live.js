@@ -41,7 +41,7 @@
         : at && !at.id && at.nodeName === next.nodeName && at;
       if (!known) {
         old.insertBefore(next, at);
-        if (next.classList?.contains("card")) next.classList.add("fresh");
+        if (next.matches?.(".card, tr, li")) next.classList.add("fresh");
         continue;
       }
       if (known === at) at = at.nextSibling;
