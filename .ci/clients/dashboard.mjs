@@ -310,6 +310,16 @@ async function others(page) {
   await press(page, "Filter");
   check(/platform=bluesky/.test(page.url()), page.url());
   await says(page, "we play on Friday");
+  await page.keyboard.press("/");
+  await page.keyboard.type("friday");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  await says(page, "we play on Friday");
+  await calendar(page);
+  await open(page, "/requests");
+  await says(page, "POST /api/v1/posts");
+  await look(page, "requests");
+  await open(page, "/audit");
+  await look(page, "the audit trail");
   await open(page, "/media");
   await page.type("#url", `${sandbox}/nothing-there.png`);
   await press(page, "Import");
@@ -333,6 +343,28 @@ async function others(page) {
   await passkeys(page.browser(), invitation);
   await open(page, "/nowhere", 404);
   await look(page, "a page that is not there");
+}
+
+/** Moves a scheduled post to another day, by its form and by dragging it. */
+async function calendar(page) {
+  const accounts = (await call("GET", "/social-accounts?platform=x")).data;
+  const body = { content: "שלום, in a while", accounts: [accounts[0].id], scheduled_at: "2031-03-04T18:30:00Z" };
+  const post = await call("POST", "/posts", body);
+  await open(page, "/calendar?month=2031-03");
+  await says(page, "in a while");
+  await look(page, "the calendar");
+  await page.evaluate((id) => {
+    const transfer = new DataTransfer();
+    const send = (element, name) =>
+      element.dispatchEvent(new DragEvent(name, { bubbles: true, dataTransfer: transfer }));
+    send(document.getElementById(`post-${id}`), "dragstart");
+    send(document.querySelector("[data-day='2031-03-20']"), "drop");
+  }, post.id);
+  await says(page, "The post was moved.");
+  check((await call("GET", `/posts/${post.id}`)).scheduled_at === "2031-03-20T18:30:00.000Z", "it was not moved");
+  await open(page, `/posts/${post.id}`);
+  await look(page, "a scheduled post");
+  await call("DELETE", `/posts/${post.id}`);
 }
 
 /** Joins with a passkey, and signs out and in again with it, in a browser of its own, by the name of this machine. */

@@ -376,6 +376,63 @@ async fn what_is_stuck_for_one_reason_is_retried_together() {
 }
 
 #[tokio::test]
+async fn the_calendar_shows_scheduled_posts_and_moves_them() {
+    let mut world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let at = |text: &str| json!({ "content": text, "accounts": [account], "scheduled_at": "2031-03-31T23:30:00Z" });
+    let post = world.post(at("Last day of March")).await;
+    let id = post["id"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let march = browser.open("/calendar?month=2031-03").await;
+    assert!(
+        march.contains("March 2031") && march.contains("Last day of March") && march.contains("23:30"),
+        "{march}"
+    );
+    // The first week of April begins in March.
+    assert!(browser.open("/calendar?month=2031-04").await.contains("Last day of March"));
+    assert!(!browser.open("/calendar?month=2031-02").await.contains("Last day of March"));
+    let path = format!("/posts/{id}/reschedule");
+    let moved = browser.post(&path, &[("at", "2031-05-02T08:15")]).await;
+    assert_eq!(moved.leads(), "/dashboard/calendar?month=2031-05&done=rescheduled");
+    assert_eq!(world.get(&format!("/posts/{id}")).await["scheduled_at"], "2031-05-02T08:15:00.000Z");
+    assert!(browser.open("/calendar?month=2031-05").await.contains("Last day of March"));
+    for wrong in ["", "tomorrow", "2031-05-02"] {
+        let page = browser.post(&path, &[("at", wrong)]).await;
+        assert!(
+            page.status == StatusCode::BAD_REQUEST && page.text.contains("role=\"alert\""),
+            "{wrong}: {}",
+            page.text
+        );
+    }
+    for odd in ["0000-00", "9999-12", "-1-01", "x", "262142-12"] {
+        browser.open(&format!("/calendar?month={odd}")).await;
+    }
+    world.leave_post(&post, "it is scheduled for 2031");
+}
+
+#[tokio::test]
+async fn posts_are_found_by_their_text_and_requests_are_listed() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Asparagus is here", "accounts": [account] })).await;
+    world.ended(&post).await;
+    let post = world.post(json!({ "content": "שלום לכולם", "accounts": [account] })).await;
+    world.ended(&post).await;
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.open("/posts?q=asparagus").await;
+    assert!(page.contains("Asparagus is here") && !page.contains("שלום"), "{page}");
+    assert!(page.contains("value=\"asparagus\""), "the field keeps the text: {page}");
+    let page = browser.open("/posts").await;
+    let rtl = page.split("<a ").find(|link| link.contains("שלום")).unwrap();
+    assert!(rtl.contains("dir=\"auto\""), "{rtl}");
+    let page = browser.until("/requests", "/api/v1/posts").await;
+    assert!(
+        page.contains("POST /api/v1/posts") && page.contains("<span class=\"label good\">201</span>"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
 async fn a_live_post_is_changed_and_removed() {
     let world = world().start().await;
     let account = world.connect("reddit", "ada").await;

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 const STYLE: &str = include_str!("../../templates/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
+const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
@@ -17,6 +18,8 @@ pub(crate) struct Versions {
     pub(crate) style: String,
     /// The script.
     pub(crate) script: String,
+    /// The script of keyboard shortcuts and of the calendar.
+    pub(crate) keys: String,
     /// The script of pages with passkeys.
     pub(crate) passkeys: String,
     /// Icons of platforms and pages, each a symbol.
@@ -32,6 +35,7 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     Versions {
         style: version(STYLE),
         script: version(SCRIPT),
+        keys: version(KEYS),
         passkeys: version(PASSKEYS),
         icons: version(ICONS),
         icon: version(ICON),
@@ -50,6 +54,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
     let (known, content_type, text) = match kind {
         "css" => (&versions.style, "text/css; charset=utf-8", STYLE),
         "passkeys.js" => (&versions.passkeys, "text/javascript; charset=utf-8", PASSKEYS),
+        "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),
         "svg" => (&versions.icon, "image/svg+xml", ICON),

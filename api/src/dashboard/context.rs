@@ -146,5 +146,6 @@ pub(crate) fn see(path: &str) -> Response {
 
 /// Redirects to another page of the dashboard, which shows a notice.
 pub(crate) fn done(path: &str, done: Done) -> Response {
-    see(&format!("{path}?done={done}"))
+    let separator = if path.contains('?') { '&' } else { '?' };
+    see(&format!("{path}{separator}done={done}"))
 }

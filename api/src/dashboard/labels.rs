@@ -21,6 +21,8 @@ domain::string_enum! {
         Canceled = "canceled",
         /// A draft was released.
         Released = "released",
+        /// A post was moved to another time.
+        Rescheduled = "rescheduled",
         /// A post was created.
         Created = "created",
         /// An account was connected.
@@ -66,6 +68,7 @@ impl Done {
                 "The post was deleted. Pending targets are canceled; published posts stay live."
             }
             Self::Released => "The draft was released.",
+            Self::Rescheduled => "The post was moved.",
             Self::Created => "The post was created.",
             Self::Connected => "The account is connected.",
             Self::Disconnected => "The account was disconnected.",

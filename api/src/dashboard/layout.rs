@@ -69,12 +69,20 @@ const NAVIGATION: [(Option<&str>, &[Entry]); 3] = [
         &[
             entry("", "Overview", "home"),
             entry("/posts", "Posts", "posts"),
+            entry("/calendar", "Calendar", "calendar"),
             entry("/compose", "New post", "compose"),
             entry("/media", "Media", "media"),
             entry("/accounts", "Accounts", "accounts"),
         ],
     ),
-    (Some("Developers"), &[entry("/webhooks", "Webhooks", "webhooks"), entry("/keys", "API keys", "keys")]),
+    (
+        Some("Developers"),
+        &[
+            entry("/webhooks", "Webhooks", "webhooks"),
+            entry("/keys", "API keys", "keys"),
+            entry("/requests", "Requests", "requests"),
+        ],
+    ),
     (
         Some("Organization"),
         &[

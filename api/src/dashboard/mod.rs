@@ -7,6 +7,7 @@
 mod accounts;
 mod assets;
 mod audit;
+mod calendar;
 mod context;
 mod fields;
 mod invitation;
@@ -20,6 +21,7 @@ mod passkeys;
 mod post;
 mod post_form;
 mod posts;
+mod requests;
 mod routes;
 mod session;
 mod story;
@@ -113,6 +115,8 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["me", "passkeys", "options"] => me::challenge(context).await,
         ["posts"] => posts::show(context).await,
         ["posts", id] => post::show(context, id, None).await,
+        ["calendar"] => calendar::show(context).await,
+        ["requests"] => requests::show(context).await,
         ["compose"] => post_form::show(context).await,
         ["accounts"] => accounts::show(context).await,
         ["webhooks"] => webhooks::show(context, None).await,
@@ -131,6 +135,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
     match segments {
         ["retry"] => overview::retry(context).await,
         ["posts", id, "cancel"] => post::cancel(context, id).await,
+        ["posts", id, "reschedule"] => calendar::reschedule(context, id).await,
         ["posts", id, "release"] => post::release(context, id).await,
         ["posts", id, "targets", target, "retry"] => post::retry(context, id, target).await,
         ["posts", id, "targets", target, "revive"] => post::revive(context, id, target).await,

@@ -45,6 +45,7 @@ struct Page {
     steps: Vec<Step>,
     workflow: Option<String>,
     is_draft: bool,
+    is_scheduled: bool,
     can_cancel: bool,
 }
 
@@ -281,6 +282,7 @@ pub(crate) async fn show(
             .filter(|_| post.status != PostStatus::Draft)
             .map(|ui| ui.workflow(&publish_post::id(post.id))),
         is_draft: post.status == PostStatus::Draft,
+        is_scheduled: post.status == PostStatus::Scheduled,
         can_cancel: post.status.is_editable() || post.status == PostStatus::Publishing,
         id: post.id.to_string(),
     };

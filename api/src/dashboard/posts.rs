@@ -26,6 +26,7 @@ struct Posts {
     platforms: Vec<Choice>,
     accounts: Vec<Choice>,
     dates: [Date; 4],
+    text: String,
     is_filtered: bool,
     older: Option<String>,
 }
@@ -55,6 +56,8 @@ pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
     pub(crate) label: Label,
+    /// True if its time can be changed.
+    pub(crate) is_editable: bool,
     pub(crate) created: ShortTime,
     pub(crate) scheduled: Option<ShortTime>,
     pub(crate) spots: Vec<Spot>,
@@ -115,6 +118,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
             })
             .collect(),
         dates: DATES.map(|(field, _, name, _)| Date { field, name, value: query.get(field).to_owned() }),
+        text: query.get("q").to_owned(),
         is_filtered: query.without(&["cursor", "done"]).any(|(_, value)| !value.is_empty()),
         older: next.map(|cursor| {
             let kept = query.without(&["cursor", "done"]).filter(|(_, value)| !value.is_empty());
@@ -134,7 +138,7 @@ fn filter(query: &Fields) -> Result<Filter, Problem> {
         Some((*parameter, day.map_or_else(|| value.to_owned(), |day| format!("{day}T00:00:00Z"))))
     });
     let dates: Vec<_> = dates.collect();
-    let same = query.only(&["status", "platform", "social_account_id", "cursor"]);
+    let same = query.only(&["q", "status", "platform", "social_account_id", "cursor"]);
     query::read(&fields::write(same.chain(dates.iter().map(|(name, value)| (*name, value.as_str())))))
 }
 
@@ -161,6 +165,7 @@ pub(crate) async fn lines(
             id: post.id.to_string(),
             excerpt: excerpt(&text),
             label: labels::post(post.status.value()),
+            is_editable: post.status.value().is_editable(),
             created: ShortTime(post.created_at.0),
             scheduled: post.scheduled_at.map(|at| ShortTime(at.0)),
             spots: targets.into_iter().map(spot).collect(),

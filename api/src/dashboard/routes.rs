@@ -31,7 +31,9 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 15] = [
+const PAGES: [Route; 17] = [
+    page("/calendar", &[PostsRead, AccountsRead]),
+    page("/requests", &[UsageRead]),
     page("", &[PostsRead, AccountsRead]),
     page("/sign-in", &[]),
     page("/me", &[]),
@@ -50,7 +52,8 @@ const PAGES: [Route; 15] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 35] = [
+const ACTIONS: [Route; 36] = [
+    action("/posts/{id}/reschedule", &[PostsWrite, PostsRead, AccountsRead], "PATCH", "/posts/{id}"),
     action("/retry", &[PostsWrite, PostsRead, AccountsRead], "POST", "/posts/{id}/targets/{target_id}/retry"),
     action("/posts/{id}/cancel", &[PostsWrite], "DELETE", "/posts/{id}"),
     action("/posts/{id}/release", &[PostsWrite], "PATCH", "/posts/{id}"),
