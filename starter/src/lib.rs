@@ -7,4 +7,5 @@ pub mod housekeeper;
 pub mod relay;
 pub mod requests;
 pub mod schedules;
+pub mod status;
 pub mod sweeper;

@@ -7,8 +7,10 @@
 //!
 //! Sending has four outcomes: sent, unavailable (retried without limit), not found (the workflow to be
 //! signaled does not run, and is started where that makes sense), or refused (retried a few times, then
-//! parked with the error).
+//! parked with the error). A Temporal that does not accept this client, as when an API key has expired, counts as
+//! unavailable: posts wait until an operator replaces the key.
 
+use crate::status::{is_unauthorized, shown};
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
@@ -60,6 +62,8 @@ const UNREADABLE_BACKOFF: Duration = Duration::from_secs(5 * 60);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of times Temporal may refuse a message before it is parked.
 const MAX_ATTEMPTS: i32 = 8;
+/// Error message of a target whose workflow Temporal refuses. Temporal's own words are for operators.
+const UNSTARTED: &str = "the service could not start to publish it; its operator is told the reason";
 
 /// The outbox relay of a process.
 pub struct Relay {
@@ -147,7 +151,7 @@ impl Relay {
         Ok(is_full)
     }
 
-    /// Records what came of messages.
+    /// Records the results of sending.
     async fn record(&self, outcomes: Vec<(Claimed, Result<(), SendError>)>) -> Result<(), store::Error> {
         let (mut sent, mut started) = (Vec::new(), Vec::new());
         for (Claimed { id, message, attempts }, outcome) in outcomes {
@@ -182,7 +186,7 @@ impl Relay {
                     if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message
                         && !job.is_far_off
                     {
-                        self.fail_targets(job, &error).await?;
+                        self.fail_targets(job).await?;
                     }
                 }
                 Err(SendError::Refused(error) | SendError::Unavailable(error)) => {
@@ -393,7 +397,7 @@ impl Relay {
     }
 
     /// Fails the targets of a post whose workflow Temporal refuses to start, so that none stays open.
-    async fn fail_targets(&self, job: &PostJob, error: &str) -> Result<(), store::Error> {
+    async fn fail_targets(&self, job: &PostJob) -> Result<(), store::Error> {
         for TargetRef { target, .. } in &job.targets {
             let key = publishing::TargetKey {
                 owner: job.owner,
@@ -401,7 +405,7 @@ impl Relay {
                 target: *target,
                 version: job.version,
             };
-            let failure = Failure::network(format!("Temporal refused to publish it: {error}"), false);
+            let failure = Failure::network(UNSTARTED, false);
             let end = publishing::End::Dead { failure, source: ErrorSource::Service };
             publishing::settle(&self.db, key, &end, None, (self.now)()).await?;
         }
@@ -478,17 +482,14 @@ enum SendError {
 
 impl SendError {
     fn from_status(status: Status) -> Self {
-        let code = status.code();
-        let error = anyhow::Error::new(status);
-        match code {
-            Code::InvalidArgument
-            | Code::FailedPrecondition
-            | Code::OutOfRange
-            | Code::Unimplemented
-            | Code::PermissionDenied
-            | Code::Unauthenticated => Self::Refused(error),
-            // NotFound: the namespace does not exist yet, or Temporal is starting.
-            _ => Self::Unavailable(error),
+        match status.code() {
+            code if is_unauthorized(code) => Self::Unavailable(anyhow!("Temporal says {}", shown(&status))),
+            Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
+                Self::Refused(anyhow::Error::new(status))
+            }
+            // NotFound: the namespace does not exist yet, or Temporal is starting. Unimplemented: a proxy without a
+            // route to Temporal says so too.
+            _ => Self::Unavailable(anyhow::Error::new(status)),
         }
     }
 }
@@ -553,7 +554,9 @@ mod tests {
             (Code::DeadlineExceeded, "unavailable"),
             (Code::ResourceExhausted, "unavailable"),
             (Code::InvalidArgument, "refused"),
-            (Code::PermissionDenied, "refused"),
+            (Code::PermissionDenied, "unavailable"),
+            (Code::Unauthenticated, "unavailable"),
+            (Code::Unimplemented, "unavailable"),
         ] {
             let answered = signal_result(Err(WorkflowInteractionError::Rpc(status(code, ""))));
             assert_eq!(name(&answered), expected, "{code:?}");
@@ -569,6 +572,9 @@ mod tests {
             (Code::AlreadyExists, "sent"),
             (Code::NotFound, "unavailable"),
             (Code::Unavailable, "unavailable"),
+            (Code::PermissionDenied, "unavailable"),
+            (Code::Unauthenticated, "unavailable"),
+            (Code::Unimplemented, "unavailable"),
             (Code::InvalidArgument, "refused"),
         ] {
             let answered = start_result(Err::<(), _>(WorkflowStartError::Rpc(status(code, ""))));

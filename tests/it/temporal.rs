@@ -333,3 +333,36 @@ async fn without_a_schema_the_api_answers_503_and_a_worker_waits() {
     // The key was in the schema.
     assert_eq!(world.call(reqwest::Method::GET, "/posts", None).await.0, 401);
 }
+
+/// As when an API key has expired or a certificate was revoked.
+#[tokio::test]
+async fn posts_wait_while_temporal_does_not_accept_the_service() {
+    let mut world = world().running(&[]).start().await;
+    world.connect("x", "ada").await;
+    let refused = vec!["/temporal.api.workflowservice.v1.WorkflowService/StartWorkflowExecution"];
+    let temporal = &tests::shared(&PROGRAM).await.temporal;
+    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() }).await;
+    let direct = world.set("TEMPORAL_ADDRESS", &proxy.address).unwrap();
+    let log = directory("temporal-refused").join("log");
+    world.log_to(&log);
+    world.run("api").await;
+    let post = world.post(json!({ "content": "Before the key is replaced", "accounts": ["ada"] })).await;
+    // What Temporal refuses for good is parked after eight attempts.
+    wait_until("many attempts to send the message", async || {
+        let attempts = "select coalesce(max(attempts), 0) from outbox where org_id = $1 and parked_at is null";
+        let attempts: i32 =
+            sqlx::query_scalar(attempts).bind(world.owner.org.0).fetch_one(&world.db).await.unwrap();
+        if_right(attempts, |attempts| *attempts > 9)
+    })
+    .await;
+    let waiting = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+    assert_eq!(waiting["targets"][0]["status"], "pending", "{waiting:#}");
+    let said = logged(&log, "PermissionDenied").await;
+    assert!(!said.contains("Request unauthorized"), "the server's message may repeat the key: {said}");
+    assert!(world.stop("api").await);
+    world.set("TEMPORAL_ADDRESS", &direct);
+    world.run("all").await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
