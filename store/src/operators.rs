@@ -306,17 +306,32 @@ pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>
     Ok(row.map(|row| Owner { org: row.org_id.into(), mode: row.mode.0 }))
 }
 
-/// Lets messages that were parked be sent again. Returns how many.
+/// Lets parked messages be sent again, one for each overdue row. Returns how many.
 pub async fn unpark(db: &PgPool) -> sqlx::Result<u64> {
-    let unparked = sqlx::query!(
-        "update outbox set parked_at = null, error = null, attempts = 0, available_at = now()
-         where parked_at is not null
-           -- Another message for the same row waits already.
-           and not exists (select from outbox other where other.overdue = outbox.overdue and other.parked_at is null)"
-    )
-    .execute(db)
-    .await?;
-    Ok(unparked.rows_affected())
+    loop {
+        let unparked = sqlx::query!(
+            "with latest as (
+               select distinct on (coalesce(overdue::text, id::text)) id
+               from outbox parked
+               where parked_at is not null
+                 -- Another message of the same row waits already.
+                 and not exists (
+                   select from outbox other where other.overdue = parked.overdue and other.parked_at is null)
+               order by coalesce(overdue::text, id::text), id desc),
+             superseded as (
+               delete from outbox
+               where parked_at is not null and overdue is not null and id not in (select id from latest))
+             update outbox set parked_at = null, error = null, attempts = 0, available_at = now()
+             where id in (select id from latest)"
+        )
+        .execute(db)
+        .await;
+        match unparked {
+            // A sweep has written another message meanwhile, which the next turn sees.
+            Err(error) if error.as_database_error().is_some_and(|error| error.is_unique_violation()) => {}
+            unparked => return Ok(unparked?.rows_affected()),
+        }
+    }
 }
 
 /// Records an action of an operator that concerns the whole installation.

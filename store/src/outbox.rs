@@ -165,11 +165,19 @@ pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -
     .await
 }
 
-/// Parks a message that can't be delivered, for an operator to inspect.
+/// Parks a message that can't be delivered, for an operator to inspect. It replaces an earlier one of the same overdue
+/// row: while Temporal refuses them, each sweep writes another.
 pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
-    sqlx::query!("update outbox set parked_at = now(), error = $2 where id = $1", id, error)
-        .execute(db)
-        .await?;
+    sqlx::query!(
+        "with parked as (
+           update outbox set parked_at = now(), error = $2 where id = $1 returning id, overdue)
+         delete from outbox using parked
+         where outbox.overdue = parked.overdue and outbox.id <> parked.id and outbox.parked_at is not null",
+        id,
+        error
+    )
+    .execute(db)
+    .await?;
     Ok(())
 }
 

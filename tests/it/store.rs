@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod parked;
+
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
