@@ -60,9 +60,11 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use sqlx::{
     Connection as _, PgConnection, PgPool,
+    migrate::MigrateError,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use std::{str::FromStr, time::Duration};
+use tracing::warn;
 
 /// A bounded pool of connections; clones share it.
 pub type Pool = PgPool;
@@ -82,6 +84,12 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Idle time after which a connection is pinged before use. Under load no connection is idle this long, so
 /// requests don't pay for the ping; a restart of Postgres takes longer, so no request gets a dead connection.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
+/// Time for which a migration waits for a lock, and others behind it.
+const LOCK_TIMEOUT: &str = "2s";
+/// Pause before a migration that waited for a lock is repeated.
+const LOCK_PAUSE: Duration = Duration::from_secs(2);
+/// SQLSTATE of a lock that was not granted in time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// Connects to a `postgres://` URL; `?host=/directory` selects a Unix socket.
 ///
@@ -145,20 +153,41 @@ pub async fn begin(db: &Pool) -> Result<Transaction> {
     begun.await.unwrap_or(Err(Error::WorkerCrashed)).map(Transaction::new)
 }
 
-/// Migrates the schema to this version. Concurrent callers wait for the first one to finish.
+/// Migrates the schema to this version. Concurrent callers wait for the first one to finish. A migration that waits for
+/// a lock gives up after seconds and is repeated: whoever needs the same table waits behind it, and a backup may hold its
+/// lock for hours.
 ///
 /// # Errors
 ///
 /// When a migration fails, or the schema is newer than this version.
 pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
-    // Migrating a large table, or waiting for another process's migration, can take longer than 15 s.
-    let options = db.connect_options().as_ref().clone().options([("statement_timeout", "0")]);
-    let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
+    // Migrating a large table can take longer than 15 s.
+    let options = db.connect_options().as_ref().clone();
+    let options = options.options([("statement_timeout", "0"), ("lock_timeout", LOCK_TIMEOUT)]);
     let mut migrations = schema::migrations();
     // After a rollback, the database has migrations that this version does not know.
     migrations.set_ignore_missing(true);
-    migrations.run(&mut connection).await.context("the schema migration failed")?;
-    connection.close().await.context("the migration connection failed to close")
+    loop {
+        // A failed run leaves its connection with the lock against other processes' migrations.
+        let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
+        match migrations.run(&mut connection).await {
+            Ok(()) => return connection.close().await.context("the migration connection failed to close"),
+            Err(error) if is_locked(&error) => {
+                connection.close().await.context("the migration connection failed to close")?;
+                warn!("Waiting for a lock, which another process or a backup holds");
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            Err(error) => return Err(error).context("the schema migration failed"),
+        }
+    }
+}
+
+/// Returns whether a migration failed because it waited for a lock for too long.
+fn is_locked(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == LOCK_NOT_AVAILABLE)
 }
 
 /// Returns whether the database answers within two seconds.
@@ -190,15 +219,25 @@ pub fn is_unavailable(error: &Error) -> bool {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
         // Class 08: connection exceptions. 53: insufficient resources, such as a full disk. 57P01 to 57P03: shut
         // down, crashed, starting up. 25P03: the transaction was idle for too long, as when the clock is set. 25006:
-        // the server accepts no writes, as a primary that became a standby; its connections end soon. 42P01, 42703,
-        // 42704, 42883: no such table, column, type or function, since `fanfare migrate` has yet to run.
+        // the server accepts no writes, as a primary that became a standby; its connections end soon. 40P01: a
+        // deadlock, of which this transaction is the victim. 42P01, 42703, 42704, 42883: no such table, column, type
+        // or function, since `fanfare migrate` has yet to run.
         // https://www.postgresql.org/docs/current/errcodes-appendix.html
         Error::Database(error) => error.code().is_some_and(|code| {
             let class = code.get(..2);
             matches!(class, Some("08" | "53"))
                 || matches!(
                     code.as_ref(),
-                    "57P01" | "57P02" | "57P03" | "25P03" | "25006" | "42P01" | "42703" | "42704" | "42883"
+                    "57P01"
+                        | "57P02"
+                        | "57P03"
+                        | "25P03"
+                        | "25006"
+                        | "40P01"
+                        | "42P01"
+                        | "42703"
+                        | "42704"
+                        | "42883"
                 )
         }),
         _ => false,

@@ -66,9 +66,7 @@ pub(crate) async fn insert(
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Uuid>> {
-    sqlx::query!("select from people where id = $1 for no key update", person.0)
-        .fetch_optional(&mut *tx)
-        .await?;
+    lock(tx, person).await?;
     let added = sqlx::query_scalar!(
         "insert into passkeys (id, person_id, credential_id, static_state, dynamic_state, name, created_at)
          select $1, $2, $3, $4, $5, $6, $7
@@ -92,6 +90,12 @@ pub(crate) async fn insert(
         audit::record_person(tx, person, by, now, &change).await?;
     }
     Ok(added)
+}
+
+/// Locks a person's passkeys until the transaction ends.
+async fn lock(tx: &mut PgConnection, person: PersonId) -> sqlx::Result<()> {
+    sqlx::query!("select from people where id = $1 for no key update", person.0).fetch_optional(tx).await?;
+    Ok(())
 }
 
 /// Returns the passkeys of a person, oldest first.
@@ -140,15 +144,15 @@ pub async fn remove(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Removal> {
     let mut tx = crate::begin(db).await?;
-    // Locked, so that of two that are removed concurrently one stays.
+    lock(&mut tx, person).await?;
+    // After the lock, by itself: of two that are removed concurrently, the second must not count the first.
     let others = sqlx::query_scalar!(
         r#"select (select count(*) from passkeys where person_id = $1 and id <> $2)
-             + (select count(*) from identities where person_id = $1) as "others!"
-           from (select from people where id = $1 for no key update) as person"#,
+             + (select count(*) from identities where person_id = $1) as "others!""#,
         person.0,
         id
     )
-    .fetch_optional(&mut *tx)
+    .fetch_one(&mut *tx)
     .await?;
     let name = sqlx::query_scalar!(
         "delete from passkeys where id = $1 and person_id = $2 returning name",
@@ -158,7 +162,7 @@ pub async fn remove(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(name) = name else { return Ok(Removal::NotFound) };
-    if others.unwrap_or_default() == 0 {
+    if others == 0 {
         return Ok(Removal::Last);
     }
     let change = Change { action: Action::PasskeyRemoved, object: id, details: json!({ "name": name }) };

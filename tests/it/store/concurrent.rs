@@ -1,0 +1,109 @@
+//! Calls that wait for each other's locks.
+
+use super::*;
+use ::store::passkeys::{self, NewPasskey, Removal};
+use domain::PersonId;
+use sqlx::PgConnection;
+use tests::wait_until;
+use uuid::Uuid;
+
+/// Waits until this number of sessions of the test's database wait for a lock.
+pub(super) async fn until_waiting(db: &Pool, sessions: i64) {
+    wait_until("sessions to wait for a lock", async || {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(db).await.unwrap();
+        if waiting == sessions { Ok(()) } else { Err(waiting) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_passkeys_that_are_removed_at_once_one_stays() {
+    let db = database().await;
+    let person = PersonId(Uuid::now_v7());
+    let insert = "insert into people (id, created_at) values ($1, now())";
+    sqlx::query(insert).bind(person.0).execute(&db).await.unwrap();
+    let mut ids = Vec::new();
+    for number in [1, 2] {
+        let new = NewPasskey {
+            credential_id: vec![number],
+            static_state: Vec::new(),
+            dynamic_state: Vec::new(),
+            name: format!("Key {number}"),
+        };
+        ids.push(passkeys::add(&db, person, new, &Actor::OPERATOR, at(0)).await.unwrap().unwrap());
+    }
+    // Both begin, and wait for the same row.
+    let mut tx = ::store::begin(&db).await.unwrap();
+    let lock = "select from people where id = $1 for update";
+    sqlx::query(lock).bind(person.0).execute(&mut *tx).await.unwrap();
+    let removals = ids.iter().map(|id| {
+        let (db, id) = (db.clone(), *id);
+        tokio::spawn(async move { passkeys::remove(&db, person, id, &Actor::OPERATOR, at(1)).await.unwrap() })
+    });
+    let removals: Vec<_> = removals.collect();
+    until_waiting(&db, 2).await;
+    tx.commit().await.unwrap();
+    let mut results = Vec::new();
+    for removal in removals {
+        results.push(removal.await.unwrap());
+    }
+    let count = |result| results.iter().filter(|found| **found == result).count();
+    assert_eq!((count(Removal::Removed), count(Removal::Last)), (1, 1), "{results:?}");
+    assert_eq!(passkeys::list(&db, person).await.unwrap().len(), 1);
+}
+
+/// Clients repeat a call that gets 503.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadlock_is_an_outage() {
+    let db = database().await;
+    for name in ["one", "two"] {
+        organizations::create(&db, name).await.unwrap();
+    }
+    let lock = async |tx: &mut PgConnection, name: &str| {
+        let lock = "select from organizations where name = $1 for update";
+        sqlx::query(lock).bind(name).execute(tx).await
+    };
+    let mut first = ::store::begin(&db).await.unwrap();
+    let mut second = ::store::begin(&db).await.unwrap();
+    lock(&mut first, "one").await.unwrap();
+    lock(&mut second, "two").await.unwrap();
+    let (one, two) = tokio::join!(
+        async {
+            let locked = lock(&mut first, "two").await;
+            drop(first);
+            locked
+        },
+        async {
+            let locked = lock(&mut second, "one").await;
+            drop(second);
+            locked
+        }
+    );
+    let error = one.and(two).unwrap_err();
+    assert!(store::is_unavailable(&error), "{error:?}");
+}
+
+/// `pg_dump` reads the tables for as long as it runs, and a migration that changes one waits for it. Whoever writes
+/// into it would wait for the migration.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_waits_for_a_backup_does_not_keep_others_waiting() {
+    let url = tests::database_url(&crate::PROGRAM).await;
+    let db = store::connect(&url, 4).await.unwrap();
+    // As before the migration that adds this column.
+    let undo = "alter table outbox drop column created_at; delete from _sqlx_migrations where version = 139";
+    tests::sql(&db, undo).await;
+    let mut backup = ::store::begin(&db).await.unwrap();
+    sqlx::raw_sql("lock table outbox in access share mode").execute(&mut *backup).await.unwrap();
+    let migrating = async { store::migrate(&db).await.expect("it waits for the backup's end") };
+    let writing = async {
+        until_waiting(&db, 1).await;
+        let org = organizations::create(&db, "Acme").await.unwrap();
+        let write = sqlx::query("insert into outbox (org_id, message) values ($1, '{}')").bind(org.0);
+        write.execute(&db).await.expect("it does not wait for the end of the backup");
+        backup.commit().await.unwrap();
+    };
+    tokio::join!(migrating, writing);
+    assert_eq!(store::schema::state(&db).await.unwrap(), store::schema::Schema::Current);
+}
