@@ -182,23 +182,45 @@ pub async fn release(
     audit::record_shared(&mut tx, org, by, now, change).await?;
     tx.commit().await?;
     let mut released = 0;
-    loop {
-        let batch = release_batch(db, &ids, pause, released).await?;
-        if batch == 0 {
-            return Ok(Some(released));
-        }
+    while let Some(batch) = release_batch(db, &ids, pause, released).await? {
         released += batch;
     }
+    Ok(Some(released))
 }
 
-/// Writes the time of the next attempt of some released targets, after those of `earlier` ones, and wakes them.
-async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration, earlier: u64) -> sqlx::Result<u64> {
+/// Writes the time of the next attempt of some released targets, after those of `earlier` ones, and wakes them. Returns
+/// their number; `None` when none waits.
+async fn release_batch(
+    db: &PgPool,
+    freezes: &[Uuid],
+    pause: Duration,
+    earlier: u64,
+) -> sqlx::Result<Option<u64>> {
     let mut tx = crate::begin(db).await?;
+    let waiting = sqlx::query_scalar!(
+        "select t.id from targets t join posts p on p.id = t.post_id
+         where t.freeze_id = any($1)
+         order by coalesce(t.scheduled_at, p.scheduled_at, p.created_at), t.id limit $2",
+        freezes,
+        BATCH
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    if waiting.is_empty() {
+        return Ok(None);
+    }
+    // By itself: an attempt or an edit that holds a row may end its wait, which the next statement must see.
+    sqlx::query!(
+        "select id from targets where id = any($1) order by id for no key update",
+        &waiting
+    )
+    .fetch_all(&mut *tx)
+    .await?;
     let released = sqlx::query!(
         r#"with waiting as (
              select t.id, row_number() over (order by coalesce(t.scheduled_at, p.scheduled_at, p.created_at), t.id) as n
              from targets t join posts p on p.id = t.post_id
-             where t.freeze_id = any($1) order by n limit $2),
+             where t.id = any($2) and t.freeze_id = any($1)),
            released as (
              update targets t
              set freeze_id = null, updated_at = clock_timestamp(),
@@ -221,7 +243,7 @@ async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration, earlier: 
            select id as "id!", post_id as "post_id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>"
            from (select id, post_id, org_id, mode from released union all table ended) woken"#,
         freezes,
-        BATCH,
+        &waiting,
         earlier as f64,
         pause.as_secs_f64()
     )
@@ -236,7 +258,7 @@ async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration, earlier: 
         .collect();
     outbox::push_all(&mut tx, &messages).await?;
     tx.commit().await?;
-    Ok(released.len() as u64)
+    Ok(Some(released.len() as u64))
 }
 
 /// Returns everything that is frozen, latest first.

@@ -982,18 +982,10 @@ pub(crate) async fn finish(
     Ok(status)
 }
 
-/// Returns the job of a post's open targets; `None` when it has none, is a draft or doesn't exist.
+/// Returns the job of a post's open targets; `None` when it has none, is a draft or beyond the scheduling horizon, or
+/// doesn't exist.
 pub async fn post_job(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
-    let row =
-        select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
-            .fetch_optional(tx)
-            .await?;
-    let Some(post) = row.map(Post::from).filter(|post| !post.is_draft) else { return Ok(None) };
-    let mut job = to_job(owner, &post);
-    let is_open = |target: &&Target| !target.status.is_terminal() || target.next_attempt_at.is_some();
-    let open: Vec<_> = post.targets.iter().filter(is_open).map(|target| target.id).collect();
-    job.targets.retain(|target_ref| open.contains(&target_ref.target));
-    Ok((!job.targets.is_empty()).then_some(job))
+    Ok(horizon::jobs(tx, &[id.0]).await?.into_iter().find(|job| job.owner == owner))
 }
 
 fn to_job(owner: Owner, post: &Post) -> PostJob {

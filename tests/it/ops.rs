@@ -442,6 +442,44 @@ async fn a_frozen_target_can_be_ended_and_deleted() {
     assert_eq!(world.accepted("x", "ada").await, 0);
 }
 
+/// A target that meets a freeze looks at it again after hours.
+#[tokio::test]
+async fn an_edit_of_a_frozen_post_takes_effect_at_once() {
+    let world = world().own().start().await;
+    let account = world.connect("x", "ada").await;
+    world.connect("bluesky", "bob.bsky.social").await;
+    done(&world, &["freeze", "account", &account, "--reason", "it was taken over"]).await;
+    let frozen = |post: &Value| target(post)["error_code"] == "frozen";
+    let edit = async |post: &Value, body: Value| {
+        let path = format!("/posts/{}", id(post));
+        let (status, edited) = world.call(Method::PATCH, &path, Some(&body)).await;
+        assert_eq!(status, StatusCode::OK, "{edited}");
+    };
+    let mut posts = Vec::new();
+    for content in ["Moved", "Changed", "Withdrawn"] {
+        let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
+        posts.push(world.until(id(&post), "its freeze", frozen).await);
+    }
+    let [moved, changed, withdrawn] = &posts[..] else { unreachable!() };
+    edit(moved, json!({ "accounts": ["bob.bsky.social"] })).await;
+    assert_eq!(world.ended(moved).await["status"], "published", "it does not wait for the frozen account");
+    edit(changed, json!({ "content": "After the edit" })).await;
+    edit(withdrawn, json!({ "is_draft": true })).await;
+    world.until(id(changed), "its freeze", frozen).await;
+    assert_eq!(world.accepted("x", "ada").await, 0);
+
+    done(&world, &["release", "account", &account]).await;
+    let ended = world.ended(changed).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(ended["containers"][0]["content"], "After the edit");
+    let draft = world.get(&format!("/posts/{}", id(withdrawn))).await;
+    assert_eq!((&draft["status"], &target(&draft)["status"]), (&json!("draft"), &json!("pending")));
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    edit(withdrawn, json!({ "is_draft": false })).await;
+    assert_eq!(world.ended(withdrawn).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 2);
+}
+
 #[tokio::test]
 async fn an_operator_repeats_deliveries() {
     let world = world().start().await;

@@ -4,6 +4,7 @@
 
 mod concurrent;
 mod parked;
+mod releasing;
 
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -2,8 +2,8 @@
 //!
 //! The edit and the first attempt compete for the post's row: the first to lock it wins. An edit raises the
 //! row's version, so that an attempt started for an older one is stale; the outbox message brings the new
-//! job to the workflow, if there may be one: a post beyond the scheduling [`horizon`] has none. Temporal doesn't need
-//! to be up for an edit.
+//! job to the workflow, if there may be one: a post beyond the scheduling [`horizon`] has none. Targets whose workflows may
+//! sleep until the next attempt are woken, and end as stale. Temporal doesn't need to be up for an edit.
 
 use super::{
     Container, Deviations, Locked, Metadata, Post, PostStatus, horizon, insert_variants, lock, media_ids,
@@ -17,7 +17,7 @@ use crate::{
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{
-    AccountId, MediaId, Owner, PostId, event,
+    AccountId, MediaId, Owner, PostId, TargetId, event,
     outbox::{Message, PostJob},
 };
 use serde_json::{Value, json};
@@ -127,6 +127,7 @@ async fn apply(
         },
     };
     let after = PostStatus::of_plan(edit.is_draft, scheduled_at.is_some());
+    let woken = if may_have_workflow { due_targets(&mut tx, id).await? } else { Vec::new() };
     let accounts = edit.accounts.as_ref();
     let accounts = accounts.map(|accounts| accounts.iter().map(|(account, _)| account.0).collect::<Vec<_>>());
     sqlx::query!(
@@ -171,6 +172,7 @@ async fn apply(
     sqlx::query!("delete from variant_containers where post_id = $1", id.0).execute(&mut *tx).await?;
     insert_variants(&mut tx, owner, id, variants).await?;
     deviate(&mut tx, id, &edit.deviations).await?;
+    thaw(&mut tx, id).await?;
     let open = reopen_targets(&mut tx, id, now).await?;
     if after != PostStatus::Draft && open == 0 {
         return Ok(EditResult::NoConnectedAccount);
@@ -203,6 +205,10 @@ async fn apply(
     let entry = Entry { at: now, kind: "edited".into(), message, target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
+    // The workflow of a target of the earlier version ends; the post's workflow waits for that before it goes on.
+    let woken: Vec<_> =
+        woken.into_iter().map(|target| Message::RetryTarget { target, post: id, owner }).collect();
+    outbox::push_all(&mut tx, &woken).await?;
     let may_start = after != PostStatus::Draft && !is_far_off;
     if may_start || is_far_off && may_have_workflow {
         let job = PostJob { is_far_off, ..to_job(owner, &post) };
@@ -210,6 +216,36 @@ async fn apply(
     }
     tx.commit().await?;
     Ok(EditResult::Updated(Box::new(post)))
+}
+
+/// Returns the targets whose time has come: their workflows may sleep until the next attempt for hours, because the
+/// account rests or is frozen, or the target waits for the post that it replies to.
+async fn due_targets(tx: &mut PgConnection, id: PostId) -> sqlx::Result<Vec<TargetId>> {
+    let due = sqlx::query_scalar!(
+        "select t.id from targets t join posts p on p.id = t.post_id
+         where p.id = $1 and t.status in ('pending', 'queued')
+           -- Temporal's clock may be ahead.
+           and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < clock_timestamp() + interval '1 minute'
+         order by t.id",
+        id.0
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(due.into_iter().map(TargetId).collect())
+}
+
+/// Lets targets that were frozen wait for their time again. The next attempt finds out whether they are still frozen.
+async fn thaw(tx: &mut PgConnection, id: PostId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets
+         set freeze_id = null, next_attempt_at = scheduled_at, error_code = null, error_message = null,
+             error_source = null
+         where post_id = $1 and freeze_id is not null",
+        id.0
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 async fn replace_containers(

@@ -2,7 +2,7 @@
 //!
 //! A post that is due later than the horizon waits in the database only: `starts_at` has its time, and it has no
 //! workflow and no message. When its time has come within the horizon, [`crate::sweep`] clears `starts_at` and pushes
-//! its message in one transaction. So each row is carried once, whatever happens to the message then: the row that is
+//! its message in one transaction. So each row is started once, whatever happens to the message then: the row that is
 //! due and not published is swept like that of any lost workflow. An edit or a deletion notifies a workflow only if
 //! `starts_at` is null, that is, if there may be one.
 
@@ -15,7 +15,7 @@ use sqlx::{PgConnection, types::Json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Lets a post wait in the database if it is due beyond the horizon, and otherwise marks it as carried. Returns whether
+/// Lets a post wait in the database if it is due beyond the horizon, and otherwise marks it as started. Returns whether
 /// it waits. A reply is due no earlier than the post that it replies to: its end wakes the reply.
 pub(super) async fn wait(
     tx: &mut PgConnection,
@@ -54,7 +54,7 @@ pub(super) async fn wait(
     .await
 }
 
-/// Returns the jobs of posts with open targets that are no drafts.
+/// Returns the jobs of posts with open targets that are no drafts and not beyond the horizon.
 pub(crate) async fn jobs(tx: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<PostJob>> {
     let rows = sqlx::query!(
         r#"select p.id, p.org_id, p.mode as "mode: Parsed<Mode>", p.version, p.scheduled_at,
@@ -65,7 +65,7 @@ pub(crate) async fn jobs(tx: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Ve
               where t.post_id = p.id
                 and (t.status in ('pending', 'queued', 'failed') or t.next_attempt_at is not null)
              ) as "targets: Json<Vec<TargetRef>>"
-           from posts p where p.id = any($1) and not p.is_draft"#,
+           from posts p where p.id = any($1) and not p.is_draft and p.starts_at is null"#,
         ids
     )
     .fetch_all(tx)

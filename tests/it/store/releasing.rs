@@ -1,0 +1,127 @@
+//! Targets that wait for a freeze to be released.
+
+use super::*;
+use ::store::freezes::{self, Scope as Frozen};
+
+/// Freezes an account, and lets a post of it meet the freeze.
+async fn frozen(db: &Pool, name: &str) -> (Owner, Account, Post) {
+    let owner = owner(db).await;
+    let ada = account(db, owner, "x", name, name).await;
+    let external_ref = Some(name.to_owned());
+    let post = create(db, owner, NewPost { external_ref, ..draft_of(&[&ada]) }).await;
+    freezes::freeze(db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
+    let (_, waits) = begin(db, owner, &post, 0).await;
+    assert!(matches!(waits, BeginResult::Early(_)), "{waits:?}");
+    (owner, ada, post)
+}
+
+async fn release(db: &Pool, account: AccountId) -> Option<u64> {
+    let frozen = Frozen::Account(account);
+    freezes::release(db, &frozen, None, Duration::ZERO, &Actor::OPERATOR, at(2)).await.unwrap()
+}
+
+async fn edit(db: &Pool, owner: Owner, post: &Post, change: impl FnOnce(&mut Edit)) -> Post {
+    let mut edit = Edit {
+        version: post.version,
+        is_draft: false,
+        scheduled_at: None,
+        default_config: json!({}),
+        metadata: posts::Metadata::default(),
+        containers: None,
+        accounts: None,
+        deviations: posts::Deviations::default(),
+        imports: Vec::new(),
+        request_id: None,
+        horizon: Duration::from_secs(24 * 3600),
+    };
+    change(&mut edit);
+    match posts::edit(db, owner, post.id, edit, tests::now()).await.unwrap() {
+        posts::EditResult::Updated(edited) => *edited,
+        refused => panic!("it has not begun: {refused:?}"),
+    }
+}
+
+/// Returns the kinds of the entries in a post's timeline.
+async fn kinds(db: &Pool, owner: Owner, post: &Post) -> Vec<String> {
+    let timeline = timeline::list(db, owner, post.id).await.unwrap();
+    timeline.into_iter().map(|entry| entry.kind).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_starts_no_post_that_was_made_a_draft_or_moved_far_off() {
+    let db = database().await;
+    for is_draft in [true, false] {
+        let (owner, ada, post) = frozen(&db, if is_draft { "draft" } else { "far-off" }).await;
+        let far = tests::now() + TimeDelta::days(30);
+        let edited = edit(&db, owner, &post, |edit| {
+            edit.is_draft = is_draft;
+            edit.scheduled_at = (!is_draft).then_some(far);
+        })
+        .await;
+        messages(&db).await;
+        assert_eq!(release(&db, ada.id).await, Some(0), "a draft: {is_draft}");
+        assert_eq!(messages(&db).await, [], "a draft: {is_draft}");
+        let target = &now_of(&db, owner, &edited).await.targets[0];
+        assert_eq!((target.status, target.next_attempt_at), (TargetStatus::Pending, None));
+        assert!(!kinds(&db, owner, &post).await.contains(&"released".to_owned()));
+        let mut tx = ::store::begin(&db).await.unwrap();
+        assert_eq!(posts::post_job(&mut tx, owner, post.id).await.unwrap(), None, "it needs no workflow");
+    }
+}
+
+/// Between the edit and the next attempt, which would find the freeze again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_was_edited_while_frozen_goes_on_after_a_release() {
+    let db = database().await;
+    let (owner, ada, post) = frozen(&db, "ada").await;
+    let edited = edit(&db, owner, &post, |_| ()).await;
+    release(&db, ada.id).await;
+    let (_, begun) = begin(&db, owner, &edited, 0).await;
+    assert!(matches!(begun, BeginResult::Attempt(_)), "{begun:?}");
+}
+
+/// A target that waits for the post's version before the edit sleeps for hours, and its workflow with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_wakes_the_targets_that_wait_for_an_attempt() {
+    let db = database().await;
+    let (owner, _, post) = frozen(&db, "ada").await;
+    tests::sql(&db, "update posts set created_at = now()").await;
+    messages(&db).await;
+    let bob = account(&db, owner, "x", "bob", "bob").await;
+    edit(&db, owner, &post, |edit| edit.accounts = Some(vec![(bob.id, "x".to_owned())])).await;
+    let woken = messages(&db).await.into_iter().find_map(|message| match message {
+        Message::RetryTarget { target, .. } => Some(target),
+        _ => None,
+    });
+    assert_eq!(woken, Some(post.targets[0].id));
+
+    // None waits before its time.
+    let later = Some(tests::now() + TimeDelta::hours(1));
+    let scheduled = NewPost { scheduled_at: later, ..draft_of(&[&bob]) };
+    let scheduled = create(&db, owner, NewPost { external_ref: Some("later".into()), ..scheduled }).await;
+    messages(&db).await;
+    edit(&db, owner, &scheduled, |edit| edit.scheduled_at = later).await;
+    let sent = messages(&db).await;
+    assert!(matches!(sent[..], [Message::PostChanged(_)]), "{sent:?}");
+}
+
+/// An attempt that began after the release has nothing to wait for any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_leaves_a_target_alone_whose_attempt_begins_meanwhile() {
+    let db = database().await;
+    let (owner, ada, post) = frozen(&db, "ada").await;
+    // As `begin` does.
+    let mut attempt = ::store::begin(&db).await.unwrap();
+    let begins =
+        "update targets set freeze_id = null, next_attempt_at = null, fence = fence + 1 where id = $1";
+    sqlx::query(begins).bind(post.targets[0].id.0).execute(&mut *attempt).await.unwrap();
+    let releasing = tokio::spawn({
+        let db = db.clone();
+        async move { release(&db, ada.id).await }
+    });
+    concurrent::until_waiting(&db, 1).await;
+    attempt.commit().await.unwrap();
+    assert_eq!(releasing.await.unwrap(), Some(0));
+    assert_eq!(now_of(&db, owner, &post).await.targets[0].next_attempt_at, None);
+    assert!(!kinds(&db, owner, &post).await.contains(&"released".to_owned()));
+}
