@@ -189,6 +189,45 @@ async fn an_edit_moves_a_post_into_the_horizon_and_out_of_it() {
     assert_eq!(world.accepted("x", "ada").await, 1);
 }
 
+/// The workers are down while an edit moves a post beyond the horizon and its time comes: the workflow gets both jobs,
+/// which have the same version, at once.
+#[tokio::test]
+async fn a_post_that_comes_within_the_horizon_again_keeps_its_workflow() {
+    let mut world = world().running(&["api", "worker"]).start().await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+    let post =
+        world.post(json!({ "content": "Soon", "accounts": ["ada"], "scheduled_at": tests::soon() })).await;
+    let queued = |post: &Value| post["targets"][0]["status"] == "queued";
+    world.until(id(&post), "a started workflow", queued).await;
+    let workflow = format!("post-{}", id(&post));
+    let latest = async || {
+        let handle = client.get_workflow_handle::<UntypedWorkflow>(&workflow);
+        handle.describe(Default::default()).await.unwrap().run_id().to_owned()
+    };
+    let first = latest().await;
+    world.kill("worker").await;
+    let sent = async || {
+        let waiting = "select count(*) from outbox o where o.org_id = $1
+                         or exists (select from posts p where p.org_id = $1 and p.starts_at < now() + interval '1 hour')";
+        let waiting: i64 =
+            sqlx::query_scalar(waiting).bind(world.owner.org.0).fetch_one(&world.db).await.unwrap();
+        if waiting == 0 { Ok(()) } else { Err(waiting) }
+    };
+    patch(&world, &post, json!({ "scheduled_at": FAR })).await;
+    wait_until("the far-off job to be sent", sent).await;
+    let now = "with due as (select now() + interval '1 second' as at)
+               update posts set scheduled_at = at, starts_at = at from due where org_id = ";
+    sql(&world.db, &format!("{now} '{}'", world.owner.org)).await;
+    wait_until("the job to be sent when its time has come", sent).await;
+    world.run("worker").await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(latest().await, first, "the sweeper need not find it overdue");
+    replay::replay(&client, "publish_post-within_horizon", &workflow).await;
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
 #[tokio::test]
 async fn a_reply_waits_in_the_database_with_the_far_off_post_that_it_replies_to() {
     let world = world().start().await;

@@ -59,7 +59,7 @@ const NAMES: &str = "
     publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-far_off
     publish_post-immediate
     publish_post-refused publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
-    publish_post-signaled publish_post-stale publish_post-stopped
+    publish_post-signaled publish_post-stale publish_post-stopped publish_post-within_horizon
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
     publish_target-immediate publish_target-killed_worker publish_target-lost_grant
     publish_target-no_fresh_token publish_target-processing publish_target-refused

@@ -59,13 +59,15 @@ pub struct PublishPost {
     job: PostJob,
     time_scale: TimeScale,
     canceled: bool,
+    /// The job that the sweeper sent when the post's time came within the horizon, of the version of the far-off `job`.
+    within_horizon: Option<PostJob>,
 }
 
 #[workflow_methods]
 impl PublishPost {
     #[init]
     fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
-        Self { job: input.job, time_scale: input.time_scale, canceled: false }
+        Self { job: input.job, time_scale: input.time_scale, canceled: false, within_horizon: None }
     }
 
     /// Runs until every target is terminal, or the post is canceled.
@@ -110,6 +112,9 @@ impl PublishPost {
         let Some(job) = job.read("post_changed") else { return };
         if job.version > self.job.version {
             self.job = job;
+            self.within_horizon = None;
+        } else if job.version == self.job.version && self.job.is_far_off && !job.is_far_off {
+            self.within_horizon = Some(job);
         }
     }
 
@@ -122,10 +127,17 @@ impl PublishPost {
     /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled or far off.
     async fn due(ctx: &WorkflowContext<Self>) -> Result<bool, WorkflowTermination> {
         loop {
-            let (version, due, canceled) = ctx.state(|post| (post.job.version, post.job.due, post.canceled));
-            if canceled || ctx.state(|post| post.job.is_far_off) && ctx.patched("far_off") {
+            if ctx.state(|post| post.canceled) {
                 return Ok(false);
             }
+            if ctx.state(|post| post.job.is_far_off) && ctx.patched("far_off") {
+                let within_horizon = ctx.state(|post| post.within_horizon.clone());
+                let Some(job) = within_horizon.filter(|_| ctx.patched("within_horizon")) else {
+                    return Ok(false);
+                };
+                ctx.state_mut(|post| post.job = job);
+            }
+            let (version, due) = ctx.state(|post| (post.job.version, post.job.due));
             let Some(due) = due else { return Ok(true) };
             if Self::wait(ctx, due, version).await? {
                 return Ok(true);
