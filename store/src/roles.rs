@@ -2,7 +2,8 @@
 //!
 //! Migrations run as the owner of the database. The API and the workers have roles of their own, which change
 //! rows and no table; the API's can't read sealed values, so that a fault in the API discloses none. They are
-//! granted again after each migration, because a new table is accessible to its owner only.
+//! granted again after each migration, because a new table is accessible to its owner only. Tables that change, as
+//! partitions do, are changed by functions that run as the owner.
 
 use anyhow::Context;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
@@ -28,6 +29,13 @@ const MIGRATIONS: &str = "_sqlx_migrations";
 /// If a role does not exist, or the connection is not the owner's.
 pub async fn grant(db: &PgPool, roles: Roles<'_>) -> anyhow::Result<()> {
     let mut db = db.acquire().await.context("Postgres doesn't answer")?;
+    if roles.api.is_some() || roles.worker.is_some() {
+        let closing: String = sqlx::query_scalar(NO_TEMPORARY_TABLES).fetch_one(&mut *db).await?;
+        sqlx::raw_sql(AssertSqlSafe(closing))
+            .execute(&mut *db)
+            .await
+            .context("temporary tables can't be revoked")?;
+    }
     for (role, reads_sealed) in [(roles.api, false), (roles.worker, true)] {
         let Some(role) = role else { continue };
         // One transaction: a process with this role never finds a privilege missing.
@@ -42,6 +50,10 @@ pub async fn grant(db: &PgPool, roles: Roles<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes the statement that lets only the owner create temporary tables, which any role of a new database may.
+const NO_TEMPORARY_TABLES: &str =
+    "select format('revoke temporary on database %I from public', current_database())";
+
 /// Returns the statements for one role.
 async fn statements(db: &mut PgConnection, role: &str, reads_sealed: bool) -> anyhow::Result<String> {
     let role = quoted(role);
@@ -51,6 +63,11 @@ async fn statements(db: &mut PgConnection, role: &str, reads_sealed: bool) -> an
          grant usage, select on all sequences in schema public to {role};
          grant select on {MIGRATIONS} to {role};"
     );
+    let functions = "select oid::regprocedure::text from pg_proc
+                     where prosecdef and pronamespace = 'public'::regnamespace order by 1";
+    for function in sqlx::query_scalar::<_, String>(functions).fetch_all(&mut *db).await? {
+        statements.push_str(&format!("grant execute on function {function} to {role};"));
+    }
     let columns = sqlx::query(
         "select c.relname::text, array_agg(a.attname::text order by a.attnum)
          from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped

@@ -113,6 +113,9 @@ async fn a_role_changes_rows_and_no_table() {
             ("truncate posts", Some("42501")),
             ("drop table posts", Some("42501")),
             ("delete from _sqlx_migrations", Some("42501")),
+            // A table that would stand before those of the schema.
+            ("create temporary table events (id uuid)", Some("42501")),
+            ("select partition_discard('events', now() - interval '10 years', 1)", None),
         ] {
             let error = sqlx::raw_sql(statement).execute(&mut role).await.err();
             let found =
@@ -120,6 +123,18 @@ async fn a_role_changes_rows_and_no_table() {
             assert_eq!(found.as_deref(), code, "{statement}");
         }
     }
+}
+
+/// Functions that run as their owner find no object of their caller's, and only the processes may call them.
+#[tokio::test]
+async fn functions_of_the_owner_are_closed_to_others() {
+    let db = database().await;
+    let open = "select proname::text from pg_proc
+                where prosecdef and pronamespace = 'public'::regnamespace
+                  and (not 'search_path=public, pg_temp' = any(proconfig)
+                    or has_function_privilege('public', oid, 'execute'))";
+    let open: Vec<String> = sqlx::query_scalar(open).fetch_all(&db).await.unwrap();
+    assert_eq!(open, [""; 0]);
 }
 
 #[tokio::test]
