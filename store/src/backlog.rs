@@ -1,4 +1,4 @@
-//! What waits in the whole installation, for the operators' metrics.
+//! Rows that wait in the whole installation, for the operators' metrics.
 
 use sqlx::PgPool;
 use std::time::Duration;
@@ -15,14 +15,15 @@ pub struct Waiting {
     pub age_seconds: f64,
 }
 
-/// What waits, of all organizations and modes.
+/// Rows that wait, of all organizations and modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Backlog {
     /// Messages that are not parked, since they were written.
     pub outbox: Waiting,
     /// Parked messages.
     pub parked: i64,
-    /// Posts that were due over a minute ago and whose publishing has not begun. A reply waits for its parent.
+    /// Posts with a target that was due over a minute ago, and whose publishing has not begun. One that waits is not
+    /// late: it is frozen, its account rests, it is a reply, or its files are being fetched.
     pub posts: Waiting,
     /// Targets whose next attempt was due over a minute ago.
     pub targets: Waiting,
@@ -53,14 +54,25 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
                 and now() > coalesce(granted_at, updated_at)
                   + (token_expires_at - coalesce(granted_at, updated_at)) * 0.9) as "unrenewed!"
            from (select count(*) as number, min(created_at) as oldest from outbox where parked_at is null) outbox,
-             (select count(*) as number, min(coalesce(scheduled_at, created_at)) as oldest from posts
-              where status in ('scheduled', 'queued') and reply_to is null
-                and coalesce(scheduled_at, created_at) < now() - make_interval(secs => $1)) posts,
+             (select count(*) as number, min(late.since) as oldest
+              from posts p cross join lateral (
+                select min(coalesce(t.next_attempt_at, t.scheduled_at, p.scheduled_at, p.created_at)) as since
+                from targets t
+                where t.post_id = p.id and t.status in ('pending', 'queued')
+                  and not exists (
+                    select from target_containers c
+                    cross join lateral jsonb_array_elements(c.media) as attached
+                    join media m on m.id = (attached->>'id')::uuid
+                    where c.target_id = t.id and m.status in ('pending_upload', 'uploaded')
+                      and m.deleted_at is null)) late
+              where p.status in ('scheduled', 'queued') and p.reply_to is null
+                and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+                and late.since < now() - make_interval(secs => $1)) posts,
              (select count(*) as number, min(t.next_attempt_at) as oldest
               from posts p join targets t on t.post_id = p.id
               where p.status in ('scheduled', 'queued', 'publishing')
                 and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
-                and t.status in ('pending', 'queued', 'publishing', 'failed')
+                and t.status in ('pending', 'queued', 'failed')
                 and t.next_attempt_at < now() - make_interval(secs => $1)) targets,
              (select count(*) as number, min(coalesce(next_attempt_at, created_at)) as oldest from deliveries
               where status in ('pending', 'delivering')

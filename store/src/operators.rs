@@ -54,7 +54,7 @@ async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
         .collect())
 }
 
-/// What became of a target that an operator retries.
+/// The result of retrying a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retried {
     /// Its next attempt is due now.
@@ -77,14 +77,7 @@ pub async fn retry(
 ) -> sqlx::Result<Vec<(TargetId, Retried)>> {
     let mut results = Vec::new();
     for Found { target, post, owner, status } in find(db, id).await? {
-        // By itself, as the API's: an account is locked before its targets.
-        sqlx::query!(
-            "update accounts set rests_until = null
-             where rests_until is not null and id = (select account_id from targets where id = $1)",
-            target.0
-        )
-        .execute(db)
-        .await?;
+        publishing::end_rests(db, owner, post, Some(&[target]), status == TargetStatus::Dead).await?;
         let mut tx = crate::begin(db).await?;
         let retried = if status == TargetStatus::Dead {
             match publishing::revive_in(&mut tx, owner, post, Some(&[target]), now).await? {

@@ -953,27 +953,43 @@ pub async fn retry_now(
     request_id: Option<&str>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    // By itself: an account is locked before its targets.
-    sqlx::query!(
-        "update accounts set rests_until = null
-         where rests_until is not null and id = (
-           select account_id from targets
-           where id = $1 and post_id = $2 and org_id = $3 and mode = $4
-             and (status = 'failed' or status = 'queued' and error_code is not null
-                  or status = 'published' and next_attempt_at is not null))",
-        target.0,
-        post.0,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .execute(db)
-    .await?;
+    end_rests(db, owner, post, Some(&[target]), false).await?;
     let mut tx = crate::begin(db).await?;
     let is_retried = retry_now_in(&mut tx, owner, post, target, request_id, now).await?;
     if is_retried {
         tx.commit().await?;
     }
     Ok(is_retried)
+}
+
+/// Ends the rests of the accounts of a post's targets that can be retried, or of those of them in `only`: of dead ones,
+/// or of those whose next attempt can be brought forward. A transaction of its own: an account is locked before its
+/// targets.
+pub(crate) async fn end_rests(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    only: Option<&[TargetId]>,
+    are_dead: bool,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts set rests_until = null
+         where rests_until is not null and id in (
+           select t.account_id from targets t join posts p on p.id = t.post_id
+           where t.post_id = $1 and t.org_id = $2 and t.mode = $3 and p.deleted_at is null
+             and ($4::uuid[] is null or t.id = any($4))
+             and case when $5 then t.status = 'dead'
+               else t.status = 'failed' or t.status = 'queued' and t.error_code is not null
+                 or t.status = 'published' and t.next_attempt_at is not null end)",
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _,
+        are_dead
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// [`retry_now`] in a transaction, without ending the account's rest.

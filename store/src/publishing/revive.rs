@@ -43,20 +43,7 @@ pub async fn revive(
     only: Option<&[TargetId]>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Revived> {
-    // By itself: an account is locked before its targets.
-    sqlx::query!(
-        "update accounts set rests_until = null
-         where rests_until is not null and id in (
-           select t.account_id from targets t join posts p on p.id = t.post_id
-           where t.post_id = $1 and t.org_id = $2 and t.mode = $3 and t.status = 'dead' and p.deleted_at is null
-             and ($4::uuid[] is null or t.id = any($4)))",
-        post.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _
-    )
-    .execute(db)
-    .await?;
+    super::end_rests(db, owner, post, only, true).await?;
     let mut tx = crate::begin(db).await?;
     let revived = revive_in(&mut tx, owner, post, only, now).await?;
     if matches!(revived, Revived::Targets(_)) {
@@ -116,7 +103,7 @@ pub(crate) async fn revive_in(
            update publications set checkpoint = 'null'
            where target_id = any($1) and platform_id is null and commit_begun_at is null),
          post as (
-           update posts set status = $6, updated_at = $2 where id = $3)
+           update posts set status = $6, updated_at = $2, timeline_deleted_at = null where id = $3)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $4, $5, $3, id, $2, 'retry', 'Retried after it had failed for good' from target",
         &ids,

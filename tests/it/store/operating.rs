@@ -1,0 +1,85 @@
+//! Numbers and actions of operators.
+
+use super::*;
+use ::store::{
+    backlog,
+    freezes::{self, Scope as Frozen},
+    operators,
+};
+
+/// Makes everything as old as two minutes.
+async fn age(db: &Pool) {
+    let past = "now() - interval '2 minutes'";
+    let age = format!(
+        "update posts set created_at = {past}, updated_at = {past}; update targets set updated_at = {past}"
+    );
+    tests::sql(db, &age).await;
+}
+
+async fn overdue_posts(db: &Pool) -> i64 {
+    backlog::read(db, &[]).await.unwrap().posts.number
+}
+
+/// An alert pages for overdue posts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_is_overdue_when_a_target_could_have_been_published() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("one".into()), ..draft_of(&[&ada]) }).await;
+    age(&db).await;
+    assert_eq!(overdue_posts(&db).await, 1);
+    // It has a later time of its own.
+    tests::sql(&db, "update targets set scheduled_at = now() + interval '1 hour'").await;
+    assert_eq!(overdue_posts(&db).await, 0);
+    tests::sql(&db, "update targets set scheduled_at = null").await;
+    // It waits, as one does that is frozen or whose account rests.
+    freezes::freeze(&db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
+    assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Early(_)));
+    assert_eq!(overdue_posts(&db).await, 0);
+    tests::sql(&db, "update targets set next_attempt_at = now() - interval '2 minutes'").await;
+    assert_eq!(overdue_posts(&db).await, 1);
+    // A file of it is still being fetched.
+    tests::sql(
+        &db,
+        "insert into media (id, org_id, mode, status, kind, filename, upload_expires_at)
+         select gen_random_uuid(), org_id, mode, 'pending_upload', 'image', 'a.png', now() from posts;
+         update containers set media = (select jsonb_build_array(jsonb_build_object('id', id)) from media)
+         where position = 0",
+    )
+    .await;
+    assert_eq!(overdue_posts(&db).await, 0);
+    tests::sql(&db, "update media set status = 'ready'").await;
+    assert_eq!(overdue_posts(&db).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_rests_on_when_a_target_is_not_retried() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let until = tests::now() + TimeDelta::hours(1);
+    publishing::rest_account(&db, owner, ada.id, until).await.unwrap();
+    let rests = async || {
+        let rests = sqlx::query_scalar("select rests_until is not null from accounts where id = $1");
+        rests.bind(ada.id.0).fetch_one(&db).await.unwrap()
+    };
+    let target = post.targets[0].id;
+    for status in ["published", "canceled"] {
+        tests::sql(&db, &format!("update targets set status = '{status}'")).await;
+        let retried = operators::retry(&db, target.0, &Actor::OPERATOR, at(5)).await.unwrap();
+        assert!(matches!(retried[..], [(_, operators::Retried::Unchanged(_))]), "{retried:?}");
+        assert!(rests().await, "{status}");
+    }
+    for status in ["failed", "dead"] {
+        publishing::rest_account(&db, owner, ada.id, until).await.unwrap();
+        tests::sql(
+            &db,
+            &format!("update targets set status = '{status}'; update posts set status = 'publishing'"),
+        )
+        .await;
+        operators::retry(&db, target.0, &Actor::OPERATOR, at(6)).await.unwrap();
+        assert!(!rests().await, "{status}");
+    }
+}
