@@ -39,15 +39,19 @@ impl Housekeeper {
 
     /// Returns true if something is left to be done.
     async fn pass(&self) -> bool {
+        let mut posts = 0;
         for _ in 0..BATCHES {
             match answered(retention::delete_timelines(&self.db, self.retention)).await {
                 Ok(0) => break,
-                Ok(posts) => info!(posts, "Deleted the timelines of {posts} posts that ended long ago"),
+                Ok(more) => posts += more,
                 Err(error) => {
                     warn!(%error, "Old timelines can't be deleted");
                     break;
                 }
             }
+        }
+        if posts > 0 {
+            info!(posts, "Deleted the timelines of {posts} posts that ended long ago");
         }
         match answered(retention::partition(&self.db, self.retention, None)).await {
             Ok(report) => {
@@ -57,12 +61,14 @@ impl Housekeeper {
                         detached = report.detached,
                         discarded = report.discarded,
                         until = %report.until,
+                        default_bytes = report.default_bytes,
                         "Changed the partitions of events and deliveries"
                     );
                 }
                 if report.until < report.now + ALARM {
                     error!(
                         until = %report.until,
+                        default_bytes = report.default_bytes,
                         "No partition of events or deliveries is ready for next week: rows go to the default partition"
                     );
                 }

@@ -668,7 +668,8 @@ pub async fn delete(
         status => status,
     };
     sqlx::query!(
-        "update posts set status = $2, deleted_at = $3, updated_at = $3, starts_at = null where id = $1",
+        "update posts set status = $2, deleted_at = $3, updated_at = $3, starts_at = null, timeline_deleted_at = null
+         where id = $1",
         id.0,
         after.as_str(),
         now
@@ -884,7 +885,7 @@ struct Locked {
 /// Locks the post's row until the transaction ends.
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Locked>> {
     let row = sqlx::query!(
-        r#"select status as "status: Parsed<PostStatus>", version, reply_to, starts_at is null as "is_carried!"
+        r#"select status as "status: Parsed<PostStatus>", version, reply_to, starts_at is null as "is_started!"
            from posts
            where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
@@ -901,7 +902,7 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
             status,
             version: row.version,
             reply_to: row.reply_to.map(PostId),
-            may_have_workflow: row.is_carried && !is_new,
+            may_have_workflow: row.is_started && !is_new,
         }
     }))
 }

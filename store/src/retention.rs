@@ -19,6 +19,8 @@ const TABLES: [&str; 2] = ["deliveries", "events"];
 const AHEAD: TimeDelta = TimeDelta::weeks(4);
 /// Posts whose timelines one statement deletes, and rows that one deletes from a default partition.
 const BATCH: i32 = 500;
+/// Statements of a pass that delete rows from a default partition.
+const DISCARDS: usize = 100;
 /// Key of the lock of who changes partitions: one process at a time.
 const LOCK: i64 = 0x7061_7274;
 
@@ -31,7 +33,7 @@ pub struct Retention {
     pub timelines: TimeDelta,
 }
 
-/// What was done to partitions.
+/// Changes made to partitions, and their state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Partitions created.
@@ -40,10 +42,12 @@ pub struct Report {
     pub detached: i32,
     /// Partitions dropped, and rows deleted from default partitions.
     pub discarded: i32,
-    /// True if another process was at it, or a lock was not to be had: the next call continues.
+    /// True if another process makes changes, or a lock was in use: the next call continues.
     pub is_partial: bool,
-    /// Up to when all partitions exist.
+    /// Up to when all partitions exist, from the current week on: where the first one is missing.
     pub until: DateTime<Utc>,
+    /// Size in bytes of the default partitions, which are empty unless a partition was missing.
+    pub default_bytes: i64,
     /// The database's time.
     pub now: DateTime<Utc>,
 }
@@ -58,7 +62,15 @@ pub async fn partition(db: &PgPool, retention: Retention, at: Option<DateTime<Ut
         Some(at) => at,
         None => sqlx::query_scalar!(r#"select now() as "now!""#).fetch_one(db).await?,
     };
-    let mut report = Report { created: 0, detached: 0, discarded: 0, is_partial: false, until: now, now };
+    let mut report = Report {
+        created: 0,
+        detached: 0,
+        discarded: 0,
+        is_partial: false,
+        until: now,
+        default_bytes: 0,
+        now,
+    };
     let mut partial = |done: Option<i32>| {
         report.is_partial |= done.is_none();
         done.unwrap_or_default()
@@ -73,17 +85,43 @@ pub async fn partition(db: &PgPool, retention: Retention, at: Option<DateTime<Ut
                 break;
             }
         }
-        report.discarded += partial(step(db, Step::Discard(before), table).await?);
+        for _ in 0..DISCARDS {
+            let discarded = partial(step(db, Step::Discard(before), table).await?);
+            report.discarded += discarded;
+            if discarded < BATCH {
+                break;
+            }
+        }
+        let (until, default_bytes) = state(db, table, now).await?;
+        report.until = if table == TABLES[0] { until } else { report.until.min(until) };
+        report.default_bytes += default_bytes;
     }
-    report.until = sqlx::query_scalar!(
-        r#"select min(until) as "until!" from unnest($1::text[]) as parent,
-             lateral (select uuid_time(upper_bound) as until from partitions(parent)
-                      order by upper_bound desc limit 1) last"#,
-        &TABLES.map(str::to_owned).to_vec()
+    Ok(report)
+}
+
+/// Returns up to when a table has all partitions, from the week of `now` on, and the size of its default partition.
+async fn state(db: &PgPool, table: &str, now: DateTime<Utc>) -> sqlx::Result<(DateTime<Utc>, i64)> {
+    let state = sqlx::query!(
+        r#"with weeks as (
+             select substring(bounds from 'FROM \(''([0-9a-f-]{36})''\)')::uuid as first,
+               substring(bounds from 'TO \(''([0-9a-f-]{36})''\)')::uuid as last
+             from (select pg_get_expr(c.relpartbound, c.oid) as bounds
+                   from pg_inherits i join pg_class c on c.oid = i.inhrelid
+                   where i.inhparent = $1::text::regclass) as partitions
+             where bounds <> 'DEFAULT')
+           select coalesce(
+               (select min(uuid_time(week.last)) from weeks week
+                where week.last > uuid_at($2)
+                  and exists (select from weeks where (first is null or first <= uuid_at($2)) and last > uuid_at($2))
+                  and not exists (select from weeks following where following.first = week.last)),
+               $2) as "until!",
+             pg_relation_size(($1::text || '_default')::regclass) as "default_bytes!""#,
+        table,
+        now
     )
     .fetch_one(db)
     .await?;
-    Ok(report)
+    Ok((state.until, state.default_bytes))
 }
 
 /// A change of a table's partitions, in a transaction of its own.

@@ -50,6 +50,20 @@ pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: En
     Ok(())
 }
 
+/// Lets the timeline of a post that ended long ago, whose entries were deleted, keep those that are appended now as long as
+/// others.
+pub(crate) async fn reopen(tx: &mut PgConnection, post: PostId, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update posts set timeline_deleted_at = null, updated_at = $2
+         where id = $1 and timeline_deleted_at is not null",
+        post.0,
+        now
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
 /// Returns a post's timeline with its deliveries, oldest first; empty for a post that doesn't exist.
 pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Entry>> {
     let rows = sqlx::query!(

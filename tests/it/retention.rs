@@ -101,6 +101,31 @@ async fn each_week_has_a_partition_and_old_ones_are_dropped() {
     assert_eq!((again.created, again.detached, again.discarded), (0, 0, 0));
 }
 
+/// As when a week had too many rows in the default partition for them to be moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_week_without_a_partition_is_reported_and_its_rows_are_deleted_in_one_pass() {
+    let db = organization().await;
+    let longer = Retention { events: TimeDelta::days(365), ..RETENTION };
+    retention::partition(&db, longer, Some(weeks(12))).await.unwrap();
+    let bounds = "select name, uuid_time(upper_bound) from partitions('events')
+                  where uuid_time(upper_bound) > now() + interval '5 weeks' order by upper_bound limit 2";
+    let bounds: Vec<(String, DateTime<Utc>)> = sqlx::query_as(bounds).fetch_all(&db).await.unwrap();
+    let [(_, begin), (missing, end)] = &bounds[..] else { panic!("two weeks: {bounds:?}") };
+    tests::sql(&db, &format!("alter table events detach partition {missing}; drop table {missing}")).await;
+    let report = retention::partition(&db, longer, Some(now())).await.unwrap();
+    assert_eq!((report.until, report.default_bytes), (*begin, 0));
+    let rows_of_week = format!(
+        "insert into events (id, org_id, mode, event, body)
+         select (left(uuid_at('{begin}')::text, 14) || '7' || substr(gen_random_uuid()::text, 16))::uuid,
+           '{ORG}', 'live', 'post.published', '{{}}' from generate_series(1, 1200)"
+    );
+    tests::sql(&db, &rows_of_week).await;
+    assert_eq!(rows(&db, "events").await, BTreeMap::from([("events_default".to_owned(), 1200)]));
+    let report = partition(&db, *end + RETENTION.events + TimeDelta::weeks(1)).await;
+    assert!(report.discarded >= 1200, "{report:?}");
+    assert_eq!(rows(&db, "events").await, BTreeMap::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_partition_was_made_for_is_moved_into_it_later() {
     let db = organization().await;
@@ -113,6 +138,8 @@ async fn what_no_partition_was_made_for_is_moved_into_it_later() {
     let found = rows(&db, "events").await;
     assert_eq!((found.len(), found["events_default"]), (2, 1), "{found:?}");
     assert_eq!(rows(&db, "deliveries").await.len(), 2);
+
+    assert_eq!(partition(&db, weeks(9)).await.default_bytes, 2 * 8192, "a page of each table");
 
     // What stays in the default partition is deleted row by row when it is old.
     tests::sql(

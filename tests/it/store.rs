@@ -6,6 +6,7 @@ mod concurrent;
 mod operating;
 mod parked;
 mod releasing;
+mod timelines;
 
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -4,7 +4,7 @@
 //! keep the one, and the row the other. So one edit holds the target until it has ended, or for [`EDIT_LEASE`].
 
 use super::{TargetKey, note};
-use crate::decode::Parsed;
+use crate::{decode::Parsed, timeline};
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId, TargetStatus};
 use serde_json::{Map, Value, json};
@@ -166,6 +166,7 @@ pub async fn record_edit(
     if let Some(row) = recorded.as_ref().filter(|_| !is_empty) {
         let key = TargetKey { owner, post, target, version: 0 };
         note(&mut *tx, key, "edited", &format!("Changed on {}", row.platform), now).await?;
+        timeline::reopen(&mut tx, post, now).await?;
     }
     tx.commit().await?;
     Ok(recorded.is_some())

@@ -5,7 +5,7 @@
 //! below a post that is being deleted.
 
 use super::{End, TargetKey, mark_incomplete, note};
-use crate::decode::Parsed;
+use crate::{decode::Parsed, timeline};
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId, TargetStatus};
 use sqlx::PgPool;
@@ -102,6 +102,7 @@ pub async fn record_unpublished(
     if let Some(platform) = recorded {
         let key = TargetKey { owner, post, target, version: 0 };
         note(&mut *tx, key, "unpublished", &format!("Deleted from {platform}"), now).await?;
+        timeline::reopen(&mut tx, post, now).await?;
     }
     tx.commit().await
 }

@@ -1,0 +1,59 @@
+//! Timelines of posts that ended long ago.
+
+use super::*;
+use ::store::retention::{self, Retention};
+
+/// Lets everything have ended two years ago, and deletes old timelines. Returns the number of posts.
+async fn delete(db: &Pool) -> u64 {
+    tests::sql(db, "update posts set updated_at = now() - interval '2 years'").await;
+    let retention = Retention { events: TimeDelta::days(30), timelines: TimeDelta::days(365) };
+    retention::delete_timelines(db, retention).await.unwrap()
+}
+
+/// Each of these writes an entry into a timeline that was deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_that_goes_on_is_deleted_again() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("one".into()), ..draft_of(&[&ada]) }).await;
+    let target = post.targets[0].id;
+    let end = |status: &'static str| {
+        format!("update posts set status = '{status}'; update targets set status = '{status}'")
+    };
+    tests::sql(&db, &end("published")).await;
+    for change in ["unpublish", "edit", "revive", "delete"] {
+        assert_eq!(delete(&db).await, 1, "before {change}");
+        let now = tests::now();
+        match change {
+            "unpublish" => publishing::record_unpublished(&db, owner, post.id, target, now).await.unwrap(),
+            "edit" => {
+                let changes = publishing::Changes { texts: [(0, "New".into())].into(), ..Default::default() };
+                tests::sql(&db, "update targets set unpublished_at = null").await;
+                publishing::begin_edit(&db, owner, post.id, target, &changes, None).await.unwrap();
+                let result = publishing::EditResult { made: changes.clone(), is_in_doubt: false };
+                let recorded = publishing::record_edit(&db, owner, post.id, target, &changes, &result, now);
+                assert!(recorded.await.unwrap());
+            }
+            "revive" => {
+                tests::sql(
+                    &db,
+                    &end("published")
+                        .replace("targets set status = 'published'", "targets set status = 'dead'"),
+                )
+                .await;
+                publishing::revive(&db, owner, post.id, None, now).await.unwrap();
+                tests::sql(&db, &end("published")).await;
+            }
+            _ => assert!(posts::delete(&db, owner, post.id, None, now).await.unwrap()),
+        }
+        let kept = timeline::list(&db, owner, post.id).await.unwrap();
+        assert!(change == "delete" || !kept.is_empty(), "{change} writes an entry");
+        let is_old = retention::delete_timelines(
+            &db,
+            Retention { events: TimeDelta::days(30), timelines: TimeDelta::days(365) },
+        );
+        assert_eq!(is_old.await.unwrap(), 0, "the entry of {change} is kept as long as others");
+    }
+    assert_eq!(delete(&db).await, 1, "after the last change");
+}
