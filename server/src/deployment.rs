@@ -13,6 +13,7 @@ use crate::{
 use activities::worker::Version;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use starter::status::shown;
 use std::time::Duration;
 use temporalio_client::{
     Client,
@@ -164,7 +165,7 @@ fn unset(server: &Server, status: &Status, build: &str) -> Fault {
         )),
         _ => match server.judge(status) {
             Fault::Away(error) => Fault::Away(error),
-            Fault::Refused(error) => Fault::Refused(error.context(status.message().to_owned())),
+            Fault::Refused(error) => Fault::Refused(error.context(shown(status))),
         },
     }
 }

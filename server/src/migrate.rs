@@ -7,10 +7,11 @@ use crate::{
     config::{START_TIMEOUT, postgres},
     roles::DatabaseRoles,
     startup::wait_for,
-    temporal::{Fault, Namespace, Server},
+    temporal::{Fault, Namespace, Server, is_away},
 };
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
+use starter::status::shown;
 use std::{collections::HashMap, str::FromStr, time::Duration};
 use temporalio_client::{
     Client,
@@ -46,7 +47,7 @@ pub(crate) struct Options {
     start_timeout: u64,
 }
 
-/// What is prepared.
+/// A part of the installation to prepare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// The schema.
@@ -205,12 +206,7 @@ fn manual(server: &Server, status: &Status) -> Fault {
 /// Explains a call that failed: one that Temporal can't answer now is repeated.
 fn failed(server: &Server, status: &Status, what: &str) -> Fault {
     match (server.judge(status), status.code()) {
-        (
-            Fault::Away(error),
-            Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Aborted,
-        ) => Fault::Away(error.context(format!("can't {what}"))),
-        (fault, _) => {
-            Fault::Refused(fault.into_error().context(format!("can't {what}: {}", status.message())))
-        }
+        (Fault::Away(error), code) if is_away(code) => Fault::Away(error.context(format!("can't {what}"))),
+        (fault, _) => Fault::Refused(fault.into_error().context(format!("can't {what}: {}", shown(status)))),
     }
 }

@@ -31,6 +31,7 @@ use temporalio_client::Client;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -113,7 +114,8 @@ pub(crate) async fn run(
     admin.serve(&probes)?;
     let client = match worker {
         Some(worker) => {
-            let Some(client) = stop.run_until_cancelled(prerequisites(&db, temporal, worker)).await else {
+            let Some(client) = stop.run_until_cancelled(prerequisites(&db, database, temporal, worker)).await
+            else {
                 return Ok(());
             };
             let client = client?;
@@ -155,7 +157,7 @@ fn open_files(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> an
         .context("FANFARE_MEDIA")
 }
 
-/// What workers share with the API.
+/// Resources that workers share with the API.
 pub(crate) struct Resources {
     /// The file store.
     pub(crate) files: FileStore,
@@ -166,10 +168,16 @@ pub(crate) struct Resources {
 }
 
 /// Waits until a worker can run, and connects to Temporal.
-async fn prerequisites(db: &Pool, temporal: &Temporal, worker: &WorkerConfig) -> anyhow::Result<Client> {
+async fn prerequisites(
+    db: &Pool,
+    database: &Database,
+    temporal: &Temporal,
+    worker: &WorkerConfig,
+) -> anyhow::Result<Client> {
     let limit = Duration::from_secs(worker.start_timeout);
-    startup::wait_for(limit, async || startup::check_database(db).await).await?;
-    startup::wait_for(limit, async || startup::connect(&temporal.server).await).await
+    startup::wait_for(limit, async || startup::check_database(db, database).await).await?;
+    let asked = Instant::now();
+    startup::wait_for(limit, async || startup::connect(&temporal.server, asked).await).await
 }
 
 /// Runs API and workers until `stop`, or until one of them fails.
@@ -245,13 +253,13 @@ pub(crate) async fn check_clock(db: &Pool, now: fn() -> DateTime<Utc>) -> anyhow
     Ok(())
 }
 
-/// Fails if Postgres may lose commits or accepts no writes. An API starts while it doesn't answer: every connection is
-/// checked again.
+/// Fails if Postgres may lose commits or accepts no writes. An API starts while it doesn't answer or is a standby: every
+/// connection is checked again.
 async fn check_durability(database: &Database, must_answer: bool) -> anyhow::Result<()> {
     let checked = durability::check(&database.database_url, &database.unchecked_postgres_settings);
     let allowed = match checked.await {
-        Err(error) if error.is::<durability::Unreachable>() && !must_answer => {
-            warn!(error = format!("{error:#}"), "Postgres can't be checked yet");
+        Err(error) if durability::may_recover(&error) && !must_answer => {
+            warn!(error = format!("{error:#}"), "Postgres can't be used yet");
             return Ok(());
         }
         checked => checked?,
@@ -450,16 +458,16 @@ async fn relay(
 ) {
     let pulse = admin::loop_pulse(&health, "relay");
     let connecting = async {
+        let mut wait = startup::Wait::begin();
         loop {
             pulse.beat();
             match temporal.server.connect().await {
-                Ok(client) => break client,
-                Err(fault) => {
-                    let error = format!("{:#}", fault.into_error());
-                    warn!(error, "The relay can't connect to Temporal; retrying");
+                Ok(client) => {
+                    wait.end();
+                    break client;
                 }
+                Err(fault) => wait.pause(format!("{:#}", fault.into_error())).await,
             }
-            tokio::time::sleep(Duration::from_secs(1)).await;
         }
     };
     let Some(client) = stop.run_until_cancelled(connecting).await else { return };

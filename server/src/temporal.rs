@@ -9,6 +9,7 @@
 use crate::config::Token;
 use anyhow::{Context, anyhow};
 use clap::Args;
+use starter::status::shown;
 use std::{error::Error, fmt, fs, io, str::FromStr, time::Duration};
 use temporalio_client::{
     Client, ClientOptions, ClientTlsOptions, Connection, ConnectionOptions, GrpcCompression, TlsOptions,
@@ -161,7 +162,7 @@ pub(crate) enum Namespace {
     Missing,
     /// It lacks search attributes.
     Incomplete,
-    /// Temporal does not tell: this client may not search, or the search is out of order. Publishing needs neither.
+    /// Temporal does not tell: this client may not search. Publishing needs no search.
     Unknown,
 }
 
@@ -201,12 +202,13 @@ impl Server {
             Err((Code::NotFound, _)) => Ok(Namespace::Missing),
             Err((Code::InvalidArgument, _)) => Ok(Namespace::Incomplete),
             Err((Code::Unauthenticated, status)) => Err(self.judge(&status)),
-            Err((code, status)) => {
-                warn!(
-                    ?code,
-                    "The search attributes of Temporal's namespace can't be checked: {}",
-                    status.message()
-                );
+            // As while the server starts. Without search attributes it would refuse every workflow.
+            Err((code, status)) if is_away(code) => {
+                let reason = shown(&status);
+                Err(Fault::Away(anyhow!("Temporal can't say whether its namespace is prepared: {reason}")))
+            }
+            Err((_, status)) => {
+                warn!("The search attributes of Temporal's namespace can't be checked: {}", shown(&status));
                 Ok(Namespace::Unknown)
             }
         }
@@ -370,6 +372,11 @@ impl Server {
             error => error.to_string(),
         }
     }
+}
+
+/// Returns whether a call may succeed in a moment.
+pub(crate) fn is_away(code: Code) -> bool {
+    matches!(code, Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Aborted)
 }
 
 /// Said of a server that ends connections without a client certificate.

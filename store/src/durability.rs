@@ -1,4 +1,4 @@
-//! What the protocol of publishing asks of Postgres: what is committed survives, and the server accepts writes.
+//! Requirements of the publishing protocol on Postgres: commits survive, and the server accepts writes.
 //!
 //! An intent is committed before the publishing call. If a crash of the server's machine loses that commit, the
 //! next attempt does not know of the call and publishes again. So the settings that let Postgres lose or damage a
@@ -112,7 +112,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a server says about itself.
+/// The settings and state of a server.
 #[derive(Clone, Debug)]
 struct State {
     version: i32,
@@ -177,21 +177,30 @@ pub fn connect_lazy(url: &str, max_connections: u32, unchecked: &Unchecked) -> a
             let refused =
                 faults(connection, &unchecked).await?.into_iter().find(|(_, is_refused)| *is_refused);
             // The pool logs it, and tries again until the caller's time is over.
-            refused.map_or(Ok(()), |(fault, _)| Err(sqlx::Error::Configuration(refusal(fault).into())))
+            refused.map_or(Ok(()), |(fault, _)| Err(sqlx::Error::Configuration(Refusal(fault).into())))
         })
     });
     Ok(pool.connect_lazy_with(options(url)?))
 }
 
-fn refusal(fault: Fault) -> String {
-    format!("the Postgres server at DATABASE_URL is refused: {fault}")
+/// The server is refused.
+#[derive(Clone, Copy, Debug)]
+struct Refusal(Fault);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the Postgres server at DATABASE_URL is refused: {}", self.0)
+    }
 }
+
+impl std::error::Error for Refusal {}
 
 /// Checks the server of a URL, and returns the faulty settings that `unchecked` allows.
 ///
 /// # Errors
 ///
-/// When the server is refused, with the reason. [`Unreachable`] when it doesn't answer.
+/// When the server is refused, with the reason, or doesn't answer; [`may_recover`] tells which need no change of the
+/// configuration.
 pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setting>> {
     let options = options(url)?;
     let connecting = PgConnection::connect_with(&options);
@@ -200,14 +209,21 @@ pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setti
     let found = faults(&mut connection, unchecked).await.context(Unreachable)?;
     connection.close().await.context(Unreachable)?;
     if let Some((fault, _)) = found.iter().find(|(_, is_refused)| *is_refused) {
-        anyhow::bail!(refusal(*fault));
+        anyhow::bail!(Refusal(*fault));
     }
     Ok(found.into_iter().filter_map(|(fault, _)| fault.setting()).collect())
 }
 
+/// Returns whether an error of [`check`] may be over in a moment: the server doesn't answer, or is a standby that a
+/// failover may make the primary.
+pub fn may_recover(error: &anyhow::Error) -> bool {
+    let is_standby = matches!(error.downcast_ref(), Some(Refusal(Fault::InRecovery)));
+    is_standby || error.is::<Unreachable>()
+}
+
 /// The server doesn't answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Unreachable;
+struct Unreachable;
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,6 +15,10 @@ async fn refused(world: &World, reason: &str) {
         let ended = tokio::time::timeout(tests::PATIENCE, world.command(&[command])).await.expect("it ends");
         let errors = String::from_utf8_lossy(&ended.stderr);
         assert!(!ended.status.success() && errors.contains(reason), "{command}, {reason}: {errors}");
+        assert!(
+            !errors.contains("gave up"),
+            "what needs a change of the configuration is not awaited: {errors}"
+        );
     }
 }
 
@@ -60,11 +64,6 @@ async fn a_server_that_is_a_standby_read_only_or_outdated_is_refused() {
     };
     for (function, unchecked, reason) in [
         (
-            "pg_is_in_recovery() returns bool language sql return true".to_owned(),
-            "fsync,full_page_writes,synchronous_commit",
-            "it is a standby in recovery",
-        ),
-        (
             setting("when 'server_version_num' then '140021'"),
             "fsync,full_page_writes,synchronous_commit",
             "its version 14 is older than 15",
@@ -78,15 +77,41 @@ async fn a_server_that_is_a_standby_read_only_or_outdated_is_refused() {
         world.set(UNCHECKED, unchecked);
         sql(&world.db, &format!("create function other.{function}")).await;
         refused(&world, reason).await;
-        sql(
-            &world.db,
-            "drop function if exists other.pg_is_in_recovery(); drop function if exists other.current_setting(text);",
-        )
-        .await;
+        sql(&world.db, "drop function other.current_setting(text)").await;
     }
     world.set(UNCHECKED, "fsync,full_page_writes,synchronous_commit");
     sql(&world.db, &read_only(true)).await;
     refused(&world, "default_transaction_read_only is on").await;
+}
+
+/// A failover may make it the primary in a moment.
+#[tokio::test]
+async fn a_standby_is_waited_for() {
+    let mut world = world().running(&[]).start().await;
+    world.set(UNCHECKED, "fsync,full_page_writes,synchronous_commit");
+    sql(
+        &world.db,
+        "create schema other;
+         create function other.pg_is_in_recovery() returns bool language sql return true;
+         do $$ begin
+           execute format('alter database %I set search_path = other, pg_catalog, public', current_database());
+         end $$;",
+    )
+    .await;
+    world.set("FANFARE_START_TIMEOUT", "1");
+    let ended = world.command(&["worker"]).await;
+    let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let reason = "it is a standby in recovery";
+    assert!(!ended.status.success() && errors.contains("gave up") && errors.contains(reason), "{errors}");
+    world.run("api").await;
+    let (status, problem) = world.call(Method::GET, "/posts", None).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
+    sql(&world.db, "drop function other.pg_is_in_recovery()").await;
+    let look = async || match world.call(Method::GET, "/posts", None).await {
+        (StatusCode::OK, _) => Ok(()),
+        (status, problem) => Err(format!("{status}: {problem}")),
+    };
+    wait_until("the API to serve", look).await;
 }
 
 /// Makes new connections to a database read-only, or writing again, and ends the others, as a failover does.

@@ -349,7 +349,8 @@ async fn posts_wait_while_temporal_does_not_accept_the_service() {
     let post = world.post(json!({ "content": "Before the key is replaced", "accounts": ["ada"] })).await;
     // What Temporal refuses for good is parked after eight attempts.
     wait_until("many attempts to send the message", async || {
-        let attempts = "select coalesce(max(attempts), 0) from outbox where org_id = $1 and parked_at is null";
+        let attempts =
+            "select coalesce(max(attempts), 0) from outbox where org_id = $1 and parked_at is null";
         let attempts: i32 =
             sqlx::query_scalar(attempts).bind(world.owner.org.0).fetch_one(&world.db).await.unwrap();
         if_right(attempts, |attempts| *attempts > 9)
@@ -365,4 +366,31 @@ async fn posts_wait_while_temporal_does_not_accept_the_service() {
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+/// The store that is searched is away, as when all of Temporal starts. Without search attributes Temporal would refuse
+/// every workflow for good.
+#[tokio::test]
+async fn a_namespace_that_cannot_be_checked_is_not_taken_as_prepared_at_once() {
+    let mut world = world().running(&[]).start().await;
+    world.connect("x", "ada").await;
+    let namespace = new_namespace();
+    world.set("TEMPORAL_NAMESPACE", &namespace);
+    operate("create", &namespace).await;
+    let away = vec!["/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions"];
+    let temporal = &tests::shared(&PROGRAM).await.temporal;
+    let proxy = Proxy::start(temporal, Demands { away, ..Demands::default() }).await;
+    let direct = world.set("TEMPORAL_ADDRESS", &proxy.address).unwrap();
+    let log = directory("temporal-unchecked").join("log");
+    world.log_to(&log);
+    world.run("api").await;
+    let post = world.post(json!({ "content": "At a cold start", "accounts": ["ada"] })).await;
+    logged(&log, "Temporal can't say whether its namespace is prepared").await;
+    world.set("TEMPORAL_ADDRESS", &direct);
+    let migrated = world.command(&["migrate"]).await;
+    assert!(migrated.status.success(), "{}", text(&migrated));
+    // After a while it goes on without an answer: publishing needs no search.
+    world.run("worker").await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
 }

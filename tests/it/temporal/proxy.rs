@@ -83,6 +83,8 @@ pub(super) struct Demands {
     pub(super) api_key: Option<&'static str>,
     /// Calls that are refused, by the beginning of their paths.
     pub(super) refused: Vec<&'static str>,
+    /// Calls that are answered as while the server starts, by the beginning of their paths.
+    pub(super) away: Vec<&'static str>,
 }
 
 /// A running proxy.
@@ -178,7 +180,7 @@ where
         .await;
 }
 
-/// Returns the gRPC status of a call that is refused: 16 is unauthenticated, 7 permission denied.
+/// Returns the gRPC status of a call that is refused: 16 is unauthenticated, 7 permission denied, 14 unavailable.
 fn refusal(demands: &Demands, request: &Request<Incoming>) -> Option<&'static str> {
     let authorized = demands.api_key.is_none_or(|key| {
         let given = request.headers().get("authorization");
@@ -187,5 +189,9 @@ fn refusal(demands: &Demands, request: &Request<Incoming>) -> Option<&'static st
     if !authorized {
         return Some("16");
     }
-    demands.refused.iter().any(|path| request.uri().path().starts_with(path)).then_some("7")
+    let is_one_of = |paths: &[&str]| paths.iter().any(|path| request.uri().path().starts_with(path));
+    if is_one_of(&demands.away) {
+        return Some("14");
+    }
+    is_one_of(&demands.refused).then_some("7")
 }
