@@ -26,6 +26,9 @@ pub(crate) const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// Longest wait for the public address of a live post, which settles with or without it.
 const URL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Pause before another worker goes on with what one that stops has prepared.
+const HANDOVER: Duration = Duration::from_secs(1);
+
 /// Why an attempt went no further.
 pub(crate) enum Interrupt {
     /// The platform is processing; look again after the pause.
@@ -40,6 +43,8 @@ pub(crate) enum Interrupt {
     Barred(Barred),
     /// An operator froze the target since the attempt began.
     Frozen,
+    /// The worker stops; another one goes on with what this one has prepared.
+    Stopping,
     /// Everything is live, but the main container's address is not known yet.
     NoUrl(Failure),
     /// Another attempt holds the target.
@@ -126,23 +131,31 @@ impl Engine {
             }
             Err(Interrupt::Failure(failure)) => self.fail(attempt, failure).await,
             Err(Interrupt::Early(failure, wait)) => {
-                // Nothing was published or tried: the budget counts only attempts.
-                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
-                publishing::refund_attempts(&self.db, key.target, Some(attempt.fence), spent).await?;
+                self.refund(attempt).await?;
                 self.retry(attempt, failure, wait).await
             }
             Err(Interrupt::Undecidable(failure)) => self.give_up(attempt, failure).await,
             Err(Interrupt::Barred(barred)) => self.bar(attempt, barred).await,
             Err(Interrupt::NoUrl(failure)) => self.await_url(attempt, failure).await,
             Err(Interrupt::Frozen) => {
-                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
-                publishing::refund_attempts(&self.db, key.target, Some(attempt.fence), spent).await?;
+                self.refund(attempt).await?;
                 // The next attempt begins at once, and finds how long to wait.
                 Ok(PublishResult::Wait { pause: self.time_scale.scale(BUSY_RETRY) })
+            }
+            // Nothing failed. In the model the attempt ends as one whose worker crashes.
+            Err(Interrupt::Stopping) => {
+                self.refund(attempt).await?;
+                Ok(PublishResult::Wait { pause: HANDOVER })
             }
             Err(Interrupt::Superseded) => Err(self.superseded()),
             Err(Interrupt::Fault(error)) => Err(error.into()),
         }
+    }
+
+    /// Gives an attempt back that published and tried nothing: the budget counts only attempts.
+    async fn refund(&self, attempt: &Attempt) -> Result<(), store::Error> {
+        let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
+        publishing::refund_attempts(&self.db, attempt.key.target, Some(attempt.fence), spent).await
     }
 
     /// Opens the session of an attempt. The inner failure ends the attempt.
@@ -515,6 +528,7 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
         Err(Interrupt::Early(..)) => "waiting".into(),
         Err(Interrupt::Barred(_)) => "barred".into(),
         Err(Interrupt::Frozen) => "frozen".into(),
+        Err(Interrupt::Stopping) => "stopping".into(),
         Err(Interrupt::Superseded) => "superseded".into(),
         Err(Interrupt::Fault(_)) => "fault".into(),
         Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),

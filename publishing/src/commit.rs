@@ -18,8 +18,6 @@ use tracing::{error, warn};
 
 /// Least time limit of a publishing call under a time scale: a slow call is not a lost one.
 const CALL_FLOOR: Duration = Duration::from_secs(8);
-/// Pause before another worker goes on with what this one had prepared.
-const HANDOVER: Duration = Duration::from_secs(1);
 /// Pause between two tries to store what must not be lost.
 const STORE_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -56,8 +54,7 @@ impl Engine {
             prepared = platform.publisher.prepare(cx, post, at) => prepared,
             // An upload may take many minutes; another worker goes on at the checkpoint.
             () = self.stopping() => {
-                let failure = Failure::network("the worker stops; another one goes on", false);
-                return Err(Interrupt::Early(failure, HANDOVER));
+                return Err(Interrupt::Stopping);
             }
         };
         let at = match prepared.map_err(|failure| failure.certain())? {

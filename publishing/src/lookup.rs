@@ -207,6 +207,7 @@ impl Engine {
                 | Interrupt::Superseded
                 | Interrupt::Barred(_)
                 | Interrupt::Frozen
+                | Interrupt::Stopping
                 | Interrupt::NoUrl(_),
             ) => return Ok(None),
         };

@@ -110,6 +110,47 @@ async fn a_worker_that_is_stopped_waits_for_the_publishing_call_and_takes_no_fur
     accepted(&world, 1).await;
 }
 
+/// What it has uploaded is kept, and nothing has failed.
+#[tokio::test]
+async fn a_worker_that_is_stopped_while_it_prepares_hands_the_target_over() {
+    let mut world = world().running(&["api", "worker"]).platforms(&["threads"]).start().await;
+    world.connect("threads", "ada").await;
+    // The container is created; publishing it comes after that.
+    let hold =
+        world.hold(json!({ "platform": "threads", "account": "ada", "nth": 1, "when": "before" })).await;
+    let post = world.post(json!({ "content": "Handed over", "accounts": ["ada"] })).await;
+    hold.until_held().await;
+    assert!(world.stop("worker").await, "it ends successfully");
+    hold.release().await;
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    let target = world.get(&path).await["targets"][0].clone();
+    assert_eq!(
+        (&target["status"], &target["attempts"], &target["error_code"]),
+        (&json!("queued"), &json!(0), &Value::Null),
+        "{target:#}"
+    );
+    let timeline = world.get(&format!("{path}/timeline")).await;
+    let failed = timeline["data"].as_array().unwrap().iter().any(|entry| entry["kind"] == "failure");
+    assert!(!failed, "{timeline:#}");
+    world.run("worker").await;
+    let ended = world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(1)),
+        "{ended:#}"
+    );
+    assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_malformed_filter_of_the_log_is_reported() {
+    let mut world = world().running(&[]).start().await;
+    world.set("RUST_LOG", "fanfare=loudly");
+    let ran = world.command(&["ops", "frozen"]).await;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && said.contains("RUST_LOG is malformed"), "{said}");
+}
+
 /// Runs `fanfare deployment`, and returns what it prints.
 async fn deployment(world: &World, arguments: &[&str]) -> String {
     let ran = world.command(&[&["deployment"][..], arguments].concat()).await;
