@@ -53,21 +53,26 @@ pub(crate) async fn push_all(tx: &mut PgConnection, messages: &[Message]) -> sql
     Ok(())
 }
 
-/// Pushes a message for an overdue row in the current transaction, unless an earlier one waits: while Temporal is
-/// away, one message per row is enough. Returns true if it was pushed.
-pub(crate) async fn push_overdue(tx: &mut PgConnection, row: Uuid, message: &Message) -> sqlx::Result<bool> {
-    let org = message.owner().org;
+/// Pushes messages for overdue rows in the current transaction, each with its row, unless an earlier one of the row
+/// waits: while Temporal is away, one message per row is enough. Returns how many were pushed.
+pub(crate) async fn push_overdue(tx: &mut PgConnection, messages: &[(Uuid, Message)]) -> sqlx::Result<usize> {
+    if messages.is_empty() {
+        return Ok(0);
+    }
+    let orgs: Vec<_> = messages.iter().map(|(_, message)| message.owner().org.0).collect();
+    let (rows, messages): (Vec<_>, Vec<_>) =
+        messages.iter().map(|(row, message)| (*row, Json(message))).unzip();
     transaction::pushed();
     let pushed = sqlx::query!(
-        "insert into outbox (org_id, message, overdue) values ($1, $2, $3)
+        "insert into outbox (org_id, message, overdue) select * from unnest($1::uuid[], $2::jsonb[], $3::uuid[])
          on conflict (overdue) where overdue is not null and parked_at is null do nothing",
-        org.0,
-        Json(message) as _,
-        row
+        &orgs,
+        &messages as _,
+        &rows
     )
     .execute(tx)
     .await?;
-    Ok(pushed.rows_affected() > 0)
+    Ok(usize::try_from(pushed.rows_affected()).unwrap_or(usize::MAX))
 }
 
 /// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of

@@ -21,9 +21,9 @@ use std::{
 };
 use uuid::Uuid;
 
-/// Maximum posts that one transaction carries because their time has come within the horizon: it locks them against
+/// Maximum posts that one transaction starts because their time has come within the horizon: it locks them against
 /// edits.
-const CARRIED: i64 = 200;
+const STARTED: i64 = 200;
 /// Maximum number of these transactions in a sweep.
 const ROUNDS: usize = 25;
 
@@ -52,13 +52,12 @@ pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<
         let mut tx = crate::begin(db).await?;
         // Overdue posts are limited: they come in great numbers when Temporal has lost its data.
         let swept = unpublished(&mut tx, timing, if round == 0 { limit } else { 0 }).await?;
-        let messages: Vec<_> = swept.entering.into_iter().map(Message::PostChanged).collect();
+        let messages: Vec<_> = swept.near.into_iter().map(Message::PostChanged).collect();
         outbox::push_all(&mut tx, &messages).await?;
         pushed += messages.len();
-        for job in swept.overdue {
-            let row = job.post.0;
-            pushed += usize::from(outbox::push_overdue(&mut tx, row, &Message::PublishPost(job)).await?);
-        }
+        let overdue: Vec<_> =
+            swept.overdue.into_iter().map(|job| (job.post.0, Message::PublishPost(job))).collect();
+        pushed += outbox::push_overdue(&mut tx, &overdue).await?;
         tx.commit().await?;
         if !swept.may_have_more {
             break;
@@ -73,9 +72,8 @@ pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<
             Kind::Disconnected => disconnected(&mut tx, grace, interval, limit).await?,
             Kind::Grants => grants(&mut tx, timing, limit).await?,
         };
-        for message in &messages {
-            pushed += usize::from(outbox::push_overdue(&mut tx, row(message), message).await?);
-        }
+        let messages: Vec<_> = messages.into_iter().map(|message| (row(&message), message)).collect();
+        pushed += outbox::push_overdue(&mut tx, &messages).await?;
         tx.commit().await?;
     }
     Ok(pushed)
@@ -112,9 +110,9 @@ enum Kind {
 }
 
 /// Posts that need a workflow.
-struct Unpublished {
+struct Swept {
     /// Their time has come within the horizon. A run that an earlier version of the post left gets the new job.
-    entering: Vec<PostJob>,
+    near: Vec<PostJob>,
     /// They are due, or the next step of a target is. A run that exists is left alone.
     overdue: Vec<PostJob>,
     /// True if more posts have come within the horizon.
@@ -123,9 +121,9 @@ struct Unpublished {
 
 /// Finds the posts that need a workflow, and marks them.
 // Model: Sweep.
-async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Unpublished> {
+async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Swept> {
     let swept = sqlx::query!(
-        r#"with entering as (
+        r#"with near as (
              select id from posts
              where starts_at < now() + make_interval(secs => $4)
              order by starts_at limit $5 for no key update skip locked),
@@ -150,24 +148,24 @@ async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> s
              for no key update skip locked)
            update posts p
            set starts_at = null,
-             swept_at = case when p.id in (select id from entering) then p.swept_at else now() end
+             swept_at = case when p.id in (select id from near) then p.swept_at else now() end
            where p.id in (
-             select id from entering union select id from overdue union select id from incomplete)
-           returning p.id, p.id in (select id from entering) as "is_entering!""#,
+             select id from near union select id from overdue union select id from incomplete)
+           returning p.id, p.id in (select id from near) as "is_near!""#,
         timing.grace.as_secs_f64(),
         timing.row_interval.as_secs_f64(),
         limit,
         timing.horizon.as_secs_f64(),
-        CARRIED
+        STARTED
     )
     .fetch_all(&mut *tx)
     .await?;
     let ids: Vec<_> = swept.iter().map(|row| row.id).collect();
-    let entering: HashSet<_> = swept.iter().filter(|row| row.is_entering).map(|row| row.id).collect();
+    let near: HashSet<_> = swept.iter().filter(|row| row.is_near).map(|row| row.id).collect();
     let jobs = if ids.is_empty() { Vec::new() } else { posts::horizon::jobs(&mut *tx, &ids).await? };
-    let may_have_more = entering.len() as i64 == CARRIED;
-    let (entering, overdue) = jobs.into_iter().partition(|job| entering.contains(&job.post.0));
-    Ok(Unpublished { entering, overdue, may_have_more })
+    let may_have_more = near.len() as i64 == STARTED;
+    let (near, overdue) = jobs.into_iter().partition(|job| near.contains(&job.post.0));
+    Ok(Swept { near, overdue, may_have_more })
 }
 
 /// Returns messages for overdue deliveries; those of one event in its first round share a message.
