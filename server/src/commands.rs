@@ -9,6 +9,7 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use domain::{Bound, Email, Mode, OrgId, Owner, member::Role, scope::Scope};
 use sandbox::{Access, AppStatus, Options, Sandbox};
+use serde_json::json;
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
@@ -16,9 +17,9 @@ use std::{
 };
 use store::{
     Pool,
-    audit::Actor,
+    audit::{Action, Actor},
     bounds::{self, Resource},
-    keys, organizations,
+    keys, operators, organizations,
     team::{self, InviteResult},
     vault::PrivateKey,
 };
@@ -165,6 +166,8 @@ pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyho
     anyhow::ensure!(since <= clock::now(), "--since {since} is in the future");
     let db = store::connect(&database.database_url, 2).await?;
     let store::restored::Prepared { posts, containers } = store::restored::prepare(&db, since).await?;
+    let details = json!({ "since": since, "posts": posts, "containers": containers });
+    operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
     println!("{posts} open posts; {containers} publications are looked up before they are repeated");
     Ok(())
 }

@@ -93,12 +93,14 @@ domain::string_enum! {
         SessionsEnded = "sessions.ended",
         /// An operator had overdue rows resumed.
         Reconciled = "installation.reconciled",
+        /// An operator prepared a database that was restored from a backup.
+        Restored = "installation.restored",
         /// An operator signed in to the operators' pages.
         OperatorSignedIn = "operator.signed_in",
     }
 }
 
-/// Who makes a change.
+/// The author of a change.
 #[derive(Clone, Debug)]
 pub struct Actor {
     /// How they are authorized.
@@ -262,7 +264,7 @@ pub struct Filter {
     pub member: Option<Uuid>,
     /// The key with which it was made.
     pub key: Option<Uuid>,
-    /// What was changed.
+    /// Id of what was changed.
     pub object: Option<Uuid>,
     /// Not before.
     pub from: Option<DateTime<Utc>>,

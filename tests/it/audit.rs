@@ -153,6 +153,8 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
     // What only operators do is in `ops`.
     seen.extend([Action::TargetRetried, Action::TargetStopped, Action::Redelivered, Action::Frozen]);
     seen.extend([Action::Released, Action::SessionsEnded, Action::Reconciled, Action::OperatorSignedIn]);
+    // In `restoring`.
+    seen.push(Action::Restored);
     assert!(Action::ALL.iter().all(|action| seen.contains(action)), "an action is not covered");
     let trail = world.get("/account/audit?limit=100").await.to_string();
     for secret in ["secret-in-path", "s3cret-of-the-app", world.key.as_str()] {

@@ -81,6 +81,9 @@ async fn what_was_published_since_the_backup_is_found_and_not_repeated() {
     assert!(output.status.success(), "{output:?}");
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!(report, "2 open posts; 15 publications are looked up before they are repeated\n");
+    let recorded = "select details->>'posts' from audit_entries where action = 'installation.restored'";
+    let recorded: Vec<String> = sqlx::query_scalar(recorded).fetch_all(&world.db).await.unwrap();
+    assert_eq!(recorded, ["2"]);
     started(&mut world).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
