@@ -29,7 +29,9 @@ pub(crate) async fn check(url: &Url, limit: Duration) -> anyhow::Result<()> {
 async fn status(url: &Url) -> anyhow::Result<u16> {
     anyhow::ensure!(url.scheme() == "http", "only http is supported");
     let host = url.host_str().context("the URL has no host")?;
-    let mut stream = TcpStream::connect((host, url.port_or_known_default().unwrap_or(80))).await?;
+    // An IPv6 address has brackets in a URL and in the header only.
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    let mut stream = TcpStream::connect((name, url.port_or_known_default().unwrap_or(80))).await?;
     // Version 1.0: the server closes the connection after its answer.
     let request = format!("GET {} HTTP/1.0\r\nHost: {host}\r\n\r\n", &url[url::Position::BeforePath..]);
     stream.write_all(request.as_bytes()).await?;
@@ -77,6 +79,21 @@ mod tests {
         served.await.unwrap();
         // Nobody listens there any longer.
         check(&url, Duration::from_secs(60)).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_process_is_asked_by_its_ipv6_address() {
+        let listener = TcpListener::bind("[::1]:0").await.unwrap();
+        let url: Url = format!("http://{}/healthz", listener.local_addr().unwrap()).parse().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let read = stream.read(&mut head).await.unwrap();
+            assert!(head[..read].starts_with(b"GET /healthz HTTP/1.0\r\nHost: [::1]\r\n"));
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nok").await.unwrap();
+        });
+        check(&url, Duration::from_secs(60)).await.unwrap();
+        served.await.unwrap();
     }
 
     #[tokio::test]
