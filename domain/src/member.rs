@@ -19,8 +19,24 @@ crate::string_enum! {
     }
 }
 
-/// Scopes of an admin; each role below has the first ones of them.
-const ADMIN: [Scope; 17] = [
+/// Scopes of a viewer.
+const VIEWER: &[Scope] = &[PostsRead, AccountsRead, MediaRead, SchedulingRead, AnalyticsRead, ProfilesRead];
+
+/// Scopes of a publisher.
+const PUBLISHER: &[Scope] = &[
+    PostsRead,
+    AccountsRead,
+    MediaRead,
+    SchedulingRead,
+    AnalyticsRead,
+    ProfilesRead,
+    PostsWrite,
+    MediaWrite,
+    SchedulingWrite,
+];
+
+/// Scopes of an admin.
+const ADMIN: &[Scope] = &[
     PostsRead,
     AccountsRead,
     MediaRead,
@@ -45,9 +61,9 @@ impl Role {
     pub fn scopes(self) -> &'static [Scope] {
         match self {
             Self::Owner => &[All],
-            Self::Admin => &ADMIN,
-            Self::Publisher => &ADMIN[..9],
-            Self::Viewer => &ADMIN[..6],
+            Self::Admin => ADMIN,
+            Self::Publisher => PUBLISHER,
+            Self::Viewer => VIEWER,
         }
     }
 }
