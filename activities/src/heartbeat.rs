@@ -10,7 +10,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// Those of `work`, and cancellation of the activity.
+/// Those of `work`.
 pub(crate) async fn with_heartbeat<T>(
     cx: &ActivityContext,
     work: impl Future<Output = Result<T, ActivityError>>,

@@ -3,7 +3,7 @@
 //! Postgres holds the facts, Temporal the progress. A far-off post waits in Postgres only, until its time is within the
 //! scheduling horizon; and a workflow that was terminated or lost leaves a row whose next step never happens. Every
 //! API process looks for such rows periodically ([`store::sweep`]) and writes messages for them, which have no effect
-//! on a workflow that runs. It also deletes events and entries of the audit trail that nobody can read any more.
+//! on a workflow that runs. It also deletes entries of the audit trail that are older than they are kept.
 
 use crate::relay::answered;
 use domain::TimeScale;

@@ -14,11 +14,11 @@ use sqlx::{PgConnection, PgPool};
 pub struct Exceeded {
     /// The ceiling.
     pub limit: u64,
-    /// What there is already.
+    /// Number in use.
     pub used: u64,
 }
 
-/// What an owner has of all that a plan limits.
+/// Numbers of an owner's rows that a plan limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Webhook endpoints.

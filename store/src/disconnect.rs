@@ -183,10 +183,10 @@ async fn roll_up(
         return Ok(());
     }
     let Some(after) = posts::finish(tx, owner, post, now).await? else { return Ok(()) };
-    let is_carried = sqlx::query_scalar!(
+    let is_started = sqlx::query_scalar!(
         r#"update posts p set status = $2, updated_at = $3, starts_at = null
            from posts before where p.id = $1 and before.id = p.id
-           returning before.starts_at is null as "is_carried!""#,
+           returning before.starts_at is null as "is_started!""#,
         post.0,
         after.as_str(),
         now
@@ -201,7 +201,7 @@ async fn roll_up(
         detail: json!({ "from": before, "to": after }),
     };
     timeline::append(tx, owner, post, entry).await?;
-    if before.is_editable() && is_carried {
+    if before.is_editable() && is_started {
         // Its workflow may be waiting for its time.
         outbox::push(tx, &Message::PostCanceled { post, owner }).await?;
     }

@@ -1,4 +1,4 @@
-//! What operators froze: a platform, an account or an organization, for which no publishing call begins.
+//! Freezes: orders of operators that no publishing call begins for a platform, an account or an organization.
 //!
 //! Nothing is lost: a target that would be published waits, see `publishing::frozen`. Everything else goes on:
 //! look-ups of calls that were begun, webhooks, imports, edits of live posts and unpublishing.
@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// Maximum number of targets that one transaction releases.
 const BATCH: i64 = 500;
 
-/// What is frozen.
+/// Subject of a freeze.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything that is published to a platform, given by its id.
@@ -63,7 +63,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Something that is frozen.
+/// A freeze.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Freeze {
     /// The freeze's id.
@@ -210,12 +210,9 @@ async fn release_batch(
         return Ok(None);
     }
     // By itself: an attempt or an edit that holds a row may end its wait, which the next statement must see.
-    sqlx::query!(
-        "select id from targets where id = any($1) order by id for no key update",
-        &waiting
-    )
-    .fetch_all(&mut *tx)
-    .await?;
+    sqlx::query!("select id from targets where id = any($1) order by id for no key update", &waiting)
+        .fetch_all(&mut *tx)
+        .await?;
     let released = sqlx::query!(
         r#"with waiting as (
              select t.id, row_number() over (order by coalesce(t.scheduled_at, p.scheduled_at, p.created_at), t.id) as n

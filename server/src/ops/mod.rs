@@ -155,10 +155,10 @@ pub(crate) struct Show {
     database: Database,
 }
 
-/// What is frozen or released.
+/// The subject of a freeze.
 #[derive(Args, Debug)]
 pub(crate) struct What {
-    /// What it is
+    /// Kind of the subject
     kind: ScopeKind,
     /// Id of the platform, account or organization
     id: String,

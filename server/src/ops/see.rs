@@ -1,4 +1,4 @@
-//! What is stuck, what is frozen, and the story of a post.
+//! Lists of stuck rows and of freezes, and the record of a post.
 
 use super::{Refusal, Show, Stuck, connect, renewals};
 use crate::{clock, config::Database, temporal::Fault};

@@ -1,4 +1,4 @@
-//! What is stuck, in all organizations: rows whose next step is overdue, or that wait longer than they should.
+//! Stuck rows of all organizations: rows whose next step is overdue, or that wait longer than they should.
 
 use crate::decode::Parsed;
 use chrono::{DateTime, TimeDelta, Utc};

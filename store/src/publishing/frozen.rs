@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// The `error_code` of a target that waits, [`domain::ErrorCode::Frozen`].
 pub(super) const CODE: &str = "frozen";
-/// Time after which a target looks again whether it is still frozen, in case that nobody woke it.
+/// Time after which a target looks again whether it is still frozen, if no release woke it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
 /// The freeze that a target meets.

@@ -196,7 +196,7 @@ pub async fn wake_replies(tx: &mut PgConnection, owner: Owner, post: PostId) -> 
     )
     .fetch_all(&mut *tx)
     .await?;
-    // A reply that waits in the database is carried now. One that is locked is being edited or deleted.
+    // A reply that waits in the database is started now. One that is locked is being edited or deleted.
     sqlx::query!(
         "update posts set starts_at = null
          where id in (
