@@ -1,8 +1,10 @@
 //! Scale of Fanfare's waits.
 //!
-//! Applies to every wait of publishing and delivery (backoff, polling interval, read lag). 1 is the
-//! documented behavior; a smaller factor shows ten attempts in a second instead of hours, for tests and
-//! demonstrations. Times that are sent to or requested by a platform are not scaled.
+//! Applies to every wait of publishing and delivery (backoff, polling interval). 1 is the documented behavior; a
+//! smaller factor shows ten attempts in a second instead of hours, for tests and demonstrations. Times that are sent
+//! to or requested by a platform are not scaled, nor is the time after which a platform's lists show a new post: it
+//! passes as slowly as ever, and a look-up that does not wait for it would lead to a second publication. In test mode
+//! that wait is scaled down to 2 s, which is longer than the sandbox's lists lag.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -84,7 +84,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         replies: Replies::Thread,
         reply_settings: &["made_with_ai", "paid_partnership"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        // X's reads are eventually consistent, within no documented time.
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

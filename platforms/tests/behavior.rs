@@ -21,7 +21,7 @@ mod trials;
 
 use chrono::TimeDelta;
 use domain::ErrorCode;
-use fixtures::{Actor, Named, World, clock};
+use fixtures::{Actor, Named, World, clock, pause};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Edit, Idempotency, Limits, Located, MediaKind, Prepared,
     Publication, Publishing, Refresh, Replies,
@@ -31,6 +31,11 @@ use sandbox::AppStatus;
 use serde_json::{Value, json};
 use std::{collections::HashSet, process::ExitCode, time::Duration};
 use trials::cases;
+
+/// Time within which a list shows a post.
+const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+/// Time between two looks at a list.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
     let cases = cases![
@@ -53,6 +58,7 @@ fn main() -> ExitCode {
         a_rejection_is_permanent_and_publishes_nothing,
         a_failure_before_acceptance_is_resolved_by_a_lookup,
         an_accepted_post_with_a_lost_response_is_found_and_not_duplicated,
+        a_lost_response_is_found_whatever_the_text_and_the_lag,
         a_lost_response_is_found_although_our_clock_is_ahead,
         a_post_beyond_the_pages_read_is_not_reported_absent,
         a_lookup_ignores_posts_captured_by_other_targets,
@@ -586,6 +592,45 @@ async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platf
             }
         }
         assert_eq!(actor.accepted().await, before + depth, "{name}");
+    }
+}
+
+/// The response is withheld, then lost, and lists lag. A look-up finds the post as soon as they show it.
+async fn a_lost_response_is_found_whatever_the_text_and_the_lag(platform: &'static Adapter) {
+    const TEXTS: [&str; 4] = [
+        "#sandbox-lost-reply",
+        "#sandbox-lost-reply #two\n\n  and  lines ",
+        "Caf\u{e9} \u{1f469}\u{200d}\u{1f680} \u{201c}&amp;\u{201d} #sandbox-lost-reply",
+        "cafe\u{301} a-b.example.com/?q=1&r=#sandbox-lost-reply",
+    ];
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    // Some platforms refuse the same text again.
+    let texts = TEXTS.into_iter().flat_map(|text| [(text.to_owned(), 0), (format!("{text} again"), 300)]);
+    for (text, lag_ms) in texts {
+        let name = format!("{} with a lag of {lag_ms} ms: {text:?}", actor.name());
+        actor.set(&json!({ "lag_ms": lag_ms })).await;
+        let before = actor.accepted().await;
+        let post = actor.post(&actor.fit(&text));
+        let at = actor.prepare(&post).await.on(&name);
+        let begun = clock();
+        let committed = actor.commit_held(&post, &at).await;
+        let failure = committed.expect_err(&name);
+        assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
+        let found = loop {
+            let located = match actor.has_closed_reads() {
+                true => actor.find(&post, &at).await.on(&name),
+                false => actor.look(&post, &at, begun).await.on(&name),
+            };
+            match located {
+                Located::Absent if lag_ms > 0 && clock() < begun + PATIENCE => {}
+                Located::Processing { .. } if clock() < begun + PATIENCE => {}
+                located => break located,
+            }
+            pause(LOOK_INTERVAL).await;
+        };
+        assert!(matches!(found, Located::Live(_)), "{name}: {found:?}");
+        assert_eq!(actor.accepted().await, before + 1, "{name}");
     }
 }
 

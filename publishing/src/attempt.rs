@@ -339,7 +339,8 @@ impl Engine {
             // The budget is spent, but the last call may have gone through.
             None if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
                 let platform = (self.adapters)(&attempt.account.platform);
-                let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform));
+                let mode = attempt.key.owner.mode;
+                let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform, mode));
                 failure.retry_after.unwrap_or(read_lag).max(read_lag)
             }
             None => return self.give_up(attempt, failure).await,

@@ -117,7 +117,7 @@ impl Engine {
                         return Ok(self.capture(attempt, position, &id).await?);
                     }
                     // The target's own call is the likeliest original: its post will show up in the reads.
-                    let wait = Some(self.read_lag(platform));
+                    let wait = Some(self.read_lag(platform, attempt.key.owner.mode));
                     Err(Interrupt::Failure(Failure::new(code, failure.message).ambiguous().after(wait)))
                 }
                 // The original is another post, or the refusal is plain.

@@ -73,6 +73,7 @@ mod settle;
 
 pub use call::{CallOutcome, call_as};
 pub use grants::{RefreshError, RefusedGrant};
+pub use lookup::READ_LAG_FLOOR;
 pub use media::NoMedia;
 pub use session::{AccountSession, NoCheckpoints};
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use chrono::TimeDelta;
 use domain::{
-    ErrorCode, Failure,
+    ErrorCode, Failure, Mode,
     publish::{PollResult, PublishResult, SettleResult},
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
@@ -22,6 +22,9 @@ const POLL_RETRY: Duration = Duration::from_secs(15);
 const DEADLINE_MARGIN: Duration = Duration::from_secs(5);
 /// How long the open call of a stopped target is looked up before the target ends as ambiguous.
 const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Least read lag under a time scale. The sandbox's lists lag by a second of real time, unless its settings say
+/// otherwise.
+pub const READ_LAG_FLOOR: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Looks once at a platform that is processing a target's post.
@@ -125,6 +128,7 @@ impl Engine {
         post: &Publication,
     ) -> Result<Option<String>, Interrupt> {
         let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
+        let mode = run.attempt.key.owner.mode;
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
         match cx.locate(post, &at).await {
@@ -143,12 +147,12 @@ impl Engine {
             Ok(Located::Absent) => {
                 let believable = match (platform.limits.idempotency, entry.commit_ended_at) {
                     (Idempotency::Idempotent, _) => begun,
-                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform),
+                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform, mode),
                     // Nobody saw the call end: it may be on its way until its deadline.
                     (Idempotency::MayDuplicate { .. }, None) => {
                         entry.commit_deadline.unwrap_or(begun + self.commit_limit(platform, post))
-                            + self.time_scale.scale(DEADLINE_MARGIN)
-                            + self.read_lag(platform)
+                            + self.deadline_margin(mode)
+                            + self.read_lag(platform, mode)
                     }
                 };
                 let rest = believable - run.now();
@@ -211,16 +215,32 @@ impl Engine {
                 | Interrupt::NoUrl(_),
             ) => return Ok(None),
         };
-        let last = entry.commit_deadline.unwrap_or(begun) + self.time_scale.scale(STOP_LOOKUP_LIMIT);
+        // Never too short to believe that the call published nothing.
+        let mode = key.owner.mode;
+        let least = self.deadline_margin(mode) + self.read_lag(account.platform, mode) * 2;
+        let limit = self.time_scale.scale(STOP_LOOKUP_LIMIT).max(least);
+        let last = entry.commit_deadline.unwrap_or(begun) + limit;
         Ok((run.now() < last)
             .then(|| SettleResult::RetryAfter { pause: pause.max(Duration::from_millis(100)) }))
     }
 
-    /// How long a platform's reads may lag behind its writes.
-    pub(crate) fn read_lag(&self, platform: &Adapter) -> Duration {
-        match platform.limits.idempotency {
-            Idempotency::Idempotent => Duration::ZERO,
-            Idempotency::MayDuplicate { read_lag } => self.time_scale.scale(read_lag),
+    /// How long a platform's reads may lag behind its writes. That is the platform's time, which no time scale of
+    /// ours shortens; the sandbox's own lag is known to be short.
+    pub(crate) fn read_lag(&self, platform: &Adapter, mode: Mode) -> Duration {
+        match (platform.limits.idempotency, mode) {
+            (Idempotency::Idempotent, _) => Duration::ZERO,
+            (Idempotency::MayDuplicate { read_lag }, Mode::Live) => read_lag,
+            (Idempotency::MayDuplicate { read_lag }, Mode::Test) => {
+                self.time_scale.scale(read_lag).max(READ_LAG_FLOOR.min(read_lag))
+            }
+        }
+    }
+
+    /// How much later than its deadline a call that nobody saw end may reach the platform.
+    fn deadline_margin(&self, mode: Mode) -> Duration {
+        match mode {
+            Mode::Live => DEADLINE_MARGIN,
+            Mode::Test => self.time_scale.scale(DEADLINE_MARGIN),
         }
     }
 }

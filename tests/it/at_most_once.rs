@@ -4,6 +4,7 @@
 
 use crate::world;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tests::{Receiver, World, WorldBuilder};
 
 const ACCOUNTS: [(&str, &str); 2] = [("x", "ada"), ("bluesky", "ada.bsky.social")];
@@ -145,4 +146,59 @@ async fn posts_created_while_no_worker_runs_are_published_by_the_next_worker() {
     assert_eq!(world.ended(&post).await["status"], "published");
     receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
     assert!(world.stop("worker").await && world.stop("api").await, "both exit with success");
+}
+
+/// Accounts of platforms that publish a text alone. All but Bluesky would publish it twice.
+const LAGGING: [(&str, &str); 6] = [
+    ("x", "ada"),
+    ("linkedin", "ada"),
+    ("facebook", "ada"),
+    ("threads", "ada"),
+    ("google_business", "ada"),
+    ("bluesky", "ada.bsky.social"),
+];
+
+/// Publishes a text everywhere and loses the responses, after withholding them if `is_held`. Lists show the posts
+/// later, and no platform refuses a duplicate.
+async fn is_found_in_lists_that_lag(pace: f64, content: &str, is_held: bool) {
+    let lag = Duration::from_millis(sandbox::Settings::default().lag_ms);
+    assert!(lag > Duration::ZERO && lag * 2 <= publishing::READ_LAG_FLOOR, "{lag:?}");
+    let platforms = LAGGING.map(|(platform, _)| platform);
+    let world = world().approved().pace(pace).platforms(&platforms).start().await;
+    world.set_sandbox(json!({ "duplicate_ms": 0 })).await;
+    let mut accounts = Vec::new();
+    let mut holds = Vec::new();
+    for (platform, account) in LAGGING {
+        accounts.push(world.connect(platform, account).await);
+        if is_held {
+            let hold = json!({ "platform": platform, "method": "POST", "when": "after" });
+            holds.push(world.hold(hold).await);
+        }
+    }
+    let post = world.post(json!({ "content": content, "accounts": accounts })).await;
+    for hold in holds {
+        hold.until_held().await;
+        hold.release().await;
+    }
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{content}: {ended:#}");
+    for (platform, account) in LAGGING {
+        let accepted = world.accepted(platform, account).await;
+        assert_eq!(accepted, 1, "{platform}, pace {pace}, held {is_held}: {content}: {ended:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_found_although_lists_lag_behind() {
+    is_found_in_lists_that_lag(0.01, "Heard? #sandbox-lost-reply", false).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_found_although_lists_lag_behind_and_waits_are_shortest() {
+    is_found_in_lists_that_lag(0.001, "Heard? #sandbox-lost-reply", false).await;
+}
+
+#[tokio::test]
+async fn a_hashtag_alone_is_found_after_its_reply_was_held_and_lost() {
+    is_found_in_lists_that_lag(0.01, "#sandbox-lost-reply", true).await;
 }

@@ -155,8 +155,6 @@ async fn is_restored(name: &str, is_emptied: bool) {
         return;
     };
     let mut service = Installation::start(name, &clients).await;
-    // Reads lag less than the service waits for them at this pace.
-    service.world.set_sandbox(json!({ "lag_ms": 50 })).await;
     service.world.connect("threads", "ada").await;
     service.world.run("worker").await;
     // Its next attempt is due in some seconds, and then in an hour.

@@ -46,8 +46,6 @@ async fn started(world: &mut World) {
 
 /// Publishes a post with a comment on each account, and a reply to it, and restores the database to the time before.
 async fn restored(world: &mut World) -> [Value; 2] {
-    // Reads lag as little as the service waits for them at this pace.
-    world.set_sandbox(json!({ "lag_ms": 50 })).await;
     for (platform, account) in ACCOUNTS {
         world.connect(platform, account).await;
     }

@@ -55,8 +55,7 @@ impl System {
         static IS_OBSERVED: OnceCell<()> = OnceCell::const_new();
         let world = World::of(&PROGRAM).start().await;
         IS_OBSERVED.get_or_init(|| observed::install(&world.db)).await;
-        // Reads lag as little as the service waits for them, and a second publication is accepted, so that it
-        // shows.
+        // A second publication is accepted, so that it shows.
         world.set_sandbox(json!({ "lag_ms": 50, "duplicate_ms": 0, "slow_ms": 300 })).await;
         let mut accounts = Vec::new();
         for (platform, name, _) in ACCOUNTS {
