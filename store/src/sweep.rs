@@ -17,6 +17,7 @@ use domain::{
 use sqlx::{PgConnection, PgPool};
 use std::{
     collections::{BTreeMap, HashSet},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 use uuid::Uuid;
@@ -26,6 +27,9 @@ use uuid::Uuid;
 const STARTED: i64 = 200;
 /// Maximum number of these transactions in a sweep.
 const ROUNDS: usize = 25;
+
+/// Number of sweeps of the process, each of which begins with another kind of rows.
+static TURN: AtomicUsize = AtomicUsize::new(0);
 
 /// Factor on the interval of a row for a grant, whose workflow retries with growing pauses.
 const RENEWAL_INTERVAL_FACTOR: f64 = 10.0;
@@ -63,7 +67,11 @@ pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<
             break;
         }
     }
-    for kind in [Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants] {
+    let mut kinds = [Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
+    // A kind that takes too long or fails keeps the others waiting until the next sweep only.
+    let turn = TURN.fetch_add(1, Ordering::Relaxed) % kinds.len();
+    kinds.rotate_left(turn);
+    for kind in kinds {
         let mut tx = crate::begin(db).await?;
         let messages = match kind {
             Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,

@@ -107,3 +107,35 @@ async fn a_migration_that_waits_for_a_backup_does_not_keep_others_waiting() {
     tokio::join!(migrating, writing);
     assert_eq!(store::schema::state(&db).await.unwrap(), store::schema::Schema::Current);
 }
+
+/// A migration changes a table, or its rows are very many.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_cannot_be_swept_do_not_keep_others_from_it() {
+    let url = tests::database_url(&crate::PROGRAM).await;
+    // Sweeps that are given up hold their connections until the server ends their statements.
+    let db = store::connect(&url, 20).await.unwrap();
+    let owner = owner(&db).await;
+    account(&db, owner, "x", "1", "ada").await;
+    let overdue = "update accounts set granted_at = now() - interval '3 days', token_expires_at = now() - interval '2 days'";
+    tests::sql(&db, overdue).await;
+    messages(&db).await;
+    let mut tx = ::store::begin(&db).await.unwrap();
+    // Grants come after it.
+    sqlx::raw_sql("lock table media in access exclusive mode").execute(&mut *tx).await.unwrap();
+    let timing = Timing {
+        grace: Duration::ZERO,
+        row_interval: Duration::ZERO,
+        horizon: Duration::ZERO,
+        renewal_ages: &[("x", Duration::from_secs(3600))],
+    };
+    wait_until("the message of the grant", async || {
+        let swept = tokio::time::timeout(Duration::from_secs(2), sweep::sweep(&db, timing, 10)).await;
+        let sent = messages(&db).await;
+        if matches!(sent[..], [Message::RenewGrant(_)]) {
+            Ok(())
+        } else {
+            Err(format!("{swept:?}, {sent:?}"))
+        }
+    })
+    .await;
+}
