@@ -1,7 +1,7 @@
 //! `/metrics`, for Prometheus.
 //!
-//! What happens is recorded where it happens; what waits is read from the database when it is asked for, by processes
-//! with the API, each of which shows the same. So alerts take the maximum.
+//! Events are recorded where they happen; the backlog is read from the database when it is asked for, by processes with
+//! the API, each of which shows the same. So alerts take the maximum.
 
 use crate::admin::Probes;
 use anyhow::Context;
