@@ -6,7 +6,12 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, failure::retryable, heartbeat::with_heartbeat, share::Shares};
+use crate::{
+    Deps,
+    failure::retryable,
+    heartbeat::with_heartbeat,
+    share::{self, Shares},
+};
 use domain::{
     Edit, ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
@@ -73,6 +78,8 @@ impl Accounts {
         disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
         let engine = &self.deps.engine;
+        let share = self.shares.take(disconnection.owner.org, (engine.jitter)());
+        let _share = share.map_err(|wait| retryable(&share::used_up(), Some(wait)))?;
         let canceling = async {
             let mut last = None;
             loop {
@@ -136,6 +143,9 @@ impl Accounts {
         _cx: ActivityContext,
         grant_ref: ExpiringGrant,
     ) -> Result<Option<ExpiringGrant>, ActivityError> {
+        let share = self.shares.take(grant_ref.owner.org, (self.deps.engine.jitter)());
+        // Repeated for as long as it takes, well before the grant ends.
+        let _share = share.map_err(|wait| retryable(&share::used_up(), Some(wait)))?;
         self.deps.engine.renew(&grant_ref).await.map_err(|stop| match stop {
             Stop::Failure(failure) => retryable(&failure, failure.retry_after),
             Stop::Fault(error) => error.into(),

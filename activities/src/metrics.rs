@@ -82,7 +82,7 @@ impl Metrics {
                     accounts.entry(due.account.0).or_default().push(request(due, &platform));
                 }
                 let summaries = stream::iter(accounts.into_values())
-                    .map(|requests| collect_account(deps, requests, until))
+                    .map(|requests| collect_account(deps, &self.shares, requests, until))
                     .buffer_unordered(CONCURRENCY);
                 rounds.extend(summaries.try_collect::<Vec<CollectionSummary>>().await?);
                 if is_last || Instant::now() >= until {
@@ -127,11 +127,21 @@ fn schedule(deps: &Deps) -> CollectionSchedule {
 /// Fetches the metrics of one account's targets, one after the other.
 async fn collect_account(
     deps: &Arc<Deps>,
+    shares: &Shares,
     requests: Vec<MetricsRequest>,
     until: Instant,
 ) -> anyhow::Result<CollectionSummary> {
     let mut collected =
         CollectionSummary { left: u32::try_from(requests.len())?, ..CollectionSummary::default() };
+    let Some(first) = requests.first() else { return Ok(collected) };
+    let _share = loop {
+        match shares.take(first.account_ref.owner.org, (deps.engine.jitter)()) {
+            Ok(share) => break share,
+            // The next run goes on with them.
+            Err(wait) if Instant::now() + wait >= until => return Ok(collected),
+            Err(wait) => tokio::time::sleep(wait).await,
+        }
+    };
     for request in &requests {
         if Instant::now() >= until {
             break;

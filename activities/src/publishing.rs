@@ -5,10 +5,15 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, failure::retryable, heartbeat::with_heartbeat, share::Shares};
+use crate::{
+    Deps,
+    failure::retryable,
+    heartbeat::with_heartbeat,
+    share::{self, Shares},
+};
 use ::publishing::{Error, RefreshError, RefusedGrant};
 use domain::{
-    ErrorCode, Failure,
+    ErrorCode,
     publish::{PollResult, PublishResult, SettleResult},
 };
 use std::sync::Arc;
@@ -72,8 +77,7 @@ impl Publishing {
             Ok(share) => share,
             // A look is repeated until the window closes, however often.
             Err(pause) => {
-                let failure = Failure::network("the organization uses its share of this worker", false);
-                return Err(retryable(&failure, Some(pause)));
+                return Err(retryable(&share::used_up(), Some(pause)));
             }
         };
         match engine.look(key(&input)).instrument(span(&input)).await {

@@ -11,7 +11,7 @@
 //! are refused instead, with 503. So a tenant whose platform, endpoint or address does not answer delays only
 //! itself.
 
-use domain::OrgId;
+use domain::{Failure, OrgId};
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_sdk::activities::ActivityError;
@@ -64,18 +64,36 @@ impl Shares {
         self.take_at(org, jitter, Instant::now())
     }
 
-    fn take_at(&self, org: OrgId, jitter: f64, now: Instant) -> Result<Share<'_>, Duration> {
+    /// Returns true while at least half of the slots are free.
+    pub(crate) fn are_roomy(&self) -> bool {
+        self.taken.lock().expect("nobody panics with it").slots * 2 <= self.slots
+    }
+
+    /// Takes a slot for the organization if its share is not used up, and doesn't wait for one.
+    pub(crate) fn try_take(&self, org: OrgId) -> Option<Share<'_>> {
         let mut taken = self.taken.lock().expect("nobody panics with it");
+        self.take_free(&mut taken, org, Instant::now())
+    }
+
+    fn take_free(&self, taken: &mut Taken, org: OrgId, now: Instant) -> Option<Share<'_>> {
         let since = (now - self.epoch).as_secs_f64();
         let free = self.slots.saturating_sub(taken.slots);
-        let held = taken.by.get(&org).map_or(0, |holding| holding.slots);
-        if held < free {
+        let holding = taken.by.get(&org).map_or(0, |holding| holding.slots);
+        (holding < free).then(|| {
             taken.slots += 1;
             let holding = taken.by.entry(org).or_default();
             holding.slots += 1;
             holding.since += since;
-            return Ok(Share { shares: self, org, since });
+            Share { shares: self, org, since }
+        })
+    }
+
+    fn take_at(&self, org: OrgId, jitter: f64, now: Instant) -> Result<Share<'_>, Duration> {
+        let mut taken = self.taken.lock().expect("nobody panics with it");
+        if let Some(share) = self.take_free(&mut taken, org, now) {
+            return Ok(share);
         }
+        let since = (now - self.epoch).as_secs_f64();
         let turn = match taken.by.get_mut(&org) {
             Some(holding) => {
                 // In the long run a slot is held for twice its present age, on average.
@@ -124,6 +142,11 @@ impl Shares {
     }
 }
 
+/// The failure of an activity that Temporal repeats until it gets a share.
+pub(crate) fn used_up() -> Failure {
+    Failure::network("the organization uses its share of this worker", false)
+}
+
 /// The failure that makes a workflow wait and then repeat the activity.
 pub(crate) fn crowded(wait: Duration) -> ActivityError {
     let error = anyhow::anyhow!("the organization uses its share of this worker");
@@ -141,6 +164,11 @@ pub(crate) fn crowded(wait: Duration) -> ActivityError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        collections::BTreeSet,
+        fs,
+        path::{Path, PathBuf},
+    };
     use uuid::Uuid;
 
     fn org(number: u128) -> OrgId {
@@ -208,6 +236,65 @@ mod tests {
         drop(held);
         let _again = all(&shares, 1);
         assert!(shares.take(org(1), 0.5).err().unwrap() < MIN_WAIT * 2, "nobody waits any more");
+    }
+
+    /// Activities that take no share, each with the reason.
+    const WITHOUT: [(&str, &str); 14] = [
+        ("abandon_import", "a statement"),
+        ("begin_open_id", "of a person who belongs to no organization yet; counted by address"),
+        ("clean_up_media", "of all organizations"),
+        ("deliver", "a transaction"),
+        ("erase_grant", "a statement"),
+        (
+            "exchange_code",
+            "a code can be exchanged once, and a person waits; logins are limited by their rate",
+        ),
+        ("fail_media", "a statement"),
+        ("finalize_login", "a transaction"),
+        ("finish_open_id", "as begin_open_id"),
+        ("prune_metrics", "of all organizations"),
+        ("refresh_token", "between two attempts of a target that have a share, and its tries are few"),
+        ("reveal_secret", "a statement"),
+        ("revoke_grant", "its tries are few, and disconnecting is limited by its rate"),
+        ("settle", "a transaction"),
+    ];
+
+    /// Returns the sources of a folder.
+    fn sources(folder: &Path) -> Vec<String> {
+        let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let source = |path: PathBuf| {
+            if path.is_dir() { sources(&path) } else { vec![fs::read_to_string(path).unwrap()] }
+        };
+        entries.flat_map(source).collect()
+    }
+
+    /// Reads what is registered, since an activity can't be asked whether it takes a share: workers register all the
+    /// activities of a type, and the macro makes one of each function with a definition.
+    #[test]
+    fn every_activity_takes_a_share_or_has_a_reason_not_to() {
+        let mut without = Vec::new();
+        let mut defined = BTreeSet::new();
+        for source in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+            for activity in source.split("\n    #[activity(definition = definition::").skip(1) {
+                defined.insert(activity.split_once(')').unwrap().0.to_owned());
+                let name = activity.split_once("async fn ").unwrap().1.split_once('(').unwrap().0;
+                if !activity.split_once("\n    }\n").unwrap().0.contains("shares") {
+                    without.push(name.to_owned());
+                }
+            }
+        }
+        without.sort_unstable();
+        assert_eq!(without, WITHOUT.map(|(name, _)| name));
+
+        // Those that workflows can call.
+        let declarations = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/src/activities/mod.rs");
+        let declarations = fs::read_to_string(declarations).unwrap();
+        let definitions = declarations.split_once("pub mod definition {").unwrap().1;
+        let markers = definitions.split("pub use super::").skip(1).flat_map(|names| {
+            let names = names.split_once("::").unwrap().1.split_once(';').unwrap().0;
+            names.split(['{', ',', '}']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+        });
+        assert_eq!(defined, markers.collect(), "each definition has one activity");
     }
 
     #[test]

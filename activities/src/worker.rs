@@ -36,15 +36,15 @@ use temporalio_sdk::{
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 use workflows::{
-    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
-    PublishTarget, RenewGrant, WorkerRequest, options, queue,
+    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia,
+    PublishPost, PublishTarget, RenewGrant, WorkerRequest, options, queue,
 };
 
 /// Concurrent workflow tasks and publish attempts of one queue.
 const SLOTS: usize = 100;
 /// Concurrent calls to one platform for requests, beside its publish attempts.
 const CALLS: usize = 50;
-/// Concurrent deliveries: they mostly wait, and some endpoints never answer.
+/// Concurrent requests to endpoints, and endpoints that are drained: they mostly wait, and some never answer.
 const DELIVERIES: usize = 500;
 /// Concurrent files: each may hold a few MiB, and hashing takes a core.
 const FILES: usize = 16;
@@ -232,9 +232,10 @@ fn in_mode(
         queues.push(targets);
     }
     let mut webhooks = worker_options(&queue::webhooks(base, mode), DELIVERIES);
+    webhooks.register_workflow::<DrainEndpoint>()?;
     webhooks.register_workflow::<DeliverEvent>()?;
     webhooks.register_workflow::<WorkerRequest>()?;
-    webhooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
+    webhooks.register_activities(Webhooks { deps: deps.clone(), shares: shares(DELIVERIES) });
     queues.push(webhooks);
     let mut media = worker_options(&queue::media(base, mode), FILES);
     media.register_workflow::<ProcessMedia>()?;

@@ -30,10 +30,11 @@ use domain::{
     event::{self, EVERY_EVENT, EventName},
     signature::SECRET_PREFIX,
 };
-use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
+use poem_openapi::{ApiResponse, Enum, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
     deliveries::{self, DeliveryStatus, RedeliverResult},
+    drain,
     keys::random_text,
     vault::{self, Opener, PrivateKey},
     webhooks,
@@ -129,6 +130,22 @@ impl Webhooks {
         query: Query<Filter>,
     ) -> Result<Json<DeliveryPage>, Problem> {
         Ok(Json(deliveries(&caller.call(), &id, query.0).await?))
+    }
+
+    /// Replay events
+    ///
+    /// Repeats the deliveries of events since a time, oldest first: the same bodies and event ids, with a new retry
+    /// budget. They are sent at the rate at which the endpoint accepts them. Up to 10,000 are queued at once; if
+    /// `has_more` is true, call again with the same times. A call that is repeated with the same times does not repeat
+    /// what it has queued. Scope `webhooks:write`.
+    #[oai(path = "/webhooks/:id/replay", method = "post", operation_id = "replayWebhook")]
+    async fn replay(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        id: Path<String>,
+        body: Json<NewReplay>,
+    ) -> Result<Replaying, Problem> {
+        Ok(Replaying::Begun(Json(replay(&caller.call(), &id, body.0).await?)))
     }
 
     /// Redeliver an event
@@ -266,11 +283,25 @@ pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<D
     match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
         RedeliverResult::Queued(delivery) => Ok(delivery.into()),
         RedeliverResult::InProgress => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
-        RedeliverResult::Paused => {
-            Err(Problem::new(Code::Conflict, "the endpoint is paused; resume it first"))
-        }
+        RedeliverResult::Paused => Err(paused()),
         RedeliverResult::NotFound => Err(missing()),
     }
+}
+
+/// Repeats the deliveries of events in a time.
+pub async fn replay(call: &Call<'_>, id: &str, body: NewReplay) -> Result<Replay, Problem> {
+    let webhook = WebhookId(get(call, id).await?.id);
+    let until = body.until.map_or(call.now(), |until| until.0.min(call.now()));
+    let with_delivered = matches!(body.include, Some(ReplayInclude::All));
+    let replay = drain::Replay { since: body.since.0, until, with_delivered };
+    let queued = drain::replay(call.db(), call.owner, webhook, replay).await?;
+    let queued = queued.ok_or_else(paused)?;
+    let has_more = queued >= drain::MAX_REPLAYED.unsigned_abs();
+    Ok(Replay { queued, has_more, until: until.into() })
+}
+
+fn paused() -> Problem {
+    Problem::new(Code::Conflict, "the endpoint is paused; resume it first")
 }
 
 /// Deletes an endpoint.
@@ -374,6 +405,10 @@ pub struct Webhook {
     pub description: Option<String>,
     /// True if events are delivered.
     pub is_active: bool,
+    /// Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
+    /// every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+    #[oai(nullable)]
+    pub failing_since: Option<Timestamp>,
     /// Secret that signs deliveries. Only in the response that registered the endpoint.
     #[oai(skip_serializing_if_is_none)]
     pub signing_secret: Option<String>,
@@ -391,6 +426,7 @@ impl From<webhooks::Webhook> for Webhook {
             events: webhook.events.iter().map(|event| EnumString::of(event)).collect(),
             description: webhook.description,
             is_active: webhook.is_active,
+            failing_since: webhook.failing_since.map(Timestamp),
             signing_secret: None,
             created_at: webhook.created_at.into(),
             updated_at: webhook.updated_at.into(),
@@ -505,6 +541,52 @@ enum Registered {
     /// The endpoint was registered.
     #[oai(status = 201)]
     New(Json<Webhook>),
+}
+
+/// Events to deliver again.
+#[derive(Debug, Object)]
+#[oai(rename = "NewWebhookReplay")]
+pub struct NewReplay {
+    /// Time of the first event.
+    pub since: Timestamp,
+    /// Time before which the events happened; now by default. Of `all`, only what was delivered before is repeated.
+    #[oai(skip_serializing_if_is_none)]
+    pub until: Option<Timestamp>,
+    /// Deliveries to repeat; `failed` by default.
+    #[oai(skip_serializing_if_is_none)]
+    pub include: Option<ReplayInclude>,
+}
+
+impl Rules for NewReplay {}
+
+/// Deliveries that a replay repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
+#[oai(rename = "WebhookReplayInclude", rename_all = "snake_case")]
+pub enum ReplayInclude {
+    /// Those that failed.
+    Failed,
+    /// Those that failed and those that succeeded.
+    All,
+}
+
+/// Result of starting a replay.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookReplay")]
+pub struct Replay {
+    /// Number of deliveries that were queued.
+    pub queued: u64,
+    /// True if there may be more to repeat.
+    pub has_more: bool,
+    /// Time before which the events happened, to be sent with the next call.
+    pub until: Timestamp,
+}
+
+/// The response to a replay.
+#[derive(ApiResponse)]
+enum Replaying {
+    /// The work was accepted and continues in the background.
+    #[oai(status = 202)]
+    Begun(Json<Replay>),
 }
 
 /// The response to a redelivery.

@@ -35,6 +35,8 @@ crate::string_enum! {
         MediaReady = "media.ready",
         /// A media asset was rejected, or could not be fetched.
         MediaFailed = "media.failed",
+        /// A webhook endpoint accepts nothing. Sent to the others.
+        WebhookFailing = "webhook.failing",
     }
 }
 
@@ -171,6 +173,11 @@ pub fn import(org: OrgId, import: ImportId, account: AccountId, imported: i32, e
         data["error"] = json!(error);
     }
     data
+}
+
+/// Returns the `data` of `webhook.failing`.
+pub fn webhook_failing(org: OrgId, webhook: WebhookId, since: DateTime<Utc>, error: &str) -> Value {
+    json!({ "orgId": org, "webhookId": webhook, "failingSince": timestamp(since), "error": error })
 }
 
 /// Returns the `data` of the test event.

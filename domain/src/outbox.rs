@@ -4,7 +4,7 @@
 //! relay sends the message to Temporal. A message holds ids and small values only: it becomes a
 //! workflow's input, and so part of a history that operators read.
 
-use crate::{AccountId, DeliveryId, EventId, ImportId, MediaId, Owner, PostId, TargetId};
+use crate::{AccountId, DeliveryId, EventId, ImportId, MediaId, Owner, PostId, TargetId, WebhookId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,10 @@ pub enum Message {
         /// Version of the post's row.
         version: i32,
     },
-    /// Deliver an event to the subscribed webhook endpoints.
+    /// Deliver an event to the subscribed webhook endpoints. Written by the previous version only.
     DeliverEvent(EventDispatch),
+    /// Send what is due to a webhook endpoint.
+    DrainEndpoint(EndpointRef),
     /// Revoke and erase the grant of a disconnected account.
     DisconnectAccount(Disconnection),
     /// Import the posts that an account published earlier.
@@ -64,6 +66,7 @@ impl Message {
             | Self::RetryTarget { owner, .. }
             | Self::ReviveTarget { owner, .. } => *owner,
             Self::DeliverEvent(dispatch) => dispatch.owner,
+            Self::DrainEndpoint(endpoint) => endpoint.owner,
             Self::DisconnectAccount(disconnection) => disconnection.owner,
             Self::ImportPosts(import) => import.owner,
             Self::RenewGrant(grant) => grant.owner,
@@ -170,6 +173,15 @@ crate::string_enum! {
         /// Delete it, after the asset was deleted.
         Discard = "discard",
     }
+}
+
+/// A webhook endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointRef {
+    /// Endpoint id.
+    pub webhook: WebhookId,
+    /// Owner of the row.
+    pub owner: Owner,
 }
 
 /// An event and its deliveries, one per subscribed endpoint.

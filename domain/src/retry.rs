@@ -20,6 +20,10 @@ pub const THROTTLED_FREE: Duration = Duration::from_secs(24 * 60 * 60);
 pub const DELIVERY_ATTEMPTS: u32 = 8;
 /// Backoff after the first failed delivery attempt; it doubles with each further one.
 pub const DELIVERY_BASE: Duration = Duration::from_secs(60);
+/// Longest wait between two probes of a dead endpoint: it is noticed soon after it is back.
+pub const PROBE_CAP: Duration = Duration::from_secs(15 * 60);
+/// Time for which an endpoint must have failed without a success before what has waited as long fails.
+pub const FAILING_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// Timeout of a request to a webhook endpoint.
 pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -68,12 +72,9 @@ pub fn delivery_backoff(attempt: u32) -> Option<Duration> {
     (attempt < DELIVERY_ATTEMPTS).then(|| doubled(DELIVERY_BASE, attempt))
 }
 
-/// Returns how long a delivery waits for a permit of its endpoint, after `waits` earlier waits: seconds at
-/// first, then up to a minute, so that a thousand waiting deliveries cause little load. The caller draws
-/// `jitter` from 0..1.
-pub fn permit_wait(waits: u32, jitter: f64) -> Duration {
-    let ceiling = doubled(Duration::from_secs(2), waits + 1).min(DELIVERY_BASE);
-    ceiling.mul_f64(0.5 + jitter / 2.0)
+/// Returns the wait before the next probe of a dead endpoint, after `probes` failed ones.
+pub fn probe_wait(probes: u32) -> Duration {
+    doubled(DELIVERY_BASE, probes).min(PROBE_CAP)
 }
 
 fn doubled(base: Duration, attempt: u32) -> Duration {
@@ -133,10 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn delivery_and_permit_waits_grow_up_to_their_limits() {
-        let turns: Vec<_> = [0, 1, 4, 5, 60].map(|n| permit_wait(n, 1.0).as_secs()).to_vec();
-        assert_eq!(turns, [2, 4, 32, 60, 60]);
-        assert_eq!(permit_wait(0, 0.0), Duration::from_secs(1));
+    fn waits_of_deliveries_and_probes_grow_up_to_their_limits() {
+        let probes: Vec<_> = (1..=6).map(|n| probe_wait(n).as_secs() / 60).collect();
+        assert_eq!(probes, [1, 2, 4, 8, 15, 15]);
         let waits: Vec<_> = (1..=8).map(|n| delivery_backoff(n).map(|wait| wait.as_secs() / 60)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 60].map(Some);
         assert_eq!(waits[..7], expected);

@@ -14,11 +14,11 @@ use crate::status::{is_unauthorized, shown};
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
-    ErrorSource, Failure, Owner, PostId, TargetId, TimeScale,
+    ErrorSource, Failure, Owner, PostId, TargetId, TimeScale, WebhookId,
     outbox::{Message, PostJob, TargetRef},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use store::{
     Commits, Listener, Pool,
     outbox::{self, Claimed},
@@ -38,9 +38,9 @@ use temporalio_common::{HasWorkflowDefinition, SignalDefinition, search_attribut
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
-    DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost, PublishTarget, RenewGrant,
-    attributes, deliver_event, disconnect_account, import_posts, lenient::Lenient, process_media,
-    publish_post, publish_target, queue, renew_grant,
+    DeliverEvent, DisconnectAccount, DrainEndpoint, ImportPosts, ProcessMedia, PublishPost, PublishTarget,
+    RenewGrant, attributes, deliver_event, disconnect_account, drain_endpoint, import_posts,
+    lenient::Lenient, process_media, publish_post, publish_target, queue, renew_grant,
 };
 
 /// Messages claimed at once.
@@ -136,7 +136,8 @@ impl Relay {
     async fn send_batch(&self) -> Result<bool, store::Error> {
         let claimed = answered(outbox::claim(&self.db, BATCH, LEASE)).await?;
         let is_full = claimed.len() as i64 == BATCH;
-        let outcomes: Vec<_> = stream::iter(claimed)
+        let (claimed, repeated) = without_repetitions(claimed);
+        let mut outcomes: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
                 let outcome = match &claimed.message {
                     Ok(message) => self.send_traced(claimed.id, message).await,
@@ -147,6 +148,13 @@ impl Relay {
             .buffer_unordered(CONCURRENCY)
             .collect()
             .await;
+        for again in repeated {
+            let is_sent = outcomes.iter().any(|(sent, outcome)| {
+                outcome.is_ok() && endpoint(sent).is_some() && endpoint(sent) == endpoint(&again)
+            });
+            let unsent = || SendError::Unavailable(anyhow!("the same message could not be sent"));
+            outcomes.push((again, is_sent.then_some(()).ok_or_else(unsent)));
+        }
         answered(self.record(outcomes)).await?;
         Ok(is_full)
     }
@@ -280,6 +288,28 @@ impl Relay {
                 );
                 let input = deliver_event::Input { dispatch: dispatch.clone(), time_scale };
                 start_result(temporal.start_workflow(DeliverEvent::run, input, options).await)
+            }
+            Message::DrainEndpoint(endpoint) => {
+                let options = options(
+                    queue::webhooks(&self.queue, endpoint.owner.mode),
+                    drain_endpoint::id(endpoint.webhook),
+                    endpoint.owner,
+                    drain_endpoint::search_attributes(endpoint),
+                    "Send events to an endpoint".to_owned(),
+                );
+                let input = drain_endpoint::Input { endpoint: *endpoint, time_scale };
+                let signal = DrainEndpoint::wake;
+                start_result(
+                    temporal
+                        .signal_with_start_workflow(
+                            DrainEndpoint::run,
+                            input,
+                            signal,
+                            Lenient::new(()),
+                            options,
+                        )
+                        .await,
+                )
             }
             Message::DisconnectAccount(disconnection) => {
                 let options = options(
@@ -455,6 +485,21 @@ fn options(
         .build()
 }
 
+/// Separates the messages that wake an endpoint which another one of them wakes: their deliveries were all committed
+/// before, so that one signal is enough.
+fn without_repetitions(claimed: Vec<Claimed>) -> (Vec<Claimed>, Vec<Claimed>) {
+    let mut seen = HashSet::new();
+    claimed.into_iter().partition(|message| endpoint(message).is_none_or(|webhook| seen.insert(webhook)))
+}
+
+/// Returns the endpoint that a message wakes.
+fn endpoint(claimed: &Claimed) -> Option<WebhookId> {
+    match &claimed.message {
+        Ok(Message::DrainEndpoint(endpoint)) => Some(endpoint.webhook),
+        _ => None,
+    }
+}
+
 /// Returns the post whose workflow a message starts.
 fn started_post(message: &Message) -> Option<PostId> {
     match message {
@@ -463,6 +508,7 @@ fn started_post(message: &Message) -> Option<PostId> {
         | Message::RetryTarget { .. }
         | Message::ReviveTarget { .. }
         | Message::DeliverEvent(_)
+        | Message::DrainEndpoint(_)
         | Message::DisconnectAccount(_)
         | Message::ImportPosts(_)
         | Message::RenewGrant(_)
@@ -527,6 +573,8 @@ fn start_result<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), SendErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::{Mode, OrgId, outbox::EndpointRef};
+    use uuid::Uuid;
 
     fn status(code: Code, detail: &'static str) -> Status {
         Status::with_details(code, "said the server", detail.as_bytes().into())
@@ -561,6 +609,24 @@ mod tests {
             let answered = signal_result(Err(WorkflowInteractionError::Rpc(status(code, ""))));
             assert_eq!(name(&answered), expected, "{code:?}");
         }
+    }
+
+    #[test]
+    fn messages_that_wake_the_same_endpoint_are_sent_once() {
+        let owner = Owner { org: OrgId(Uuid::nil()), mode: Mode::Live };
+        let wake = |id, webhook: u128| Claimed {
+            id,
+            message: Ok(Message::DrainEndpoint(EndpointRef {
+                webhook: WebhookId(Uuid::from_u128(webhook)),
+                owner,
+            })),
+            attempts: 1,
+        };
+        let other = |id| Claimed { id, message: Err("of tomorrow".to_owned()), attempts: 1 };
+        let all = vec![wake(1, 7), other(2), wake(3, 8), wake(4, 7), other(5), wake(6, 7)];
+        let ids = |all: Vec<Claimed>| all.into_iter().map(|message| message.id).collect::<Vec<_>>();
+        let (sent, repeated) = without_repetitions(all);
+        assert_eq!((ids(sent), ids(repeated)), (vec![1, 2, 3, 5], vec![4, 6]));
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub struct Backlog {
     pub posts: Waiting,
     /// Targets whose next attempt was due over a minute ago.
     pub targets: Waiting,
-    /// Deliveries whose next attempt was due over a minute ago.
+    /// Deliveries whose next attempt was due over a minute ago, but not those that wait for the probe of a dead endpoint;
+    /// up to a thousand of each endpoint.
     pub deliveries: Waiting,
     /// Active accounts on one of the given platforms with nine tenths of their grant's life behind them.
     pub unrenewed: i64,
@@ -74,9 +75,19 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
                 and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
                 and t.status in ('pending', 'queued', 'failed')
                 and t.next_attempt_at < now() - make_interval(secs => $1)) targets,
-             (select count(*) as number, min(coalesce(next_attempt_at, created_at)) as oldest from deliveries
-              where status in ('pending', 'delivering')
-                and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)) deliveries"#,
+             -- Of each endpoint that is not dead, whose deliveries wait for it and not for us; up to a thousand.
+             (select count(*) as number, min(due) as oldest from (
+                select late.due from endpoints_open open join webhooks w on w.id = open.webhook_id
+                cross join lateral (
+                  select coalesce(next_attempt_at, created_at) as due from deliveries
+                  where webhook_id = w.id and is_drained and status not in ('delivered', 'failed')
+                    and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)
+                  order by coalesce(next_attempt_at, created_at) limit 1000) late
+                where w.probe_at is null or w.probe_at < now() - make_interval(secs => $1)
+                union all
+                select coalesce(next_attempt_at, created_at) from deliveries
+                where not is_drained and status not in ('delivered', 'failed')
+                  and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)) late) deliveries"#,
         GRACE.as_secs_f64(),
         renewed
     )

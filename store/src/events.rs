@@ -1,8 +1,9 @@
 //! Events and their deliveries.
 //!
 //! An event is written in the transaction that caused it, with its exact body, one delivery per subscribed
-//! endpoint and the outbox message that dispatches them. Readers of its owner's stream see it for 30 days; it is
-//! deleted with its deliveries when it is older than the operator keeps them ([`crate::retention`]).
+//! endpoint and messages that wake those of the endpoints that are asleep ([`crate::drain`]). Readers of its owner's
+//! stream see it for 30 days; it is deleted with its deliveries when it is older than the operator keeps them
+//! ([`crate::retention`]).
 //!
 //! A stream must not skip an event whose transaction commits late. Neither the event's time nor its id is good
 //! for a cursor: both are made before the commit, so that an event can appear behind a cursor that has passed
@@ -17,14 +18,13 @@
 //! all cursors again even when a backup is restored that has forgotten some.
 
 use crate::{
-    bounds, outbox,
+    bounds, drain,
     page::{Cursor, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Bound, DeliveryId, EventId, Owner, PostId, TargetId, WebhookId,
+    AccountId, Bound, EventId, Owner, PostId, TargetId, WebhookId,
     event::{self, EventName},
-    outbox::{EventDispatch, Message},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -130,10 +130,10 @@ pub async fn append_for(
              has_deliveries)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, cardinality($11::uuid[]) > 0)
            returning id)
-         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at, status, error)
+         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, created_at, status, error, is_drained)
          select new.id, event.id, new.webhook_id, $2, $3, $4, $9,
            case when new.is_active then 'pending' else 'failed' end,
-           case when not new.is_active then 'endpoint paused' end
+           case when not new.is_active then 'endpoint paused' end, true
          from event, unnest($10::uuid[], $11::uuid[], $12::bool[]) as new (id, webhook_id, is_active)",
         event.0,
         owner.org.0,
@@ -150,20 +150,9 @@ pub async fn append_for(
     )
     .execute(&mut *tx)
     .await?;
-    let due = deliveries.into_iter().zip(active).filter(|(_, is_active)| *is_active);
-    let deliveries: Vec<_> = due.map(|(id, _)| DeliveryId(id)).collect();
-    if deliveries.is_empty() {
-        return Ok(());
-    }
-    let message = Message::DeliverEvent(EventDispatch {
-        event,
-        owner,
-        name: new.name.to_string(),
-        post: new.post,
-        deliveries,
-        round: 0,
-    });
-    outbox::push(tx, &message).await
+    let due: Vec<_> =
+        endpoints.into_iter().zip(active).filter_map(|(id, is_due)| is_due.then_some(id)).collect();
+    if due.is_empty() { Ok(()) } else { drain::wake_sleeping(tx, owner, &due).await }
 }
 
 /// Returns the events of the owner's stream after a place that are within a bound; of the given names, or all if

@@ -15,6 +15,7 @@ pub mod connect;
 mod decode;
 pub mod deliveries;
 pub mod disconnect;
+pub mod drain;
 pub mod durability;
 pub mod events;
 pub mod freezes;

@@ -165,7 +165,7 @@ pub struct Due {
 /// asked about.
 const WINDOW: i64 = 4;
 
-/// Returns targets of a platform whose metrics are due, of all owners, longest overdue first.
+/// Returns targets of a platform whose metrics are due, of all owners in turns, longest overdue first.
 ///
 /// Reads a bounded number of rows, by the index on the time from which a target waits (`metrics_since`; before the
 /// first request, when it was published). So that none of them stands first again in the next run, those that are
@@ -208,7 +208,7 @@ pub async fn due(
            select id as "id!", account_id as "account_id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>",
              platform_post_id as "platform_post_id!"
            from ranked where can_be_asked and position <= $8
-           order by since limit $9"#,
+           order by row_number() over (partition by org_id, mode order by since), since limit $9"#,
         platform,
         now - schedule.max_age,
         now - schedule.min_interval,

@@ -82,6 +82,8 @@ pub struct FailingEndpoint {
     pub error: String,
     /// When the next attempt is due.
     pub next_attempt_at: Option<DateTime<Utc>>,
+    /// Since when a dead endpoint has failed; `None` for another.
+    pub failing_since: Option<DateTime<Utc>>,
 }
 
 /// Preview of a post in a list.
@@ -208,20 +210,22 @@ pub async fn to_reconnect(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account
     .await
 }
 
-/// Returns endpoints with deliveries of the last day that failed and were not delivered since.
+/// Returns endpoints that are dead, or have deliveries of the last day that failed and were not delivered since.
 pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<FailingEndpoint>> {
     sqlx::query_as!(
         FailingEndpoint,
         r#"select w.id as webhook, w.url, w.is_active, d.given_up as "given_up!", d.waiting as "waiting!",
-             d.error as "error!", d.next_attempt_at
+             coalesce(d.error, 'the endpoint does not answer') as "error!", d.next_attempt_at,
+             case when w.failures >= 10 then w.failing_since end as failing_since
            from webhooks w cross join lateral (
              select count(*) filter (where status = 'failed') as given_up,
                count(*) filter (where status <> 'failed') as waiting,
                (array_agg(error order by created_at desc))[1] as error,
-               min(next_attempt_at) as next_attempt_at
-             from deliveries where webhook_id = w.id and error is not null and created_at > $3
+               min(next_attempt_at) filter (where status = 'pending') as next_attempt_at
+             from deliveries
+             where webhook_id = w.id and error is not null and created_at > $3 and id >= uuid_at($3 - interval '1 day')
            ) d
-           where w.org_id = $1 and w.mode = $2 and w.deleted_at is null and d.error is not null
+           where w.org_id = $1 and w.mode = $2 and w.deleted_at is null and (d.error is not null or w.failures >= 10)
            order by w.created_at desc limit $4"#,
         owner.org.0,
         owner.mode.as_str(),

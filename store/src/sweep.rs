@@ -6,7 +6,7 @@
 //! does nothing if the workflow runs. An overdue row is swept again only after an interval, and not while its message
 //! waits.
 
-use crate::{decode::Parsed, outbox, posts};
+use crate::{decode::Parsed, drain, outbox, posts};
 use domain::{
     Mode, OrgId, Owner,
     outbox::{
@@ -67,13 +67,15 @@ pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<
             break;
         }
     }
-    let mut kinds = [Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
+    let mut kinds =
+        [Kind::Endpoints, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
     // A kind that takes too long or fails keeps the others waiting until the next sweep only.
     let turn = TURN.fetch_add(1, Ordering::Relaxed) % kinds.len();
     kinds.rotate_left(turn);
     for kind in kinds {
         let mut tx = crate::begin(db).await?;
         let messages = match kind {
+            Kind::Endpoints => drain::overdue(&mut tx, grace, interval, limit).await?,
             Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
             Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
             Kind::Media => media(&mut tx, grace, interval, limit).await?,
@@ -98,6 +100,7 @@ fn row(message: &Message) -> Uuid {
             (1.., [delivery]) => delivery.0,
             _ => dispatch.event.0,
         },
+        Message::DrainEndpoint(endpoint) => endpoint.webhook.0,
         Message::DisconnectAccount(disconnection) => disconnection.account.0,
         Message::ImportPosts(import) => import.import.0,
         Message::RenewGrant(grant) => grant.account.0,
@@ -110,6 +113,7 @@ fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {
 }
 
 enum Kind {
+    Endpoints,
     Deliveries,
     Imports,
     Media,
@@ -176,7 +180,8 @@ async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> s
     Ok(Swept { near, overdue, may_have_more })
 }
 
-/// Returns messages for overdue deliveries; those of one event in its first round share a message.
+/// Returns messages for overdue deliveries of the previous version, which have a workflow of their event; those of one
+/// event in its first round share a message.
 async fn undelivered(
     tx: &mut PgConnection,
     grace: f64,
@@ -186,7 +191,7 @@ async fn undelivered(
     let swept = sqlx::query!(
         r#"with overdue as (
              select id from deliveries
-             where status in ('pending', 'delivering')
+             where not is_drained and status not in ('delivered', 'failed')
                and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by coalesce(next_attempt_at, created_at) limit $3 for update skip locked)

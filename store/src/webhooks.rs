@@ -4,11 +4,12 @@ use crate::{
     Change,
     audit::{self, Action, Actor},
     ceilings::{self, Exceeded, Kind},
+    drain,
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};
 use serde_json::json;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 /// An endpoint, without its secret.
@@ -24,11 +25,15 @@ pub struct Webhook {
     pub description: Option<String>,
     /// True if events are delivered; false for a paused endpoint.
     pub is_active: bool,
+    /// Since when a dead endpoint has failed ([`crate::drain`]); `None` for another.
+    pub failing_since: Option<DateTime<Utc>>,
     /// When the endpoint was created.
     pub created_at: DateTime<Utc>,
     /// When the endpoint was last updated.
     pub updated_at: DateTime<Utc>,
 }
+
+const _: () = assert!(drain::DEAD_AFTER == 10, "the queries below tell a dead endpoint by it");
 
 /// An endpoint to create.
 #[derive(Clone, Debug)]
@@ -62,6 +67,7 @@ pub async fn create(
         events: new.events,
         description: new.description,
         is_active: true,
+        failing_since: None,
         created_at: now,
         updated_at: now,
     };
@@ -92,7 +98,9 @@ pub async fn create(
 pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
     sqlx::query_as!(
         Webhook,
-        "select id, url, events, description, is_active, created_at, updated_at from webhooks
+        "select id, url, events, description, is_active,
+           case when failures >= 10 then failing_since end as failing_since, created_at,
+           updated_at from webhooks
          where org_id = $1 and mode = $2 and deleted_at is null order by created_at desc, id desc",
         owner.org.0,
         owner.mode.as_str()
@@ -105,7 +113,9 @@ pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
 pub async fn get(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Webhook>> {
     sqlx::query_as!(
         Webhook,
-        "select id, url, events, description, is_active, created_at, updated_at from webhooks
+        "select id, url, events, description, is_active,
+           case when failures >= 10 then failing_since end as failing_since, created_at,
+           updated_at from webhooks
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
         id.0,
         owner.org.0,
@@ -151,7 +161,8 @@ pub struct Edit {
     pub is_active: Option<bool>,
 }
 
-/// Updates an endpoint. Returns `None` when it doesn't exist.
+/// Updates an endpoint. Returns `None` when it doesn't exist. With another URL, and when it is paused or resumed, it
+/// counts as one that has not failed.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
@@ -173,9 +184,14 @@ pub async fn edit(
         "update webhooks
          set url = coalesce($4, url), events = coalesce($5, events),
              description = case when $6 then $7 else description end,
-             is_active = coalesce($8, is_active), updated_at = $9
+             is_active = coalesce($8, is_active), updated_at = $9,
+             failures = case when $4 is null and $8 is null then failures else 0 end,
+             failing_since = case when $4 is null and $8 is null then failing_since end,
+             probe_at = case when $4 is null and $8 is null then probe_at end
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-         returning id, url, events, description, is_active, created_at, updated_at",
+         returning id, url, events, description, is_active,
+           case when failures >= 10 then failing_since end as failing_since, created_at,
+           updated_at",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -189,6 +205,9 @@ pub async fn edit(
     .fetch_optional(&mut *tx)
     .await?;
     if webhook.is_some() {
+        if changed.contains(&"url") || changed.contains(&"is_active") {
+            drain::revive(&mut tx, owner, id, None).await?;
+        }
         let details = json!({ "changed": changed, "is_active": edit.is_active });
         let change = audit::Change { action: Action::WebhookUpdated, object: id.0, details };
         audit::record(&mut tx, owner, by, now, change).await?;
@@ -211,7 +230,9 @@ pub async fn rotate(
         Webhook,
         "update webhooks set secret_sealed = $4, updated_at = $5
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-         returning id, url, events, description, is_active, created_at, updated_at",
+         returning id, url, events, description, is_active,
+           case when failures >= 10 then failing_since end as failing_since, created_at,
+           updated_at",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -228,6 +249,20 @@ pub async fn rotate(
     Ok(webhook)
 }
 
+/// Locks an endpoint, so that it is neither changed nor deleted meanwhile. Returns whether it is active; `None` when it
+/// doesn't exist.
+pub(crate) async fn lock(tx: &mut PgConnection, owner: Owner, id: WebhookId) -> sqlx::Result<Option<bool>> {
+    sqlx::query_scalar!(
+        "select is_active from webhooks
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(tx)
+    .await
+}
+
 /// Records that an endpoint's signing secret is shown.
 pub async fn record_reveal(
     db: &PgPool,
@@ -240,7 +275,8 @@ pub async fn record_reveal(
     audit::record(&mut *db.acquire().await?, owner, by, now, change).await
 }
 
-/// Deletes an endpoint and fails its open deliveries. Returns false when it doesn't exist.
+/// Deletes an endpoint. Its workflow fails its open deliveries, in parts ([`crate::drain::abandon`]). Returns false when
+/// it doesn't exist.
 pub async fn delete(
     db: &PgPool,
     owner: Owner,
@@ -250,16 +286,9 @@ pub async fn delete(
 ) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
     let deleted = sqlx::query_scalar!(
-        r#"with deleted as (
-             update webhooks set deleted_at = $4, is_active = false, updated_at = $4
-             where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-             returning id
-           ), ended as (
-             update deliveries set status = 'failed', error = 'endpoint deleted', next_attempt_at = null
-             from deleted
-             where deliveries.webhook_id = deleted.id and deliveries.status in ('pending', 'delivering')
-           )
-           select id from deleted"#,
+        "update webhooks set deleted_at = $4, is_active = false, updated_at = $4
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+         returning id",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -268,6 +297,7 @@ pub async fn delete(
     .fetch_optional(&mut *tx)
     .await?;
     if deleted.is_some() {
+        drain::revive(&mut tx, owner, id, None).await?;
         let change = audit::Change { action: Action::WebhookDeleted, object: id.0, details: json!({}) };
         audit::record(&mut tx, owner, by, now, change).await?;
     }

@@ -65,7 +65,8 @@ metrics! {
     OVERDUE_TARGET_AGE: "fanfare_oldest_overdue_target_age_seconds", Kind::Gauge, [],
         "Time since the oldest of them was due; 0 without any";
     OVERDUE_DELIVERIES: "fanfare_overdue_deliveries", Kind::Gauge, [],
-        "Webhook deliveries whose next attempt was due over a minute ago";
+        "Webhook deliveries whose next attempt was due over a minute ago, without those that wait for a dead \
+         endpoint; up to a thousand of each endpoint";
     OVERDUE_DELIVERY_AGE: "fanfare_oldest_overdue_delivery_age_seconds", Kind::Gauge, [],
         "Time since the oldest of them was due; 0 without any";
     UNRENEWED_ACCOUNTS: "fanfare_unrenewed_accounts", Kind::Gauge, [],

@@ -600,6 +600,32 @@ async fn a_rotated_secret_is_used_at_once_and_can_be_revealed() {
 }
 
 #[tokio::test]
+async fn events_are_replayed() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    let post = world.post(json!({ "content": "Told", "accounts": [account] })).await;
+    world.ended(&post).await;
+    let told = ["post.target.published", "post.published"];
+    receiver.events(&told).await;
+    let browser = Browser::signed_in(&world).await;
+    browser.until(&path, "Redeliver").await;
+    let replay = async |include| {
+        let page = browser.post(&format!("{path}/replay"), &[("hours", "1"), ("include", include)]).await;
+        assert_eq!(page.leads(), format!("/dashboard{path}?done=replayed"));
+    };
+    replay("failed").await;
+    replay("all").await;
+    receiver.until("both again", |all| all.len() == 2 * told.len()).await;
+    browser.post(&format!("{path}/pause"), &[]).await;
+    let page = browser.post(&format!("{path}/replay"), &[("hours", "1")]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    assert!(page.text.contains("paused"), "{}", page.text);
+}
+
+#[tokio::test]
 async fn a_revealed_signing_secret_is_not_in_the_workflow_history() {
     let world = world().start().await;
     let receiver = Receiver::start().await;

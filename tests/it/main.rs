@@ -29,6 +29,7 @@ mod dashboard;
 mod deploy;
 mod dev;
 mod doctor;
+mod draining;
 mod durability;
 mod edit_target;
 mod editing;

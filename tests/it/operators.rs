@@ -48,6 +48,8 @@ async fn told_once(receiver: &Receiver, ended: &Value) {
 struct Scene {
     world: World,
     receiver: Receiver,
+    /// Id of the workflow of its webhook endpoint.
+    endpoint: String,
 }
 
 impl Scene {
@@ -55,8 +57,8 @@ impl Scene {
         let world = world().pace(pace).platforms(&["threads"]).start().await;
         world.connect("threads", "ada").await;
         let receiver = Receiver::start().await;
-        world.subscribe(&receiver.url).await;
-        Self { world, receiver }
+        let webhook = world.subscribe(&receiver.url).await;
+        Self { endpoint: format!("endpoint-{}", id(&webhook)), world, receiver }
     }
 
     async fn post(&self, content: &str) -> Value {
@@ -205,9 +207,7 @@ async fn starting_an_ended_workflow_again_changes_nothing() {
     told_once(&scene.receiver, &ended).await;
     let client = replay::client().await;
     let (workflow, target) = workflows(&post);
-    let events = scene.receiver.all();
-    let event = format!("event-{}", events[0].header("x-fanfare-event-id"));
-    for workflow in [&workflow, &target, &event] {
+    for workflow in [&workflow, &target, &scene.endpoint] {
         replay::replay(&client, "again", workflow).await;
         let run = cli(&["workflow", "describe", "-w", workflow, "--output", "json"]).await;
         let run: Value = serde_json::from_str(&run).unwrap();
@@ -267,9 +267,8 @@ async fn a_delivery_whose_workflow_is_stopped_is_still_made() {
         // Both events are refused twice.
         scene.receiver.answer([500, 500, 500, 500]);
         let post = scene.post("Told").await;
-        let first = scene.receiver.until("an attempt", |all| !all.is_empty()).await.remove(0);
-        let event = format!("event-{}", first.header("x-fanfare-event-id"));
-        cli(&["workflow", ending, "-w", &event]).await;
+        scene.receiver.until("an attempt", |all| !all.is_empty()).await;
+        cli(&["workflow", ending, "-w", &scene.endpoint]).await;
         let ended = scene.world.ended(&post).await;
         told_once(&scene.receiver, &ended).await;
     }
@@ -281,11 +280,10 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
     scene.receiver.answer([500]);
     let post = scene.post("Told").await;
     let first = scene.receiver.until("an attempt", |all| !all.is_empty()).await.remove(0);
-    let event = format!("event-{}", first.header("x-fanfare-event-id"));
-    reset(&event).await;
+    reset(&scene.endpoint).await;
     let ended = scene.world.ended(&post).await;
     told_once(&scene.receiver, &ended).await;
-    replay::replay(&replay::client().await, "deliver_event-reset", &event).await;
+    replay::replay(&replay::client().await, "drain_endpoint-reset", &scene.endpoint).await;
     let same = |one: &&Delivery| one.header("x-fanfare-event-id") == first.header("x-fanfare-event-id");
     assert_eq!(scene.receiver.all().iter().filter(same).count(), 2, "refused once, then delivered");
 }

@@ -9,8 +9,8 @@ use store::{Pool, roles::Roles};
 /// commands of the owner call: a function that the API calls, such as the sweeper's, must be in no other file.
 const READERS: [&str; 9] = [
     "connect",
-    "deliveries",
     "disconnect",
+    "drain",
     "grants",
     "networks",
     "pending_logins",

@@ -11,7 +11,7 @@ use std::{
 use store::{
     Commits, Listener, NOTIFY_INTERVAL, Pool,
     audit::{self, Actor},
-    deliveries, disconnect, events,
+    backlog, deliveries, disconnect, drain, events,
     metrics::{self, CollectionSchedule},
     outbox,
     page::{Cursor, Request},
@@ -206,6 +206,47 @@ async fn a_periodic_query_reads_a_bounded_number_of_rows() {
     reads(&db, MOST, "old entries of the audit trail", async || audit::prune(&db, 100).await).await;
     reads(&db, MOST, "old snapshots", async || metrics::prune(&db, 100, now()).await).await;
     reads(&db, MOST, "messages", async || outbox::claim(&db, 64, Duration::from_secs(60)).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
+    const BACKLOG: i64 = 50_000;
+    let db = busy().await;
+    let sql = format!(
+        "set statement_timeout = 0; truncate outbox;
+         insert into webhooks (id, org_id, mode, url, events, secret_sealed, failures, failing_since, probe_at, open_from)
+         values (id(6, 2), '{org}', 'live', 'https://example.com', '{{*}}', '', 10, now() - interval '2 hours',
+           now() + interval '10 minutes', now() - interval '3 hours');
+         insert into deliveries (id, event_id, webhook_id, org_id, mode, event, status, created_at, is_drained)
+         select overlay(id(9, n)::text placing left(uuid_at(at)::text, 13) from 1 for 13)::uuid, id(7, n), id(6, 2),
+           '{org}', 'live', 'post.published', 'pending', at, true
+         from generate_series(1, {BACKLOG}) n, lateral (select now() - interval '2 hours' + n * interval '1 ms' as at) t;
+         analyze;",
+        org = OWNER.org
+    );
+    tests::sql(&db, &sql).await;
+    let (dead, lease, most) = (domain::WebhookId(id(6, 2)), Duration::from_secs(60), 500);
+    let state =
+        reads(&db, most, "waking", async || drain::wake(&db, OWNER, dead, lease).await).await.unwrap();
+    assert!(state.health.is_dead());
+    let claimed =
+        reads(&db, most, "a probe", async || drain::claim(&db, dead, state.open_from, 1, lease).await).await;
+    assert_eq!(claimed.claims.len(), 1);
+    let sleep = reads(&db, most, "sleeping", async || drain::sleep(&db, dead).await).await;
+    assert!(matches!(sleep, drain::Sleep::Until { .. }), "{sleep:?}");
+    let day = Duration::from_secs(24 * 3600);
+    let expire = async || drain::expire(&db, dead, state.open_from, day).await;
+    assert_eq!(reads(&db, most, "expiring", expire).await, 0);
+    let backlog = reads(&db, most, "metrics", async || backlog::read(&db, &[]).await).await;
+    assert_eq!(backlog.deliveries.number, 0, "they wait for their receiver");
+    let timing = Timing {
+        grace: Duration::from_secs(30),
+        row_interval: Duration::from_secs(60),
+        horizon: Duration::from_secs(24 * 3600),
+        renewal_ages: &[],
+    };
+    tests::sql(&db, "update webhooks set awake_until = null").await;
+    reads(&db, MOST, "sweeping", async || sweep::sweep(&db, timing, 500).await).await;
 }
 
 #[tokio::test]

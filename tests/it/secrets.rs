@@ -523,7 +523,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     // Temporal's list lags, so wait until it has every workflow type.
     let org = world.owner.org.to_string();
     let kinds =
-        ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
+        ["WorkerRequest", "DrainEndpoint", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
             .map(str::to_owned);
     let listed = async || {
         let found = search.histories(&org).await;

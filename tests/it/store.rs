@@ -12,7 +12,7 @@ use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId,
-    TargetStatus,
+    TargetStatus, WebhookId,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -33,6 +33,7 @@ use store::{
     audit::Actor,
     deliveries::{self, DeliveryStatus, RedeliverResult, Response},
     disconnect,
+    drain::{self, Claim},
     events::{self, NewEvent},
     grants,
     keys::{self, NewKey},
@@ -57,6 +58,13 @@ const HORIZON: Duration = Duration::from_secs(u32::MAX as u64);
 /// Returns a time, in seconds after an arbitrary one.
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 123_456_789).unwrap()
+}
+
+/// Claims all open deliveries of an endpoint, whose times are not the database's.
+async fn claim(db: &Pool, webhook: WebhookId) -> Vec<Claim> {
+    tests::sql(db, "update deliveries set created_at = now()").await;
+    let open_from = tests::now() - TimeDelta::days(1);
+    drain::claim(db, webhook, open_from, 9, Duration::from_secs(60)).await.unwrap().claims
 }
 
 async fn owner(db: &Pool) -> Owner {
@@ -964,10 +972,13 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Failed);
     assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
-    let [Message::DeliverEvent(dispatch)] = &messages(&db).await[..] else {
+    let [Message::DrainEndpoint(endpoint)] = &messages(&db).await[..] else {
         panic!("one event, one message")
     };
-    assert_eq!((dispatch.name.as_str(), dispatch.deliveries.len()), ("post.error", 1));
+    assert_eq!(endpoint.webhook, webhook.id);
+    let claimed = claim(&db, webhook.id).await;
+    let [claim] = &claimed[..] else { panic!("one delivery: {claimed:?}") };
+    assert!(claim.body.contains("\"post.error\""), "{}", claim.body);
     assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
     assert!(!webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(24)).await.unwrap());
     assert_eq!(webhooks::list(&db, owner).await.unwrap(), []);
@@ -997,8 +1008,10 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     assert_eq!(reported, ["created", "attempt", "published", "delivery", "delivery"]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
-    // Deleting the endpoint ends both deliveries.
+    // When the endpoint is deleted, its workflow ends both deliveries.
     assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
+    let open_from = tests::now() - TimeDelta::days(1);
+    assert_eq!(drain::abandon(&db, webhook.id, open_from).await.unwrap(), 2);
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
 }
@@ -1461,6 +1474,28 @@ async fn an_intent_and_a_disconnection_are_serialized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_collected_in_turns_of_organizations() {
+    let db = database().await;
+    let (greedy, other) = (owner(&db).await, owner(&db).await);
+    for number in 0..5 {
+        let ada = account(&db, greedy, "x", &number.to_string(), "ada").await;
+        live(&db, greedy, &[&ada], &format!("greedy-{number}"), 0).await;
+    }
+    let bob = account(&db, other, "x", "9", "bob").await;
+    live(&db, other, &[&bob], "other", 10).await;
+    let schedule = CollectionSchedule {
+        max_age: TimeDelta::days(30),
+        min_interval: Duration::from_secs(3600),
+        per_hour: Duration::from_secs(600),
+        per_account: 2,
+        per_platform: 2,
+    };
+    let due = metrics::due(&db, "x", true, schedule, at(7200)).await.unwrap();
+    let owners: Vec<_> = due.iter().map(|due| due.owner).collect();
+    assert_eq!(owners, [greedy, other], "one each, although five waited longer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let db = database().await;
     let owner = owner(&db).await;
@@ -1470,26 +1505,34 @@ async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let webhook =
         webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
     assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
-    let dispatched = |left: Vec<Message>| {
-        left.into_iter().find_map(|left| if let Message::DeliverEvent(it) = left { Some(it) } else { None })
+    let claim = async || {
+        let mut claimed = claim(&db, webhook.id).await;
+        assert_eq!(claimed.len(), 1);
+        claimed.remove(0)
     };
-    let first = dispatched(messages(&db).await).unwrap();
-    let (id, answer) = (first.deliveries[0], Response { status: Some(500), ..Response::default() });
+    let settle = async |claim: &Claim, response: Response| {
+        let outcome = drain::Outcome { claim: claim.clone(), response, retry_in: None };
+        drain::settle(&db, &[outcome], at(2)).await.unwrap();
+    };
+    let refused = || Response { status: Some(500), error: Some("no".to_owned()), ..Response::default() };
+    let page = Request { after: None, limit: 9 };
+    let listed = deliveries::list(&db, owner, webhook.id, &Default::default(), page).await.unwrap();
+    let id = listed.items[0].id;
     let again = || deliveries::redeliver(&db, owner, webhook.id, id);
     assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
-    assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_some());
+    let first = claim().await;
     assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
-    deliveries::mark_failed(&db, id, 0, &answer, None).await.unwrap();
+    settle(&first, refused()).await;
 
+    messages(&db).await;
     let RedeliverResult::Queued(queued) = again().await.unwrap() else { panic!("it was given up") };
     assert_eq!((queued.status, queued.attempts), (DeliveryStatus::Pending, 0));
-    let second = dispatched(messages(&db).await).unwrap();
-    assert_eq!((second.round, second.event, &second.deliveries), (1, first.event, &first.deliveries));
-    assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_none(), "the first round is over");
-    assert_eq!(deliveries::begin(&db, owner, id, 1).await.unwrap().unwrap().number, 1);
-    deliveries::mark_delivered(&db, id, 0, &answer, at(2)).await.unwrap();
-    assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
-    deliveries::mark_delivered(&db, id, 1, &answer, at(2)).await.unwrap();
+    assert!(matches!(&messages(&db).await[..], [Message::DrainEndpoint(_)]));
+    let second = claim().await;
+    assert_eq!((second.event, second.attempt), (first.event, 1));
+    settle(&first, Response::default()).await;
+    assert_eq!(again().await.unwrap(), RedeliverResult::InProgress, "the first round is over");
+    settle(&second, Response::default()).await;
     let stranger = Owner { mode: Mode::Live, ..owner };
     assert_eq!(
         deliveries::redeliver(&db, stranger, webhook.id, id).await.unwrap(),

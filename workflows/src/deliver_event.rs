@@ -1,7 +1,7 @@
 //! Delivers an event: one `deliver` activity per subscribed endpoint, side by side.
 //!
-//! A slow or dead endpoint delays only its own deliveries. The row counts the attempts and marks the last; the
-//! retry policy shows them in Temporal's UI.
+//! Of the previous version: new events are sent by the workflow of their endpoint ([`crate::drain_endpoint`]). Those
+//! that run during a deploy hand their deliveries over and end, so that no delivery has two senders.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 

@@ -159,7 +159,27 @@ pub(crate) fn import_page() -> ActivityOptions {
         .build()
 }
 
-/// Delivering an event to an endpoint.
+/// Time limit of draining an endpoint: the activity stops by itself before.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// Draining an endpoint: repeated until the database answers. A dead worker is noticed by its heartbeats.
+pub(crate) fn drain(time_scale: TimeScale) -> ActivityOptions {
+    let first = time_scale.scale(Duration::from_secs(2)).max(Duration::from_millis(100));
+    ActivityOptions::with_start_to_close_timeout(DRAIN_TIMEOUT)
+        .heartbeat_timeout(time_scale.scale(SHORT_HEARTBEAT_TIMEOUT).max(Duration::from_secs(5)))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(first)
+                .backoff_coefficient(2.0)
+                .maximum_interval(Duration::from_secs(60))
+                .maximum_attempts(0)
+                .build(),
+        )
+        .summary("Send what is due")
+        .build()
+}
+
+/// Delivering an event to an endpoint, in the previous version: each delivery is handed over.
 pub(crate) fn deliver(time_scale: TimeScale) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
         .retry_policy(

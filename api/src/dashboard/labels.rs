@@ -31,6 +31,8 @@ domain::string_enum! {
         Disconnected = "disconnected",
         /// A delivery was repeated.
         Redelivered = "redelivered",
+        /// Deliveries of a time are repeated.
+        Replayed = "replayed",
         /// An endpoint was paused.
         Paused = "paused",
         /// An endpoint was resumed.
@@ -73,6 +75,7 @@ impl Done {
             Self::Connected => "The account is connected.",
             Self::Disconnected => "The account was disconnected.",
             Self::Redelivered => "The delivery was queued again.",
+            Self::Replayed => "The deliveries were queued again, oldest first.",
             Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",
             Self::Resumed => "Events are delivered to this endpoint again.",
             Self::Deleted => "The endpoint was removed.",
@@ -221,6 +224,11 @@ pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
 /// Label of an active or paused endpoint.
 pub(crate) fn activity(is_active: bool) -> Label {
     if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
+}
+
+/// The label of a webhook endpoint.
+pub(crate) fn endpoint(is_active: bool, is_failing: bool) -> Label {
+    if is_active && is_failing { Label(Tone::Bad, "Failing") } else { activity(is_active) }
 }
 
 /// A time relative to now, with the absolute time as its title.

@@ -119,7 +119,7 @@ async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Res
                 waiting: failing.waiting,
                 error: super::layout::sentence(&failing.error),
                 next: failing.next_attempt_at.map(|at| RelativeTime::of(at, now)),
-                label: labels::activity(failing.is_active),
+                label: labels::endpoint(failing.is_active, failing.failing_since.is_some()),
             })
             .collect(),
         posts: posts::lines(context, latest).await?.0,

@@ -10,12 +10,17 @@ use super::{
 };
 use crate::{
     http::{body, problem::Problem, query},
-    webhooks,
+    types::timestamp::Timestamp,
+    webhooks::{self, NewReplay, ReplayInclude},
 };
 use askama::Template;
+use chrono::TimeDelta;
 use poem::Response;
 use serde_json::json;
 use store::deliveries::DeliveryStatus;
+
+/// Longest time whose failed deliveries can be repeated, in hours: that of the page's form.
+const MAX_REPLAYED_HOURS: i64 = 30 * 24;
 
 #[derive(Template)]
 #[template(path = "dashboard/webhook.html")]
@@ -27,6 +32,7 @@ struct Page {
     events: String,
     label: Label,
     is_active: bool,
+    failing_since: Option<AbsoluteTime>,
     created: AbsoluteTime,
     secret: Option<String>,
     tested: Option<String>,
@@ -83,7 +89,8 @@ pub(crate) async fn show_with(
         url: webhook.url,
         description: webhook.description,
         events: named(webhook.events.iter().map(|event| event.as_str())),
-        label: labels::activity(webhook.is_active),
+        label: labels::endpoint(webhook.is_active, webhook.failing_since.is_some()),
+        failing_since: webhook.failing_since.map(|since| AbsoluteTime(since.0)),
         is_active: webhook.is_active,
         created: AbsoluteTime(webhook.created_at.0),
         secret,
@@ -173,6 +180,19 @@ pub(crate) async fn redeliver(
     match webhooks::redeliver(&context.call(), id, delivery).await {
         Ok(_) => Ok(done(&format!("/webhooks/{id}"), Done::Redelivered)),
         Err(problem) => show(context, id, Some(PageError::of(delivery, problem))).await,
+    }
+}
+
+/// Repeats what failed in the hours before, or all of it.
+pub(crate) async fn replay(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let hours = context.form.get("hours").parse().unwrap_or(MAX_REPLAYED_HOURS).clamp(1, MAX_REPLAYED_HOURS);
+    let since = Timestamp(context.now() - TimeDelta::hours(hours));
+    let include =
+        if context.form.get("include") == "all" { ReplayInclude::All } else { ReplayInclude::Failed };
+    let replay = NewReplay { since, until: None, include: Some(include) };
+    match webhooks::replay(&context.call(), id, replay).await {
+        Ok(_) => Ok(done(&format!("/webhooks/{id}"), Done::Replayed)),
+        Err(problem) => show(context, id, Some(PageError::of("replay", problem))).await,
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
                 url: webhook.url,
                 description: webhook.description,
                 events: named(webhook.events.iter().map(|event| event.as_str())),
-                label: labels::activity(webhook.is_active),
+                label: labels::endpoint(webhook.is_active, webhook.failing_since.is_some()),
                 created: AbsoluteTime(webhook.created_at.0),
             })
             .collect(),

@@ -105,6 +105,7 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("PATCH", "/webhooks/{id}", Organization),
     ("GET", "/webhooks/{id}/deliveries", Organization),
     ("POST", "/webhooks/{id}/deliveries/{delivery_id}/redeliver", Organization),
+    ("POST", "/webhooks/{id}/replay", Organization),
     ("POST", "/webhooks/{id}/test", Organization),
 ];
 

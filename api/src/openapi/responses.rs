@@ -85,6 +85,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("listEvents", &[Code::InvalidCursor]),
     ("listWebhookDeliveries", &[Code::InvalidCursor]),
     ("redeliverWebhookDelivery", &[Code::Conflict]),
+    ("replayWebhook", &[Code::Conflict]),
 ];
 
 /// The operation that works when the quota is used up.

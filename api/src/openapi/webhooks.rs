@@ -14,7 +14,9 @@ use uuid::Uuid;
 const DELIVERY: &str = "\
 Sent to each endpoint that is subscribed to the event, with the same body and `X-Fanfare-Event-Id` in every attempt. \
 Any 2xx within 30 seconds acknowledges it; redirects are not followed. Anything else is repeated, up to 8 attempts in \
-all, a minute after the first and twice as long after each further one, an hour at most.
+all, a minute after the first and twice as long after each further one, an hour at most. First attempts begin in the \
+order in which the events were created, up to twenty at a time, so that one may arrive before an earlier one; \
+`GET /events` has the exact order.
 
 To verify a delivery, take `t` and `v1` of `X-Fanfare-Signature: t=<Unix seconds>,v1=<hex>`, compute the HMAC-SHA256 \
 of `<t>.<raw body>` with the endpoint's whole signing secret (with its prefix) as the key, compare it with `v1` in \
@@ -67,6 +69,9 @@ fn summary(name: EventName) -> &'static str {
         EventName::ImportFailed => "An import of earlier posts failed",
         EventName::MediaReady => "A media asset was inspected and can be published",
         EventName::MediaFailed => "A media asset was rejected, or could not be fetched",
+        EventName::WebhookFailing => {
+            "An endpoint accepts nothing; sent to the organization's other endpoints"
+        }
     }
 }
 
@@ -161,6 +166,15 @@ fn data_schema(name: &str) -> Value {
             ("filename", text("Name of the file")),
             error,
         ]),
+        "webhook.failing" => object(&[
+            ("orgId", id("organization")),
+            ("webhookId", id("endpoint that accepts nothing")),
+            (
+                "failingSince",
+                json!({ "type": "string", "format": "date-time", "description": "Time of the first failed attempt" }),
+            ),
+            ("error", text("Reason of the last failed attempt")),
+        ]),
         "import.completed" | "import.failed" => {
             let status = json!({ "type": "string", "enum": ["completed", "failed"], "description": "Status of the import" });
             let count = json!({ "type": "integer", "description": "Number of imported posts" });
@@ -205,6 +219,10 @@ fn example(name: &str) -> Value {
         "media.ready" => event::media(org, id(8).into(), MediaKind::Image, "a.jpg", None),
         "media.failed" => {
             event::media(org, id(8).into(), MediaKind::Image, "a.jpg", Some("the file is no image"))
+        }
+        "webhook.failing" => {
+            let since = DateTime::<Utc>::from_timestamp(1_767_322_000, 0).expect("a valid time");
+            event::webhook_failing(org, id(6).into(), since, "the endpoint answered 503 Service Unavailable")
         }
         "import.completed" => event::import(org, import, ada.account, 12, None),
         "import.failed" => event::import(org, import, ada.account, 3, Some("the platform refused the token")),

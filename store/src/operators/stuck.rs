@@ -238,11 +238,14 @@ pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx
 
 async fn deliveries(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
     let rows = sqlx::query!(
-        r#"select d.id, d.org_id, d.mode, d.event, d.status, d.attempts, d.error, d.next_attempt_at, d.created_at,
-             e.post_id, coalesce(d.next_attempt_at, d.created_at) < now() - make_interval(secs => $1) as "is_overdue!",
-             (select substring(w.url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)') from webhooks w
-              where w.id = d.webhook_id) as host
-           from deliveries d join events e on e.id = d.event_id
+        r#"select d.id, d.org_id, d.mode, d.event, d.status, d.attempts, d.error, d.created_at, e.post_id,
+             -- A delivery to a dead endpoint waits for a probe.
+             greatest(coalesce(d.next_attempt_at, d.created_at), w.probe_at) < now() - make_interval(secs => $1)
+               as "is_overdue!",
+             case when w.probe_at > now() then greatest(d.next_attempt_at, w.probe_at) else d.next_attempt_at end
+               as next_attempt_at,
+             substring(w.url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)') as host
+           from deliveries d join events e on e.id = d.event_id left join webhooks w on w.id = d.webhook_id
            where d.status in ('pending', 'delivering') and d.created_at < now() - make_interval(secs => $1)
              and ($2::uuid is null or d.org_id = $2)
            order by coalesce(d.next_attempt_at, d.created_at) limit $3"#,

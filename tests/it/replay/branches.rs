@@ -3,6 +3,10 @@
 use super::{client, fresh, history, replay, replay_run, replay_run_that, started};
 use crate::{PROGRAM, connect, media, world};
 use chrono::TimeDelta;
+use domain::{
+    EventId,
+    outbox::{EventDispatch, Message},
+};
 use futures::future::join_all;
 use poem::{Response, handler};
 use reqwest::{Method, StatusCode};
@@ -444,30 +448,74 @@ async fn work_beyond_an_organizations_share_replays() {
 }
 
 #[tokio::test]
-async fn deliveries_replay() {
-    let world = world().start().await;
-    world.connect("threads", "ada").await;
+async fn endpoints_replay() {
     let client = client().await;
-    let [one, other] = [Receiver::start().await, Receiver::start().await];
-    let body = json!({ "url": one.url, "events": ["post.published"] });
-    for url in [&one.url, &other.url] {
-        let body = json!({ "url": url, "events": body["events"] });
-        assert_eq!(world.call(Method::POST, "/webhooks", Some(&body)).await.0, StatusCode::CREATED);
-    }
-    let event = async |receiver: &Receiver, count: usize| {
-        let all = receiver.until("a delivery", |all| all.len() >= count).await;
-        format!("event-{}", all.last().unwrap().header("x-fanfare-event-id"))
-    };
-    posted(&world, "Told to both", "ada").await;
-    replay(&client, "deliver_event-several", &event(&one, 1).await).await;
+    // A retry is less than a second away.
+    let fast = world().start().await;
+    fast.connect("x", "ada").await;
+    let (receiver, body) =
+        (Receiver::start().await, |url: &str| json!({ "url": url, "events": ["post.published"] }));
+    let (_, webhook) = fast.call(Method::POST, "/webhooks", Some(&body(&receiver.url))).await;
+    receiver.answer([500]);
+    posted(&fast, "Told again", "ada").await;
+    receiver.until("a success", |all| all.len() >= 2).await;
+    replay(&client, "drain_endpoint-retried", &format!("endpoint-{}", id(&webhook))).await;
 
-    one.answer([500, 500]);
-    posted(&world, "Told again", "ada").await;
-    let workflow = event(&one, 2).await;
-    cli("cancel", &workflow).await;
-    replay_run_that(&client, "deliver_event-canceled", &workflow, "Canceled").await;
-    // The sweeper has it delivered.
-    one.until("a success", |all| all.len() >= 4).await;
+    // A retry is a minute away.
+    let slow = world().pace(1.0).start().await;
+    slow.connect("x", "ada").await;
+    for name in ["drain_endpoint-woken", "drain_endpoint-canceled"] {
+        let receiver = Receiver::start().await;
+        let (_, webhook) = slow.call(Method::POST, "/webhooks", Some(&body(&receiver.url))).await;
+        let workflow = format!("endpoint-{}", id(&webhook));
+        receiver.answer([500]);
+        posted(&slow, name, "ada").await;
+        mentions(&workflow, "TimerStarted", 1).await;
+        if name.ends_with("canceled") {
+            cli("cancel", &workflow).await;
+            replay_run_that(&client, name, &workflow, "Canceled").await;
+        }
+        let path = format!("/webhooks/{}", id(&webhook));
+        assert_eq!(slow.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+        if name.ends_with("woken") {
+            replay(&client, name, &workflow).await;
+        }
+    }
+}
+
+/// As processes of the previous version wrote them, also while this one is deployed.
+#[tokio::test]
+async fn an_event_of_the_previous_version_is_delivered_by_its_endpoint() {
+    let world = world().own().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["post.published"] });
+    let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    posted(&world, "Told before", "ada").await;
+    let first = receiver.until("a delivery", |all| !all.is_empty()).await.remove(0);
+    let event: EventId = first.header("x-fanfare-event-id").parse().unwrap();
+    let path = format!("/webhooks/{}/deliveries", id(&webhook));
+    let found = world.until_at(&path, "its end", |found| found["data"][0]["status"] == "delivered").await;
+    let delivery = found["data"][0]["id"].as_str().unwrap().parse().unwrap();
+    // It has been attempted twice.
+    let before = "update deliveries set is_drained = false, status = 'pending', attempts = 2,
+                  next_attempt_at = now() - interval '1 second'";
+    tests::sql(&world.db, before).await;
+    let mut tx = ::store::begin(&world.db).await.unwrap();
+    let dispatch = EventDispatch {
+        event,
+        owner: world.owner,
+        name: "post.published".to_owned(),
+        post: None,
+        deliveries: vec![delivery],
+        round: 0,
+    };
+    ::store::outbox::push(&mut tx, &Message::DeliverEvent(dispatch)).await.unwrap();
+    tx.commit().await.unwrap();
+    receiver.until("another delivery", |all| all.len() == 2).await;
+    replay(&client().await, "deliver_event-handed_over", &format!("event-{event}")).await;
+    let found = world.until_at(&path, "its end", |found| found["data"][0]["status"] == "delivered").await;
+    assert_eq!(found["data"][0]["attempts"], 3, "the attempts before count");
 }
 
 /// The platform is away for all tries to revoke the grant.

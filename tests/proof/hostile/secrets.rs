@@ -573,8 +573,14 @@ async fn rows(observed: &mut Observed) -> usize {
 async fn histories(observed: &mut Observed) -> usize {
     let client = temporal_client(&tests::shared(&crate::PROGRAM).await.temporal).await;
     let query = format!("FanfareOrg = '{}'", observed.world.owner.org);
-    let kinds =
-        ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "ImportPosts", "PublishPost", "PublishTarget"];
+    let kinds = [
+        "WorkerRequest",
+        "DrainEndpoint",
+        "DisconnectAccount",
+        "ImportPosts",
+        "PublishPost",
+        "PublishTarget",
+    ];
     // The list lags.
     let listed = wait_until("every type of workflow", async || {
         let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;

@@ -1,13 +1,13 @@
 //! Webhook deliveries.
 
-use domain::{DeliveryId, Owner, WebhookId, request_proof::Key};
+use domain::{DeliveryId, Owner, WebhookId, outbox::EndpointRef, request_proof::Key};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use webhooks::{Deliver, RevealSecret, SendTestEvent};
+pub use webhooks::{Deliver, Drain, RevealSecret, SendTestEvent};
 
 /// One delivery of an event to an endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,28 @@ pub struct DeliveryInput {
     /// Number of waits for a slot in this round.
     #[serde(default)]
     pub waits: u32,
+}
+
+/// What is left after draining an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum DrainResult {
+    /// Nothing.
+    Done,
+    /// More to send now, by another activity.
+    More,
+    /// Deliveries whose next attempt is due later.
+    Wait {
+        /// Time until then.
+        wait: Duration,
+        /// Number of the deliveries, up to a thousand.
+        deliveries: u32,
+    },
+    /// Nothing was looked at, because the organization uses its share of the slots.
+    Crowded {
+        /// Time to wait for a slot.
+        wait: Duration,
+    },
 }
 
 /// A test event to be sent to an endpoint.
@@ -89,9 +111,14 @@ pub struct Webhooks;
 
 #[activity_definitions]
 impl Webhooks {
-    /// Makes one attempt to deliver an event to one endpoint. Returns `None` when the delivery is over; else
-    /// no attempt was made, because the endpoint or its organization uses its share of the slots, and the
-    /// result is the time to wait.
+    /// Sends the due deliveries of an endpoint, and those that become due meanwhile.
+    #[activity(name = "drain")]
+    pub fn drain(_endpoint: EndpointRef) -> Result<DrainResult, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Hands a delivery over to the workflow of its endpoint and returns `None`: in the previous version each event
+    /// had a workflow, whose activity made one attempt, or returned the time to wait for one.
     #[activity(name = "deliver")]
     pub fn deliver(_input: DeliveryInput) -> Result<Option<Duration>, ActivityError> {
         unimplemented!()

@@ -1,0 +1,636 @@
+//! Draining: the deliveries of one endpoint, sent by one workflow.
+//!
+//! A worker claims what is due, in the order in which it became due, which for first attempts is the order of
+//! creation. A claim counts as an attempt and holds the delivery for a lease; the outcome is written only by its
+//! claim. So two workers never make the same attempt, and one of a lost worker is followed by the next.
+//!
+//! **No wake-up is lost, and few are sent.** While a worker drains an endpoint, the endpoint is *awake*, and a
+//! transaction that adds a delivery sends nothing. Otherwise it sends a message that wakes the endpoint. A transaction
+//! reads whether the endpoint is awake under a shared advisory lock that it keeps to its end; a worker puts the
+//! endpoint to sleep under the exclusive one, after it has seen that nothing is due ([`sleep`]). So a delivery is
+//! committed before the worker looks, or its transaction sees the endpoint asleep. Writers never wait: they share the
+//! lock, and a worker that doesn't get it at once stays awake.
+//!
+//! **A dead endpoint costs nearly nothing.** After [`DEAD_AFTER`] failures in a row an endpoint is dead: one attempt
+//! at a time is made, a probe, at growing intervals, and new deliveries wake nobody until the next probe. What was due
+//! for longer than [`domain::retry::FAILING_AFTER`] fails then, and can be repeated from a time on ([`replay`]).
+//!
+//! Open deliveries are those whose status is `not in ('delivered', 'failed')`, in the words of the indexes of this: by
+//! those of the older index on the time, which has the deliveries of all endpoints, Postgres would read through it.
+//!
+//! `deliveries` and `events` are partitioned by week of the id. A statement names ids, or the endpoint's `open_from`,
+//! before which none is open, so that only the weeks that matter are looked at.
+
+use crate::{
+    decode::Parsed,
+    deliveries::Response,
+    events::{self, NewEvent},
+    outbox, webhooks,
+};
+use chrono::{DateTime, Utc};
+use domain::{
+    DeliveryId, EventId, Mode, OrgId, Owner, PostId, WebhookId,
+    event::{self, EventName},
+    outbox::{EndpointRef, Message},
+    retry,
+};
+use sqlx::{PgConnection, PgPool};
+use std::{collections::HashMap, time::Duration};
+use uuid::Uuid;
+
+/// Failures in a row after which an endpoint is dead.
+pub const DEAD_AFTER: u32 = 10;
+
+/// Maximum number of deliveries that a replay repeats.
+pub const MAX_REPLAYED: i64 = 10_000;
+
+/// Deliveries that one statement fails.
+pub const PART: i64 = 500;
+
+/// State of an endpoint when its worker begins, or goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Endpoint {
+    /// True unless the endpoint is paused or deleted.
+    pub is_open: bool,
+    /// How it has answered lately.
+    pub health: Health,
+    /// No open delivery is older than this.
+    pub open_from: DateTime<Utc>,
+}
+
+/// How an endpoint has answered lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Health {
+    /// Attempts that failed in a row.
+    pub failures: u32,
+    /// Time until the next probe of a dead endpoint.
+    pub probe_in: Duration,
+}
+
+impl Health {
+    /// Returns true while only probes are sent.
+    pub fn is_dead(self) -> bool {
+        self.failures >= DEAD_AFTER
+    }
+}
+
+/// A claimed delivery: one attempt to make.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Delivery id.
+    pub id: DeliveryId,
+    /// Event id, the same on each attempt.
+    pub event: EventId,
+    /// Post that the event is about.
+    pub post: Option<PostId>,
+    /// URL of the endpoint.
+    pub url: String,
+    /// Signing secret of the endpoint, sealed.
+    pub secret_sealed: Vec<u8>,
+    /// The exact bytes to send.
+    pub body: String,
+    /// Number of the attempt in its round, from 1.
+    pub attempt: u32,
+    round: i32,
+}
+
+/// The outcome of an attempt.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Claim of the attempt.
+    pub claim: Claim,
+    /// Response of the endpoint.
+    pub response: Response,
+    /// Wait before the next attempt, if this one failed; without it the delivery failed.
+    pub retry_in: Option<Duration>,
+}
+
+/// Deliveries that are claimed at once.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// Those to send.
+    pub claims: Vec<Claim>,
+    /// Number of deliveries that failed without an attempt, because their last one was lost.
+    pub failed: usize,
+}
+
+/// The result of putting an endpoint to sleep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sleep {
+    /// Nothing is left.
+    Done,
+    /// Something is due later.
+    Until {
+        /// Time until then.
+        wait: Duration,
+        /// Number of deliveries that wait, up to a hundred.
+        deliveries: u32,
+    },
+    /// Something is due: the endpoint stays awake.
+    Due,
+    /// Deliveries are being written: the endpoint stays awake.
+    Busy,
+    /// The endpoint is paused or deleted and has open deliveries: it stays awake.
+    Closed,
+}
+
+/// Marks an endpoint as awake for `lease`. Returns its state; `None` if there is no such endpoint.
+pub async fn wake(
+    db: &PgPool,
+    owner: Owner,
+    webhook: WebhookId,
+    lease: Duration,
+) -> sqlx::Result<Option<Endpoint>> {
+    let row = sqlx::query!(
+        r#"update webhooks
+           set awake_until = now() + make_interval(secs => $4),
+               open_from = coalesce(open_from, now() - interval '1 day')
+           where id = $1 and org_id = $2 and mode = $3
+           returning is_active and deleted_at is null as "is_open!", failures, open_from as "open_from!",
+             coalesce(extract(epoch from probe_at - now()), 0)::float8 as "probe_in!""#,
+        webhook.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        lease.as_secs_f64()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| Endpoint {
+        is_open: row.is_open,
+        health: Health { failures: row.failures.unsigned_abs(), probe_in: seconds(row.probe_in) },
+        open_from: row.open_from,
+    }))
+}
+
+/// Claims up to `limit` due deliveries of an endpoint for `lease`; none while it is paused or deleted.
+pub async fn claim(
+    db: &PgPool,
+    webhook: WebhookId,
+    open_from: DateTime<Utc>,
+    limit: usize,
+    lease: Duration,
+) -> sqlx::Result<Claimed> {
+    let mut rows = sqlx::query!(
+        r#"update deliveries
+           set status = case when attempts < $5 then 'delivering' else 'failed' end,
+               attempts = least(attempts + 1, $5),
+               next_attempt_at = case when attempts < $5 then now() + make_interval(secs => $4) end,
+               error = case when attempts < $5 then error else 'the last attempt was interrupted' end
+           where id = any(array(
+             select id from deliveries
+             where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+               and coalesce(next_attempt_at, created_at) <= now() and id >= uuid_at($2)
+               and exists (select from webhooks where id = $1 and is_active and deleted_at is null)
+             order by coalesce(next_attempt_at, created_at), id limit $3 for update skip locked))
+           returning id, event_id, round, attempts, status = 'delivering' as "is_claimed!""#,
+        webhook.0,
+        open_from,
+        i64::try_from(limit).unwrap_or(i64::MAX),
+        lease.as_secs_f64(),
+        i32::try_from(retry::DELIVERY_ATTEMPTS).unwrap_or(i32::MAX)
+    )
+    .fetch_all(db)
+    .await?;
+    let all = rows.len();
+    rows.retain(|row| row.is_claimed);
+    if rows.is_empty() {
+        return Ok(Claimed { claims: Vec::new(), failed: all });
+    }
+    // Ids are in order of creation.
+    rows.sort_by_key(|row| row.id);
+    let ids: Vec<_> = rows.iter().map(|row| row.event_id).collect();
+    let events = sqlx::query!(
+        "select e.id, e.body, e.post_id, w.url, w.secret_sealed from events e cross join webhooks w
+         where e.id = any($1) and w.id = $2",
+        &ids,
+        webhook.0
+    )
+    .fetch_all(db)
+    .await?;
+    let mut events: HashMap<_, _> = events.into_iter().map(|event| (event.id, event)).collect();
+    let claim = |row: (Uuid, Uuid, i32, i32)| {
+        let (id, event, round, attempts) = row;
+        // An event goes after its deliveries, when its week is over.
+        let event = events.remove(&event)?;
+        Some(Claim {
+            id: id.into(),
+            event: event.id.into(),
+            post: event.post_id.map(Into::into),
+            url: event.url,
+            secret_sealed: event.secret_sealed,
+            body: event.body,
+            attempt: attempts.unsigned_abs(),
+            round,
+        })
+    };
+    let claims: Vec<_> =
+        rows.iter().map(|row| (row.id, row.event_id, row.round, row.attempts)).filter_map(claim).collect();
+    Ok(Claimed { failed: all - claims.len(), claims })
+}
+
+/// Writes the outcomes of attempts, by one statement. Those whose claim was lost are passed over.
+pub async fn settle(db: &PgPool, outcomes: &[Outcome], now: DateTime<Utc>) -> sqlx::Result<()> {
+    let ids: Vec<_> = outcomes.iter().map(|outcome| outcome.claim.id.0).collect();
+    let rounds: Vec<_> = outcomes.iter().map(|outcome| outcome.claim.round).collect();
+    let attempts: Vec<_> =
+        outcomes.iter().map(|outcome| i32::try_from(outcome.claim.attempt).unwrap_or(i32::MAX)).collect();
+    let waits: Vec<_> =
+        outcomes.iter().map(|outcome| outcome.retry_in.map(|wait| wait.as_secs_f64())).collect();
+    let responses = || outcomes.iter().map(|outcome| &outcome.response);
+    let statuses: Vec<_> = responses().map(|response| response.status).collect();
+    let excerpts: Vec<_> = responses().map(|response| response.excerpt.clone()).collect();
+    let latencies: Vec<_> =
+        responses().map(|response| i32::try_from(response.latency.as_millis()).unwrap_or(i32::MAX)).collect();
+    let errors: Vec<_> = responses().map(|response| response.error.clone()).collect();
+    sqlx::query!(
+        "update deliveries d
+         set status = case when o.error is null then 'delivered' when o.wait is null then 'failed' else 'pending' end,
+             delivered_at = case when o.error is null then $9 else delivered_at end,
+             next_attempt_at = case when o.error is not null then now() + make_interval(secs => o.wait) end,
+             response_status = o.status, response_excerpt = o.excerpt, latency_ms = o.latency, error = o.error
+         from unnest($1::uuid[], $2::int[], $3::int[], $4::float8[], $5::int[], $6::text[], $7::int[], $8::text[])
+           as o (id, round, attempt, wait, status, excerpt, latency, error)
+         where d.id = any($1) and d.id = o.id and d.status = 'delivering' and d.round = o.round
+           and d.attempts = o.attempt",
+        &ids,
+        &rounds,
+        &attempts,
+        &waits as &[Option<f64>],
+        &statuses as &[Option<i32>],
+        &excerpts as &[Option<String>],
+        &latencies,
+        &errors as &[Option<String>],
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// How an endpoint has answered its latest attempts.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// How it answers now.
+    pub health: Health,
+    /// True if one of the attempts succeeded: its failures count from now on.
+    pub has_succeeded: bool,
+    /// Reason of the last failure.
+    pub error: Option<&'a str>,
+}
+
+/// Writes how an endpoint answers. When it becomes dead, the organization's other endpoints are told. Returns since when
+/// it fails; `None` if it answers well.
+pub async fn report(
+    db: &PgPool,
+    owner: Owner,
+    webhook: WebhookId,
+    report: Report<'_>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let health = report.health;
+    let mut tx = crate::begin(db).await?;
+    let reported = sqlx::query!(
+        r#"with before as (select failures from webhooks where id = $1 for no key update)
+           update webhooks
+           set failures = $2, probe_at = case when $4 then now() + make_interval(secs => $3) end,
+               failing_since = case when $5 and $6 then now() when $5 then coalesce(failing_since, now()) end
+           from before where id = $1
+           returning failing_since, before.failures < $7 and $4 as "has_died!", is_active and deleted_at is null as "is_open!""#,
+        webhook.0,
+        i32::try_from(health.failures).unwrap_or(i32::MAX),
+        health.probe_in.as_secs_f64(),
+        health.is_dead(),
+        health.failures > 0,
+        report.has_succeeded,
+        DEAD_AFTER.cast_signed()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(reported) = reported else { return Ok(None) };
+    if let (true, true, Some(since)) = (reported.has_died, reported.is_open, reported.failing_since) {
+        let mut others = events::subscribers(&mut tx, owner).await?;
+        others.retain(|other| other.id != webhook);
+        let data = event::webhook_failing(owner.org, webhook, since, report.error.unwrap_or_default());
+        let new = NewEvent { name: EventName::WebhookFailing, post: None, target: None, account: None, data };
+        events::append_for(&mut tx, owner, now, &new, &others).await?;
+    }
+    tx.commit().await?;
+    Ok(reported.failing_since)
+}
+
+/// Fails up to [`PART`] deliveries that were due for longer than `age`. Returns their number.
+pub async fn expire(
+    db: &PgPool,
+    webhook: WebhookId,
+    open_from: DateTime<Utc>,
+    age: Duration,
+) -> sqlx::Result<u64> {
+    let expired = sqlx::query!(
+        "update deliveries set status = 'failed', next_attempt_at = null,
+           error = coalesce(error || '; ', '') || 'the endpoint does not answer'
+         where id = any(array(
+           select id from deliveries
+           where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+             and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $3) and id >= uuid_at($2)
+           order by coalesce(next_attempt_at, created_at), id limit $4 for update skip locked))",
+        webhook.0,
+        open_from,
+        age.as_secs_f64(),
+        PART
+    )
+    .execute(db)
+    .await?;
+    Ok(expired.rows_affected())
+}
+
+/// Fails up to [`PART`] open deliveries of an endpoint that is paused or deleted. Returns their number.
+pub async fn abandon(db: &PgPool, webhook: WebhookId, open_from: DateTime<Utc>) -> sqlx::Result<u64> {
+    let abandoned = sqlx::query!(
+        "update deliveries d set status = 'failed', next_attempt_at = null,
+           error = case when w.deleted_at is null then 'endpoint paused' else 'endpoint deleted' end
+         from webhooks w
+         where w.id = $1 and not (w.is_active and w.deleted_at is null) and d.id = any(array(
+           select id from deliveries
+           where webhook_id = $1 and is_drained and status not in ('delivered', 'failed') and id >= uuid_at($2)
+           order by coalesce(next_attempt_at, created_at), id limit $3 for update skip locked))",
+        webhook.0,
+        open_from,
+        PART
+    )
+    .execute(db)
+    .await?;
+    Ok(abandoned.rows_affected())
+}
+
+/// Puts an endpoint to sleep, unless something is due now.
+pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
+    let mut tx = crate::begin(db).await?;
+    let is_alone = sqlx::query_scalar!(
+        r#"select pg_try_advisory_xact_lock(hashtext('drain'), hashtext($1::uuid::text)) as "locked!""#,
+        webhook.0
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let locked = sqlx::query!(
+        r#"select failures >= $2 as "is_dead!", coalesce(extract(epoch from probe_at - now()), 0)::float8 as "probe_in!",
+             is_active and deleted_at is null as "is_open!", coalesce(open_from, now() - interval '1 day') as "open_from!"
+           from webhooks where id = $1 for no key update"#,
+        webhook.0,
+        DEAD_AFTER.cast_signed()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(endpoint) = locked else { return Ok(Sleep::Done) };
+    // A dead one with open deliveries is woken by nobody before its next probe, which a workflow waits for.
+    let is_probed = endpoint.is_dead && endpoint.probe_in > 0.0;
+    if !is_alone && !is_probed {
+        tx.rollback().await?;
+        return Ok(Sleep::Busy);
+    }
+    // A statement of its own, which sees what was committed before the locks were taken.
+    let next = sqlx::query!(
+        r#"select count(*) as "deliveries!",
+             extract(epoch from min(coalesce(next_attempt_at, created_at)) - now())::float8 as due_in
+           from (select next_attempt_at, created_at from deliveries
+                 where webhook_id = $1 and is_drained and status not in ('delivered', 'failed') and id >= uuid_at($2)
+                 order by coalesce(next_attempt_at, created_at) limit 100) open"#,
+        webhook.0,
+        endpoint.open_from
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let wait = next.due_in.map(|due_in| {
+        let probe_in = if endpoint.is_dead { endpoint.probe_in } else { 0.0 };
+        seconds(due_in.max(probe_in))
+    });
+    let sleep = match wait {
+        None if !is_alone => Sleep::Busy,
+        None => Sleep::Done,
+        Some(_) if !endpoint.is_open => Sleep::Closed,
+        Some(Duration::ZERO) => Sleep::Due,
+        Some(wait) => Sleep::Until { wait, deliveries: u32::try_from(next.deliveries).unwrap_or(u32::MAX) },
+    };
+    if !matches!(sleep, Sleep::Done | Sleep::Until { .. }) {
+        // At once, for the sake of the lock.
+        tx.rollback().await?;
+        return Ok(sleep);
+    }
+    // Without a workflow that waits for the next probe, the next delivery is one.
+    sqlx::query!(
+        "update webhooks
+         set awake_until = null, probe_at = case when not $2 then probe_at end, open_from = case when not $2 then open_from end
+         where id = $1",
+        webhook.0,
+        sleep == Sleep::Done
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(sleep)
+}
+
+/// Pushes messages that wake those of the endpoints that are asleep, in the transaction that added deliveries to them
+/// and that has locked none of the endpoints.
+pub(crate) async fn wake_sleeping(
+    tx: &mut PgConnection,
+    owner: Owner,
+    webhooks: &[Uuid],
+) -> sqlx::Result<()> {
+    let asleep =
+        sqlx::query_scalar!(r#"select endpoints_asleep($1) as "id!""#, webhooks).fetch_all(&mut *tx).await?;
+    for id in asleep {
+        outbox::push(tx, &message(owner, id.into())).await?;
+    }
+    Ok(())
+}
+
+/// Has an endpoint try again now, also a dead one, and pushes the message that wakes it. For deliveries that are open
+/// again, `oldest` is the first of them.
+pub(crate) async fn revive(
+    tx: &mut PgConnection,
+    owner: Owner,
+    webhook: WebhookId,
+    oldest: Option<DeliveryId>,
+) -> sqlx::Result<()> {
+    sqlx::query!("update webhooks set probe_at = null where id = $1", webhook.0).execute(&mut *tx).await?;
+    if let Some(oldest) = oldest {
+        open(&mut *tx, webhook, oldest).await?;
+    }
+    outbox::push(tx, &message(owner, webhook)).await
+}
+
+/// Has a dead endpoint try again now, since it has answered a test.
+pub async fn answered(db: &PgPool, owner: Owner, webhook: WebhookId) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    let dead = sqlx::query!(
+        "update webhooks set probe_at = null
+         where id = $1 and org_id = $2 and mode = $3 and probe_at is not null returning id",
+        webhook.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if dead.is_some() {
+        outbox::push(&mut tx, &message(owner, webhook)).await?;
+    }
+    tx.commit().await
+}
+
+/// Hands a delivery over that a workflow of its event was to send. Returns false if it is over, or another round.
+pub async fn hand_over(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
+    let webhook = sqlx::query_scalar!(
+        "select webhook_id from deliveries where id = $1 and org_id = $2 and mode = $3",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(webhook) = webhook.map(WebhookId) else { return Ok(false) };
+    // The endpoint first, as in all transactions that write both.
+    open(&mut tx, webhook, id).await?;
+    let handed_over = sqlx::query!(
+        "update deliveries set is_drained = true, status = 'pending'
+         where id = $1 and round = $2 and status in ('pending', 'delivering') and not is_drained",
+        id.0,
+        i32::try_from(round).unwrap_or(i32::MAX)
+    )
+    .execute(&mut *tx)
+    .await?;
+    if handed_over.rows_affected() == 0 {
+        return Ok(false);
+    }
+    // A message for each, whether the endpoint sleeps or not: its row is locked.
+    outbox::push(&mut tx, &message(owner, webhook)).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Notes that a delivery is open that may be older than the endpoint's others.
+async fn open(tx: &mut PgConnection, webhook: WebhookId, id: DeliveryId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update webhooks
+         set open_from = least(coalesce(open_from, now() - interval '1 day'), uuid_time($2) - interval '1 second')
+         where id = $1",
+        webhook.0,
+        id.0
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Deliveries to repeat, of events in a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay {
+    /// Time of the first event.
+    pub since: DateTime<Utc>,
+    /// Time before which the events happened, and before which what is repeated was delivered.
+    pub until: DateTime<Utc>,
+    /// True to repeat delivered ones too, beside those that failed.
+    pub with_delivered: bool,
+}
+
+/// Repeats the oldest deliveries of an endpoint that were created in a time and are over, in order, up to
+/// [`MAX_REPLAYED`]. Called again, it goes on, and passes over what it has repeated. Returns their number; `None` when
+/// the endpoint is paused or doesn't exist.
+pub async fn replay(
+    db: &PgPool,
+    owner: Owner,
+    webhook: WebhookId,
+    replay: Replay,
+) -> sqlx::Result<Option<u64>> {
+    let mut tx = crate::begin(db).await?;
+    let is_active = webhooks::lock(&mut tx, owner, webhook).await?;
+    if is_active != Some(true) {
+        return Ok(None);
+    }
+    // Failed ones are in an index of their own (deliveries_troubled).
+    let ids = if replay.with_delivered {
+        sqlx::query_scalar!(
+            "select id from deliveries
+             where webhook_id = $1 and created_at >= $2 and created_at < $3 and id >= uuid_at($2 - interval '1 day')
+               and (status = 'failed' or status = 'delivered' and delivered_at < $3)
+             order by created_at, id limit $4 for update",
+            webhook.0,
+            replay.since,
+            replay.until,
+            MAX_REPLAYED
+        )
+        .fetch_all(&mut *tx)
+        .await?
+    } else {
+        sqlx::query_scalar!(
+            "select id from deliveries
+             where webhook_id = $1 and created_at >= $2 and created_at < $3 and id >= uuid_at($2 - interval '1 day')
+               and status = 'failed' and error is not null
+             order by created_at, id limit $4 for update",
+            webhook.0,
+            replay.since,
+            replay.until,
+            MAX_REPLAYED
+        )
+        .fetch_all(&mut *tx)
+        .await?
+    };
+    let Some(oldest) = ids.iter().min() else { return Ok(Some(0)) };
+    sqlx::query!(
+        "update deliveries
+         set status = 'pending', is_drained = true, round = round + 1, attempts = 0, response_status = null,
+             response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null, delivered_at = null
+         where id = any($1)",
+        &ids
+    )
+    .execute(&mut *tx)
+    .await?;
+    revive(&mut tx, owner, webhook, Some(DeliveryId(*oldest))).await?;
+    tx.commit().await?;
+    Ok(Some(ids.len() as u64))
+}
+
+/// Returns the message that wakes an endpoint.
+pub(crate) fn message(owner: Owner, webhook: WebhookId) -> Message {
+    Message::DrainEndpoint(EndpointRef { webhook, owner })
+}
+
+/// Returns messages for endpoints with overdue deliveries that no worker drains.
+pub(crate) async fn overdue(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
+    let swept = sqlx::query!(
+        r#"with overdue as (
+             select w.id from endpoints_open open join webhooks w on w.id = open.webhook_id
+             where (w.awake_until is null or w.awake_until < now())
+               and (w.probe_at is null or w.probe_at < now() - make_interval(secs => $1))
+               and (w.swept_at is null or w.swept_at < now() - make_interval(secs => $2))
+               and exists (
+                 select from deliveries d
+                 where d.webhook_id = w.id and d.is_drained and d.status not in ('delivered', 'failed')
+                   and coalesce(d.next_attempt_at, d.created_at) < now() - make_interval(secs => $1))
+             limit $3 for no key update of w skip locked)
+           update webhooks w
+           set swept_at = now(),
+               -- Nothing may have woken it for longer than the day that is looked back at.
+               open_from = coalesce(w.open_from, (
+                 select uuid_time(min(d.id::text)::uuid) - interval '1 second' from deliveries d
+                 where d.webhook_id = w.id and d.is_drained and d.status not in ('delivered', 'failed')))
+           from overdue where w.id = overdue.id
+           returning w.id, w.org_id, w.mode as "mode: Parsed<Mode>""#,
+        grace,
+        interval,
+        limit
+    )
+    .fetch_all(tx)
+    .await?;
+    let of = |row: (Uuid, Mode, Uuid)| message(Owner { org: OrgId(row.0), mode: row.1 }, row.2.into());
+    Ok(swept.into_iter().map(|row| of((row.org_id, row.mode.into(), row.id))).collect())
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default()
+}

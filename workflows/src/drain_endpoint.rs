@@ -1,0 +1,104 @@
+//! Sends the deliveries of one webhook endpoint: one workflow per endpoint, however many deliveries it has.
+//!
+//! The activity `drain` sends what is due, and stays while more arrives; so a busy endpoint costs a few history events
+//! in minutes instead of a workflow per event. When nothing is due, the workflow sleeps until the next retry, and ends
+//! when nothing is left: the message of the next delivery starts it again. The rows decide what is sent and when
+//! (`store::drain`), so that the workflow can be terminated, reset or started again at any time.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use crate::{
+    activities::{DrainResult, Webhooks},
+    attributes,
+    lenient::Lenient,
+    options, timer,
+};
+use chrono::{DateTime, SubsecRound, Utc};
+use domain::{TimeScale, WebhookId, outbox::EndpointRef};
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_workflow::{
+    ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext, TimerOptions, WorkflowContext,
+    WorkflowContextView, WorkflowResult, WorkflowTermination, workflow, workflow_methods,
+};
+
+/// Input of the workflow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Input {
+    /// Endpoint to drain.
+    #[serde(flatten)]
+    pub endpoint: EndpointRef,
+    /// Scale of all waits.
+    #[serde(default)]
+    pub time_scale: TimeScale,
+}
+
+/// Id of the workflow: one per endpoint.
+pub fn id(webhook: WebhookId) -> String {
+    format!("endpoint-{webhook}")
+}
+
+/// Search attributes of the workflow.
+pub fn search_attributes(endpoint: &EndpointRef) -> SearchAttributes {
+    SearchAttributes::new([attributes::ORG.value_set(endpoint.owner.org.to_string())])
+}
+
+/// Drains one endpoint. See the [module](self).
+#[workflow]
+pub struct DrainEndpoint {
+    input: Input,
+    is_woken: bool,
+}
+
+#[workflow_methods]
+impl DrainEndpoint {
+    #[init]
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input, is_woken: false }
+    }
+
+    /// Runs until the endpoint has no open delivery.
+    #[run(name = "DrainEndpoint")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
+        let Input { endpoint, time_scale } = ctx.state(|state| state.input.clone());
+        loop {
+            // What was written before a signal arrived is seen by the activity that begins now.
+            ctx.state_mut(|state| state.is_woken = false);
+            let drained = ctx.execute_activity(Webhooks::drain, endpoint, options::drain(time_scale)).await;
+            let is_woken = ctx.state(|state| state.is_woken);
+            match drained {
+                Ok(DrainResult::Done) if !is_woken => return Ok(()),
+                Ok(DrainResult::Wait { wait, deliveries }) if !is_woken => {
+                    let now = DateTime::<Utc>::from(ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH));
+                    let next = (now + wait).trunc_subsecs(0);
+                    let timer = TimerOptions::builder(wait)
+                        .summary(format!("Next attempt of {deliveries} deliveries at {next}"))
+                        .build();
+                    let woken = ctx.wait_condition(|state: &Self| state.is_woken);
+                    if let Some(woken) = timer::sleep_unless(ctx, timer, woken).await {
+                        woken?;
+                    }
+                }
+                // Waiting for a slot, which a signal makes no shorter.
+                Ok(DrainResult::Crowded { wait }) => {
+                    timer::sleep(ctx, wait).await;
+                }
+                Ok(_) => {}
+                Err(ActivityExecutionError::Cancelled(_)) => return Err(WorkflowTermination::cancelled()),
+                // The activity is retried without end; should it fail nevertheless, the rows say what is left.
+                Err(error) => return Err(error.into()),
+            }
+            if ctx.continue_as_new_suggested() {
+                let next = ctx.state(|state| state.input.clone());
+                match ctx.continue_as_new(next, ContinueAsNewOptions::default())? {}
+            }
+        }
+    }
+
+    /// A delivery was written, or is to be repeated.
+    #[signal(name = "wake")]
+    pub fn wake(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
+        self.is_woken = true;
+    }
+}
