@@ -79,12 +79,13 @@ impl Webhooks {
             return Ok(None);
         };
         let data = event::test_event(input.owner.org, input.webhook);
+        let id = EventId(Uuid::now_v7());
         let request = Request {
-            event: EventId(Uuid::now_v7()),
+            event: id,
             post: None,
             url: &endpoint.url,
             secret_sealed: &endpoint.secret_sealed,
-            body: &event::body(event::TEST_EVENT, (deps.engine.now)(), &data),
+            body: &event::body(id, event::TEST_EVENT, (deps.engine.now)(), &data),
         };
         let answer = send(deps, input.owner, input.webhook, request).await?;
         let delivered = answer.error.is_none();

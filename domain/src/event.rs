@@ -3,7 +3,7 @@
 //! Post, account and media events use camelCase fields, import events snake_case. The contract itself is
 //! inconsistent here; receivers depend on it.
 
-use crate::{AccountId, ImportId, MediaId, MediaKind, OrgId, PostId, TargetId, WebhookId};
+use crate::{AccountId, EventId, ImportId, MediaId, MediaKind, OrgId, PostId, TargetId, WebhookId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -73,15 +73,18 @@ pub fn timestamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Returns the body of an event's deliveries. It is the same in every attempt.
-pub fn body(event: &str, at: DateTime<Utc>, data: &Value) -> String {
+/// Returns the body of an event's deliveries. It is the same in every attempt. The id is there to be signed: the header
+/// with it is not.
+pub fn body(id: EventId, event: &str, at: DateTime<Utc>, data: &Value) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
+        id: EventId,
         event: &'a str,
         timestamp: String,
         data: &'a Value,
     }
-    serde_json::to_string(&Body { event, timestamp: timestamp(at), data }).expect("an event is plain data")
+    serde_json::to_string(&Body { id, event, timestamp: timestamp(at), data })
+        .expect("an event is plain data")
 }
 
 /// Returns the `data` of `post.published` and `post.error`.
@@ -202,11 +205,11 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn a_body_names_event_time_and_data() {
+    fn a_body_names_id_event_time_and_data() {
         let at = DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap();
         assert_eq!(
-            body("webhook.test", at, &json!({ "a": 1 })),
-            r#"{"event":"webhook.test","timestamp":"2023-11-14T22:13:20.005Z","data":{"a":1}}"#
+            body(EventId(Uuid::from_u128(7)), "webhook.test", at, &json!({ "a": 1 })),
+            r#"{"id":"00000000-0000-0000-0000-000000000007","event":"webhook.test","timestamp":"2023-11-14T22:13:20.005Z","data":{"a":1}}"#
         );
     }
 

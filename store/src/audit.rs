@@ -67,6 +67,8 @@ domain::string_enum! {
         WebhookDeleted = "webhook.deleted",
         /// The signing secret of a webhook endpoint was shown.
         SecretRevealed = "webhook.secret_revealed",
+        /// The next signing secret of a webhook endpoint was made and shown.
+        SecretPrepared = "webhook.secret_prepared",
         /// The signing secret of a webhook endpoint was replaced.
         SecretRotated = "webhook.secret_rotated",
         /// An OAuth app was registered.

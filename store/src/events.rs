@@ -142,7 +142,7 @@ pub async fn append_for(
         new.post.map(|id| id.0),
         new.target.map(|id| id.0),
         new.account.map(|id| id.0),
-        event::body(new.name.as_str(), at, &new.data),
+        event::body(event, new.name.as_str(), at, &new.data),
         at,
         &deliveries,
         &endpoints,

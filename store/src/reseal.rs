@@ -153,6 +153,11 @@ columns! {
         "signing secrets", "webhooks", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
         "secret_sealed", |owner, key| vault::aad_webhook_secret(owner, id(key).into())
     }
+    /// Next signing secrets of webhook endpoints.
+    NextSigningSecrets {
+        "next signing secrets", "webhooks", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
+        "next_secret_sealed", |owner, key| vault::aad_webhook_secret(owner, id(key).into())
+    }
     /// Grants of pending logins.
     PendingGrants {
         "grants of pending logins", "pending_logins", "token_digest", "token_digest", ("(", ")"),

@@ -216,7 +216,39 @@ pub async fn edit(
     Ok(webhook)
 }
 
-/// Replaces the signing secret, from the next attempt on. Returns `None` when the endpoint doesn't exist.
+/// Stores the next signing secret, which signs nothing until [`rotate`]; it replaces an earlier one. Returns false when
+/// the endpoint doesn't exist.
+pub async fn prepare(
+    db: &PgPool,
+    owner: Owner,
+    id: WebhookId,
+    secret_sealed: &[u8],
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let mut tx = crate::begin(db).await?;
+    let prepared = sqlx::query!(
+        "update webhooks set next_secret_sealed = $4, updated_at = $5
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        secret_sealed,
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    let is_prepared = prepared.rows_affected() > 0;
+    if is_prepared {
+        let change = audit::Change { action: Action::SecretPrepared, object: id.0, details: json!({}) };
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(is_prepared)
+}
+
+/// Replaces the signing secret, from the next attempt on: by the one that was prepared, or else by this one. Returns
+/// whether it was prepared; `None` when the endpoint doesn't exist.
 pub async fn rotate(
     db: &PgPool,
     owner: Owner,
@@ -224,29 +256,25 @@ pub async fn rotate(
     secret_sealed: &[u8],
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Webhook>> {
+) -> sqlx::Result<Option<bool>> {
     let mut tx = crate::begin(db).await?;
-    let webhook = sqlx::query_as!(
-        Webhook,
-        "update webhooks set secret_sealed = $4, updated_at = $5
-         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-         returning id, url, events, description, is_active,
-           case when failures >= 10 then failing_since end as failing_since, created_at,
-           updated_at",
+    // By a function, because the role of the API may write sealed values and not read them.
+    let was_prepared = sqlx::query_scalar!(
+        "select endpoint_rotate($1, $2, $3, $4, $5)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
         secret_sealed,
         now
     )
-    .fetch_optional(&mut *tx)
+    .fetch_one(&mut *tx)
     .await?;
-    if webhook.is_some() {
+    if was_prepared.is_some() {
         let change = audit::Change { action: Action::SecretRotated, object: id.0, details: json!({}) };
         audit::record(&mut tx, owner, by, now, change).await?;
     }
     tx.commit().await?;
-    Ok(webhook)
+    Ok(was_prepared)
 }
 
 /// Locks an endpoint, so that it is neither changed nor deleted meanwhile. Returns whether it is active; `None` when it

@@ -112,6 +112,7 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
     let (webhook, _) = made(&world, Method::POST, "/webhooks", body).await;
     for (action, path) in [
         (Action::SecretRevealed, format!("/webhooks/{}/reveal", id(&webhook))),
+        (Action::SecretPrepared, format!("/webhooks/{}/prepare", id(&webhook))),
         (Action::SecretRotated, format!("/webhooks/{}/rotate", id(&webhook))),
         (Action::SessionEnded, "/sign-out".to_owned()),
     ] {
@@ -146,7 +147,12 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
     browser = Browser::signed_in(&world).await;
 
     seen.extend([Action::PasskeyAdded, Action::PasskeyRemoved, Action::SessionRefused]);
-    seen.extend([Action::SessionStarted, Action::SecretRevealed, Action::SecretRotated]);
+    seen.extend([
+        Action::SessionStarted,
+        Action::SecretRevealed,
+        Action::SecretPrepared,
+        Action::SecretRotated,
+    ]);
     seen.extend([Action::SessionEnded, Action::MemberJoined]);
     // The last two are in `people`: `passkeys_are_added_and_removed_except_the_last`, and
     // `a_refused_key_is_recorded_where_it_is_known`.

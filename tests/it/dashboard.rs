@@ -600,6 +600,35 @@ async fn a_rotated_secret_is_used_at_once_and_can_be_revealed() {
 }
 
 #[tokio::test]
+async fn a_prepared_secret_signs_from_the_rotation_on() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    let old = webhook["signing_secret"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let discarded = browser.post(&format!("{path}/prepare"), &[]).await.secret().to_owned();
+    let next = browser.post(&format!("{path}/prepare"), &[]).await.secret().to_owned();
+    assert!(next.starts_with("whsec_") && next != old && next != discarded);
+    let signer = async || {
+        let count = receiver.all().len();
+        browser.post(&format!("{path}/test"), &[]).await;
+        let delivery = receiver.until("a test", |all| all.len() > count).await.pop().unwrap();
+        let sent = delivery.header("x-fanfare-signature");
+        let at = sent.split(',').next().unwrap().trim_start_matches("t=").parse().unwrap();
+        let by = [old, &*next].into_iter().find(|secret| signature::sign(secret, at, &delivery.body) == sent);
+        by.expect("one of the two signs").to_owned()
+    };
+    assert_eq!(signer().await, old);
+    let page = browser.post(&format!("{path}/rotate"), &[]).await;
+    assert_eq!(page.leads(), format!("/dashboard{path}?done=secret_rotated"));
+    assert_eq!(signer().await, next);
+    assert_eq!(browser.post(&format!("{path}/reveal"), &[]).await.secret(), next);
+    let fresh = browser.post(&format!("{path}/rotate"), &[]).await.secret().to_owned();
+    assert!(fresh != next && fresh != old, "a prepared secret is used once");
+}
+
+#[tokio::test]
 async fn events_are_replayed() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;

@@ -33,6 +33,8 @@ domain::string_enum! {
         Redelivered = "redelivered",
         /// Deliveries of a time are repeated.
         Replayed = "replayed",
+        /// The prepared signing secret is used.
+        SecretRotated = "secret_rotated",
         /// An endpoint was paused.
         Paused = "paused",
         /// An endpoint was resumed.
@@ -76,6 +78,7 @@ impl Done {
             Self::Disconnected => "The account was disconnected.",
             Self::Redelivered => "The delivery was queued again.",
             Self::Replayed => "The deliveries were queued again, oldest first.",
+            Self::SecretRotated => "Every delivery from now on is signed with the prepared secret.",
             Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",
             Self::Resumed => "Events are delivered to this endpoint again.",
             Self::Deleted => "The endpoint was removed.",

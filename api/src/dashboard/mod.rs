@@ -153,6 +153,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["webhooks", id, "pause"] => webhook::set_active(context, id, false).await,
         ["webhooks", id, "resume"] => webhook::set_active(context, id, true).await,
         ["webhooks", id, "reveal"] => webhook::reveal(context, id).await,
+        ["webhooks", id, "prepare"] => webhook::prepare(context, id).await,
         ["webhooks", id, "rotate"] => webhook::rotate(context, id).await,
         ["webhooks", id, "replay"] => webhook::replay(context, id).await,
         ["webhooks", id, "delete"] => webhook::delete(context, id).await,

@@ -52,7 +52,7 @@ const PAGES: [Route; 17] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 37] = [
+const ACTIONS: [Route; 38] = [
     action("/posts/{id}/reschedule", &[PostsWrite, PostsRead, AccountsRead], "PATCH", "/posts/{id}"),
     action("/retry", &[PostsWrite, PostsRead, AccountsRead], "POST", "/posts/{id}/targets/{target_id}/retry"),
     action("/posts/{id}/cancel", &[PostsWrite], "DELETE", "/posts/{id}"),
@@ -88,6 +88,7 @@ const ACTIONS: [Route; 37] = [
     action("/webhooks/{id}/pause", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
     action("/webhooks/{id}/resume", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
     action("/webhooks/{id}/reveal", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
+    action("/webhooks/{id}/prepare", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
     action("/webhooks/{id}/rotate", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
     action("/webhooks/{id}/replay", &[WebhooksWrite], "POST", "/webhooks/{id}/replay"),
     action("/webhooks/{id}/delete", &[WebhooksWrite], "DELETE", "/webhooks/{id}"),

@@ -22,6 +22,26 @@ use store::deliveries::DeliveryStatus;
 /// Longest time whose failed deliveries can be repeated, in hours: that of the page's form.
 const MAX_REPLAYED_HOURS: i64 = 30 * 24;
 
+/// A signing secret that is shown.
+pub(crate) struct Secret {
+    /// The secret.
+    pub(crate) value: String,
+    /// Which deliveries it signs.
+    pub(crate) meaning: &'static str,
+}
+
+impl Secret {
+    /// The secret that signs.
+    pub(crate) fn current(value: String) -> Self {
+        Self { value, meaning: "Every delivery from now on is signed with this secret:" }
+    }
+
+    /// The secret that signs after the next rotation.
+    fn next(value: String) -> Self {
+        Self { value, meaning: "From the next rotation on, deliveries are signed with this secret:" }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "dashboard/webhook.html")]
 struct Page {
@@ -34,7 +54,7 @@ struct Page {
     is_active: bool,
     failing_since: Option<AbsoluteTime>,
     created: AbsoluteTime,
-    secret: Option<String>,
+    secret: Option<Secret>,
     tested: Option<String>,
     statuses: Vec<Choice>,
     deliveries: Vec<Delivery>,
@@ -69,7 +89,7 @@ pub(crate) async fn show_with(
     id: &str,
     error: Option<PageError>,
     tested: Option<String>,
-    secret: Option<String>,
+    secret: Option<Secret>,
 ) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let webhook = webhooks::get(&call, id).await?;
@@ -158,15 +178,24 @@ pub(crate) async fn set_active(
 /// Shows the signing secret.
 pub(crate) async fn reveal(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::reveal(&context.call(), id).await {
-        Ok(secret) => show_with(context, id, None, None, Some(secret)).await,
+        Ok(secret) => show_with(context, id, None, None, Some(Secret::current(secret))).await,
         Err(problem) => show(context, id, Some(PageError::of("secret", problem))).await,
     }
 }
 
-/// Rotates the signing secret and shows the new one.
+/// Makes the next signing secret and shows it.
+pub(crate) async fn prepare(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match webhooks::prepare(&context.call(), id).await {
+        Ok(secret) => show_with(context, id, None, None, Some(Secret::next(secret))).await,
+        Err(problem) => show(context, id, Some(PageError::of("secret", problem))).await,
+    }
+}
+
+/// Rotates the signing secret, and shows the new one if it was not shown before.
 pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::rotate(&context.call(), id).await {
-        Ok(secret) => show_with(context, id, None, None, Some(secret)).await,
+        Ok(Some(secret)) => show_with(context, id, None, None, Some(Secret::current(secret))).await,
+        Ok(None) => Ok(done(&format!("/webhooks/{id}"), Done::SecretRotated)),
         Err(problem) => show(context, id, Some(PageError::of("secret", problem))).await,
     }
 }

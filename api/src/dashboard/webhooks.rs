@@ -74,7 +74,8 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
     };
     match created {
         Ok(created) => {
-            webhook::show_with(context, &created.id.to_string(), None, None, created.signing_secret).await
+            let secret = created.signing_secret.map(webhook::Secret::current);
+            webhook::show_with(context, &created.id.to_string(), None, None, secret).await
         }
         Err(problem) => show(context, Some(PageError::of("new", problem))).await,
     }

@@ -20,7 +20,8 @@ order in which the events were created, up to twenty at a time, so that one may 
 
 To verify a delivery, take `t` and `v1` of `X-Fanfare-Signature: t=<Unix seconds>,v1=<hex>`, compute the HMAC-SHA256 \
 of `<t>.<raw body>` with the endpoint's whole signing secret (with its prefix) as the key, compare it with `v1` in \
-constant time, and refuse a `t` that is more than five minutes off.";
+constant time, and refuse a `t` that is more than five minutes off. Use the `id` of the body to handle each event once: \
+it is signed, unlike the header with the same value.";
 
 /// Adds the events and their payloads to the document.
 pub(super) fn describe(document: &mut Value) {
@@ -102,6 +103,10 @@ fn envelope(name: &str, summary: &str, data: Value) -> Value {
         "description": summary,
         "required": ["event", "timestamp", "data"],
         "properties": {
+            "id": {
+                "type": "string", "format": "uuid",
+                "description": "Id of the event, as in the header `X-Fanfare-Event-Id`; absent from events of earlier versions",
+            },
             "event": { "type": "string", "enum": [name], "description": "Name of the event" },
             "timestamp": { "type": "string", "format": "date-time", "description": "Time of the event" },
             "data": data,
@@ -232,7 +237,7 @@ fn example(name: &str) -> Value {
         _ => event::account(org, &ada, None, None),
     };
     let at = DateTime::<Utc>::from_timestamp(1_767_323_045, 0).expect("a valid time");
-    let body = event::body(name, at, &data);
+    let body = event::body(id(9).into(), name, at, &data);
     serde_json::from_str(&body).expect("a body is JSON")
 }
 

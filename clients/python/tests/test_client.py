@@ -225,6 +225,8 @@ def test_a_real_webhook_is_verified_and_a_forged_or_old_one_is_refused(client: F
     assert refusal(body, headers, "another") == "invalid_signature"
     assert refusal(body + b" ", headers, secret) == "invalid_signature"
     assert refusal(body, {}, secret) == "missing_signature"
+    # The signature covers the id in the body.
+    assert refusal(body, {**headers, "X-Fanfare-Event-Id": "another"}, secret) == "invalid_signature"
     assert refusal(body, headers, secret, time.time() + 301) == "stale_signature"
     assert refusal(body, headers, secret, time.time() - 301) == "stale_signature"
     verify_webhook(body, headers, secret, now=time.time() + 301, tolerance=400)

@@ -62,11 +62,17 @@ export async function verifyWebhook(
   if (Math.abs(now - Number(time)) > (options.tolerance ?? TOLERANCE)) {
     throw new WebhookVerificationError("the signature is too old, or the clock is wrong", "stale_signature");
   }
+  let event: Omit<WebhookEvent, "id"> & { id?: string };
   try {
-    return { ...(JSON.parse(new TextDecoder().decode(body)) as Omit<WebhookEvent, "id">), id } as WebhookEvent;
+    event = JSON.parse(new TextDecoder().decode(body)) as typeof event;
   } catch {
     throw new WebhookVerificationError("the body is not JSON", "invalid_payload");
   }
+  // The header is not signed. Events of earlier versions of the service have no id in their body.
+  if (event.id !== undefined && event.id !== id) {
+    throw new WebhookVerificationError("the header has another event id than the body", "invalid_signature");
+  }
+  return { ...event, id } as WebhookEvent;
 }
 
 function header(headers: WebhookHeaders, name: string): string | undefined {

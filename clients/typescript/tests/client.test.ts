@@ -179,6 +179,9 @@ test("a real webhook is verified, and a forged or old one is refused", async () 
       const changed = Buffer.from(body.toString().replace("post.published", "post.publishes"));
       await assert.rejects(verifyWebhook(changed, headers, secret), refused("invalid_signature"));
       await assert.rejects(verifyWebhook(body, {}, secret), refused("missing_signature"));
+      // The signature covers the id in the body.
+      const renamed = { ...headers, "x-fanfare-event-id": "another" };
+      await assert.rejects(verifyWebhook(body, renamed, secret), refused("invalid_signature"));
       const late = { now: new Date(Date.now() + 301_000) };
       await assert.rejects(verifyWebhook(body, headers, secret, late), refused("stale_signature"));
       await verifyWebhook(body, headers, secret, { ...late, tolerance: 400 });

@@ -61,8 +61,12 @@ def verify_webhook(
     if abs((time.time() if now is None else now) - int(times[0])) > tolerance:
         raise WebhookVerificationError("the signature is too old, or the clock is wrong", code="stale_signature")
     try:
-        return parse_event({**json.loads(body), "id": event_id})
-    except (ValueError, TypeError, ValidationError) as error:
+        values = json.loads(body)
+        # The header is not signed. Events of earlier versions of the service have no id in their body.
+        if values.get("id", event_id) != event_id:
+            raise WebhookVerificationError("the header has another event id than the body", code="invalid_signature")
+        return parse_event({**values, "id": event_id})
+    except (ValueError, TypeError, AttributeError, ValidationError) as error:
         raise WebhookVerificationError("the body is no event", code="invalid_payload") from error
 
 
