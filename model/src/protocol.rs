@@ -25,6 +25,8 @@ pub struct Protocol {
     pub empties: bool,
     /// True if a user may retry a dead target, once.
     pub revives: bool,
+    /// True if operators freeze, release and stop, each once.
+    pub operators: bool,
     /// A rule that is left out, to show that an invariant depends on it.
     pub flaw: Option<Flaw>,
 }
@@ -56,6 +58,10 @@ pub enum Flaw {
     TrustsBackup,
     /// A dead target is retried without the intent that its end left open.
     RevivesWithoutIntent,
+    /// The intent is written although the target was frozen since the attempt began.
+    IntendsFrozen,
+    /// The intent is written although the target was stopped since the attempt began, which keeps the fence.
+    IntendsStopped,
 }
 
 /// A statement that holds in every state.
@@ -75,6 +81,8 @@ pub enum Invariant {
     EndHasReason,
     /// No target is open without a next step.
     OpenHasNextStep,
+    /// No publishing call begins while the target is frozen, or after it was stopped.
+    HeldPublishesNothing,
 }
 
 /// Status of the target.
@@ -116,6 +124,10 @@ struct Row {
     is_due: bool,
     is_deleted: bool,
     is_disconnected: bool,
+    /// True while operators have frozen the target's platform, account or organization.
+    is_frozen: bool,
+    /// True once an operator stopped the target.
+    is_stopped: bool,
     /// True for a published target whose reply was given up.
     is_incomplete: bool,
     publications: [Publication; CONTAINERS],
@@ -132,6 +144,8 @@ impl Row {
             is_due: false,
             is_deleted: false,
             is_disconnected: false,
+            is_frozen: false,
+            is_stopped: false,
             is_incomplete: false,
             publications: Default::default(),
         }
@@ -148,6 +162,16 @@ impl Row {
 
     fn is_complete(&self) -> bool {
         self.publications.iter().all(|publication| publication.id.is_some())
+    }
+
+    /// Returns whether attempts only look up what was begun.
+    fn is_barred(&self) -> bool {
+        self.is_deleted || self.is_disconnected || self.is_stopped
+    }
+
+    /// Returns whether no publishing call may begin by an operator's order.
+    fn is_held(&self) -> bool {
+        self.is_frozen || self.is_stopped
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -253,6 +277,8 @@ enum Age {
 struct Call {
     position: usize,
     version: u8,
+    /// True if its intent was written although an operator had frozen or stopped the target.
+    is_forbidden: bool,
     is_sent: bool,
     /// True if it was sent although every clock showed that its deadline had passed.
     is_sent_late: bool,
@@ -284,6 +310,7 @@ pub struct State {
     backup: Option<Row>,
     was_restored: bool,
     was_revived: bool,
+    was_frozen: bool,
 }
 
 impl State {
@@ -352,6 +379,12 @@ pub enum Transition {
     Restored,
     /// A user retries a dead target: it has a new budget, and keeps an open intent.
     Revive,
+    /// An operator freezes the target's platform, account or organization: only look-ups begin.
+    Freeze,
+    /// An operator releases it.
+    Release,
+    /// An operator stops the target: what was begun is looked up, and nothing more is published.
+    Stop,
 }
 
 /// Something that happens around the product. The number is that of an attempt or a call.
@@ -399,7 +432,16 @@ impl From<Event> for Action {
 impl Protocol {
     /// Returns the protocol with attempts that crash, and nothing else that goes wrong.
     pub fn new(begins: u8, calls: usize) -> Self {
-        Self { begins, calls, restores: false, users: false, empties: false, revives: false, flaw: None }
+        Self {
+            begins,
+            calls,
+            restores: false,
+            users: false,
+            empties: false,
+            revives: false,
+            operators: false,
+            flaw: None,
+        }
     }
 
     fn has(&self, flaw: Flaw) -> bool {
@@ -450,6 +492,10 @@ impl Protocol {
         if !row.has_begun && version != row.version {
             return;
         }
+        // It waits, and its row stays as it is.
+        if row.is_frozen && !row.is_barred() && !row.is_in_doubt() && !row.is_complete() {
+            return;
+        }
         state.begins += 1;
         row.has_begun = true;
         row.fence += 1;
@@ -459,7 +505,7 @@ impl Protocol {
         let mut attempt = Attempt {
             fence: row.fence,
             version: row.version,
-            is_barred: row.is_deleted || row.is_disconnected,
+            is_barred: row.is_barred(),
             is_live: row.status == Status::Published,
             publications: row.publications,
             position: 0,
@@ -495,12 +541,18 @@ impl Protocol {
         if !holds || is_refused || row.is_deleted || row.is_disconnected || publication.id.is_some() {
             return false;
         }
+        let is_held = row.is_frozen && !self.has(Flaw::IntendsFrozen)
+            || row.is_stopped && !self.has(Flaw::IntendsStopped);
+        if is_held {
+            return false;
+        }
         let free = state.calls.iter().position(Option::is_none).expect("the number of calls is bounded");
         publication.intent = Some(Intent::Call(number(free)));
         attempt.publications[attempt.position] = *publication;
         state.calls[free] = Some(Call {
             position: attempt.position,
             version: attempt.version,
+            is_forbidden: row.is_held(),
             is_sent: false,
             is_sent_late: false,
             is_live: false,
@@ -643,9 +695,16 @@ impl Protocol {
                     row.end(Status::Canceled);
                 }
             }
+            Transition::Freeze => (state.row.is_frozen, state.was_frozen) = (true, true),
+            Transition::Release => state.row.is_frozen = false,
+            Transition::Stop => {
+                let row = &mut state.row;
+                row.is_stopped = true;
+                row.fence += u8::from(!self.has(Flaw::IntendsStopped));
+            }
             Transition::Revive => {
                 let row = &mut state.row;
-                (row.status, row.has_failed) = (Status::Open, false);
+                (row.status, row.has_failed, row.is_stopped) = (Status::Open, false, false);
                 row.fence += 1;
                 if self.has(Flaw::RevivesWithoutIntent) {
                     row.publications.iter_mut().for_each(|publication| publication.intent = None);
@@ -722,6 +781,7 @@ impl Model for Protocol {
             backup: None,
             was_restored: false,
             was_revived: false,
+            was_frozen: false,
         };
         vec![state(true), state(false)]
     }
@@ -766,7 +826,18 @@ impl Model for Protocol {
                 actions.push(Transition::Disconnect.into());
             }
         }
-        if row.has_begun && row.is_unfinished() {
+        if self.operators {
+            if !state.was_frozen {
+                actions.push(Transition::Freeze.into());
+            }
+            if row.is_frozen {
+                actions.push(Transition::Release.into());
+            }
+            if !row.is_stopped && row.is_unfinished() {
+                actions.push(Transition::Stop.into());
+            }
+        }
+        if (row.has_begun || row.is_stopped) && row.is_unfinished() {
             actions.push(Transition::SettleOutside.into());
         }
         if self.revives && !state.was_revived && !row.is_deleted && matches!(row.status, Status::Dead { .. })
@@ -821,6 +892,7 @@ impl Model for Protocol {
             always(Invariant::OpenHasNextStep, |_, state| {
                 !state.row.is_unfinished() || state.has_workflow || state.row.is_swept()
             }),
+            always(Invariant::HeldPublishesNothing, |_, state| state.calls().all(|call| !call.is_forbidden)),
             Property::sometimes("everything is published", |_, state: &State| {
                 state.row.status == Status::Published && state.row.is_complete()
             }),

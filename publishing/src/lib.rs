@@ -21,7 +21,7 @@
 //! | another post of the account has the same text | an id of another target | passes over it: an id belongs to one target of an account |
 //! | the account published so much since that the look-up ran out of pages | "unknown" | ends `dead`, "it may be live" |
 //! | two attempts at once (the first seemed dead) | another fence | the slower one can neither write an intent nor end the target; the answer to its call still counts |
-//! | the post is deleted, or the account disconnected | an intent, or none | looks up what was begun, publishes nothing |
+//! | the post is deleted, the account disconnected, or an operator stops or freezes it | an intent, or none | looks up what was begun, publishes nothing |
 //! | the platform can't tell | | ends `dead`, "it may be live" |
 //! | a user retries a dead target | the intent that its end left open | looks it up |
 //! | Postgres is restored from a backup | an intent without outcome, which `store::restored` writes | looks it up without the checkpoint, which may be missing |

@@ -111,6 +111,7 @@ async fn organization(tx: &mut PgConnection, scope: &Scope) -> sqlx::Result<Opti
 }
 
 /// Freezes publishing, from the next publishing call on.
+// Model: Freeze.
 pub async fn freeze(
     db: &PgPool,
     scope: &Scope,
@@ -151,6 +152,7 @@ pub async fn freeze(
 /// Releases what was frozen, and returns the number of targets that go on; `None` if nothing was frozen. `pause` is the
 /// time between two of their attempts, which are due in the order in which the targets were; without it, all are due
 /// now. Releasing again continues one that was interrupted.
+// Model: Release.
 pub async fn release(
     db: &PgPool,
     scope: &Scope,

@@ -118,7 +118,7 @@ pub enum EndResult {
 
 /// Ends a target with a reason that its owner is told: nothing more is published for it. One whose publishing call
 /// has no known result is looked up first, unless `may_be_live`: then it ends as "it may be live" at once.
-// In the model it is the transition of a target that is settled outside an attempt.
+// Model: Stop. What follows is the settling of a target outside an attempt.
 pub async fn end(
     db: &PgPool,
     target: TargetId,

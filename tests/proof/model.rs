@@ -26,6 +26,7 @@ fn every_interleaving_keeps_every_invariant() {
         ("Temporal may lose its data", Protocol { empties: true, ..of(crashes) }),
         ("users retry what is dead", Protocol { revives: true, ..of(crashes) }),
         ("users edit, delete and disconnect", Protocol { users: true, ..of(users) }),
+        ("operators freeze, release and stop", Protocol { operators: true, revives: true, ..of(users) }),
         ("Postgres is restored from a backup", Protocol { restores: true, ..of(backups) }),
     ] {
         let begun = Instant::now();
@@ -59,6 +60,9 @@ fn no_rule_can_be_left_out() {
             Flaw::EditsBegun => (Protocol { users: true, ..protocol }, Invariant::LatestVersion),
             Flaw::HidesDoubt => (protocol, Invariant::DeadIsHonest),
             Flaw::EndsWithoutReason => (protocol, Invariant::EndHasReason),
+            Flaw::IntendsFrozen | Flaw::IntendsStopped => {
+                (Protocol { operators: true, ..protocol }, Invariant::HeldPublishesNothing)
+            }
             Flaw::ForgetsReply => (Protocol { empties: true, ..protocol }, Invariant::OpenHasNextStep),
         };
         let found = HasDiscoveries::AnyOf([violated.into()].into());
