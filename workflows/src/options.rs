@@ -34,20 +34,23 @@ const COLLECTION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time limit of the same with waiting for a worker and retries.
 const COLLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// A retry policy with doubling pauses.
+fn backoff(first: Duration, longest: Duration, attempts: u32) -> RetryPolicy {
+    RetryPolicy::builder()
+        .initial_interval(first)
+        .backoff_coefficient(2.0)
+        .maximum_interval(longest)
+        .maximum_attempts(attempts)
+        .build()
+}
+
 /// One attempt to publish. The row ends the retries. `jitter`, from 0..1, spreads the attempts of a lost worker.
 pub(crate) fn publish(platform: &str, time_scale: TimeScale, jitter: f64) -> ActivityOptions {
     let first =
         time_scale.scale(LOST_WORKER_RETRY).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
     ActivityOptions::with_start_to_close_timeout(ATTEMPT_TIMEOUT)
         .heartbeat_timeout(time_scale.scale(HEARTBEAT_TIMEOUT).max(Duration::from_secs(2)))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(first)
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP).max(first))
-                .maximum_attempts(0)
-                .build(),
-        )
+        .retry_policy(backoff(first, time_scale.scale(retry::CAP).max(first), 0))
         .summary(format!("Publish on {platform}"))
         .build()
 }
@@ -84,14 +87,7 @@ pub(crate) fn refresh_token(time_scale: TimeScale) -> ActivityOptions {
 pub(crate) fn settle(queue: &str) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_secs(30))
         .task_queue(queue.to_owned())
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(Duration::from_secs(1))
-                .backoff_coefficient(2.0)
-                .maximum_interval(Duration::from_secs(60))
-                .maximum_attempts(0)
-                .build(),
-        )
+        .retry_policy(backoff(Duration::from_secs(1), Duration::from_secs(60), 0))
         .build()
 }
 
@@ -99,15 +95,12 @@ pub(crate) fn settle(queue: &str) -> ActivityOptions {
 /// away is no refusal.
 pub(crate) fn renew_grant(time_scale: TimeScale) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
-        .retry_policy(
-            RetryPolicy::builder()
-                // A dead worker is noticed only after a while, whatever the time scale.
-                .initial_interval(time_scale.scale(renewal::MIN_INTERVAL).max(Duration::from_millis(500)))
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP).max(Duration::from_secs(1)))
-                .maximum_attempts(0)
-                .build(),
-        )
+        .retry_policy(backoff(
+            // A dead worker is noticed only after a while, whatever the time scale.
+            time_scale.scale(renewal::MIN_INTERVAL).max(Duration::from_millis(500)),
+            time_scale.scale(retry::CAP).max(Duration::from_secs(1)),
+            0,
+        ))
         .summary("Renew the grant")
         .build()
 }
@@ -116,14 +109,7 @@ pub(crate) fn renew_grant(time_scale: TimeScale) -> ActivityOptions {
 pub(crate) fn cancel_targets() -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(CANCELING_TIMEOUT)
         .heartbeat_timeout(SHORT_HEARTBEAT_TIMEOUT)
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(Duration::from_secs(1))
-                .backoff_coefficient(2.0)
-                .maximum_interval(Duration::from_secs(60))
-                .maximum_attempts(0)
-                .build(),
-        )
+        .retry_policy(backoff(Duration::from_secs(1), Duration::from_secs(60), 0))
         .summary("Cancel the account's pending targets")
         .build()
 }
@@ -147,14 +133,7 @@ pub(crate) fn revoke_grant(time_scale: TimeScale) -> ActivityOptions {
 /// an unavailable database or a dead worker.
 pub(crate) fn import_page() -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(PAGE_TIMEOUT)
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(Duration::from_secs(1))
-                .backoff_coefficient(2.0)
-                .maximum_interval(Duration::from_secs(60))
-                .maximum_attempts(30)
-                .build(),
-        )
+        .retry_policy(backoff(Duration::from_secs(1), Duration::from_secs(60), 30))
         .summary("Import a page")
         .build()
 }
@@ -182,14 +161,11 @@ pub(crate) fn drain(time_scale: TimeScale) -> ActivityOptions {
 /// Delivering an event to an endpoint, in the previous version: each delivery is handed over.
 pub(crate) fn deliver(time_scale: TimeScale) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(time_scale.scale(retry::DELIVERY_BASE))
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP))
-                .maximum_attempts(retry::DELIVERY_ATTEMPTS)
-                .build(),
-        )
+        .retry_policy(backoff(
+            time_scale.scale(retry::DELIVERY_BASE),
+            time_scale.scale(retry::CAP),
+            retry::DELIVERY_ATTEMPTS,
+        ))
         .summary("Deliver to an endpoint")
         .build()
 }
@@ -198,14 +174,11 @@ pub(crate) fn deliver(time_scale: TimeScale) -> ActivityOptions {
 pub(crate) fn process_media(time_scale: TimeScale, is_limited: bool) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(MEDIA_TIMEOUT)
         .heartbeat_timeout(SHORT_HEARTBEAT_TIMEOUT)
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(time_scale.scale(Duration::from_secs(5)).max(Duration::from_millis(100)))
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(Duration::from_secs(600)).max(Duration::from_secs(1)))
-                .maximum_attempts(if is_limited { MEDIA_TRIES } else { 0 })
-                .build(),
-        )
+        .retry_policy(backoff(
+            time_scale.scale(Duration::from_secs(5)).max(Duration::from_millis(100)),
+            time_scale.scale(Duration::from_secs(600)).max(Duration::from_secs(1)),
+            if is_limited { MEDIA_TRIES } else { 0 },
+        ))
         .build()
 }
 
