@@ -13,7 +13,7 @@ use crate::{
 };
 use ::publishing::{Error, RefreshError, RefusedGrant};
 use domain::{
-    ErrorCode,
+    ErrorCode, Failure, TargetStatus,
     publish::{PollResult, PublishResult, SettleResult},
 };
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tracing::{Instrument, Span, error_span, warn};
+use tracing::{Instrument, Span, debug, error_span, warn};
 use workflows::{
     activities::{GRANT_LOST, RefreshInput, SettleInput, TargetInput, definition},
     lenient::Lenient,
+    publish_post::{self, PublishPost, TargetWaits},
     publish_target::{self, PublishTarget},
 };
 
@@ -47,13 +48,17 @@ impl Publishing {
         let engine = &self.deps.engine;
         let _share = match self.shares.take(input.owner.org, (engine.jitter)()) {
             Ok(share) => share,
-            Err(pause) => return Ok(PublishResult::Wait { pause }),
+            Err(pause) => return Ok(PublishResult::Wait { pause, code: None }),
         };
         let attempt = async {
             match engine.attempt(key(&input)).await {
                 Ok(refused @ PublishResult::TokenRefused { .. }) => {
                     self.signal_failure(&input, ErrorCode::TokenExpired).await;
                     Ok(refused)
+                }
+                Ok(waits @ PublishResult::Wait { code: Some(code), .. }) => {
+                    self.signal_post(&input, TargetStatus::Queued, code).await;
+                    Ok(waits)
                 }
                 Ok(result) => Ok(result),
                 Err(error) => Err(self.repeated(&input, error).await),
@@ -131,8 +136,11 @@ impl Publishing {
     /// Converts an error of the engine, and signals the workflow that an attempt failed.
     async fn repeated(&self, input: &TargetInput, error: Error) -> ActivityError {
         match error {
-            Error::Failed { failure, pause } => {
+            Error::Failed { failure, pause, is_new } => {
                 self.signal_failure(input, failure.code).await;
+                if is_new {
+                    self.signal_post(input, TargetStatus::Failed, failure.code).await;
+                }
                 retryable(&failure, Some(pause))
             }
             Error::Repeat { failure, pause } => retryable(&failure, Some(pause)),
@@ -149,6 +157,19 @@ impl Publishing {
             .await
         {
             warn!(workflow, %error, "The workflow's search attributes stay behind");
+        }
+    }
+
+    /// Lets the operators' search find the workflow of the post too. A target that a user retried may be published
+    /// without one.
+    async fn signal_post(&self, input: &TargetInput, status: TargetStatus, code: ErrorCode) {
+        let workflow = publish_post::id(input.post);
+        let handle = self.deps.temporal.get_workflow_handle::<PublishPost>(&workflow);
+        let waits = TargetWaits { target: input.target, status, code };
+        let signal =
+            handle.signal(PublishPost::target_waits, Lenient::new(waits), WorkflowSignalOptions::default());
+        if let Err(error) = signal.await {
+            debug!(workflow, %error, "The search attributes of the post's workflow stay behind");
         }
     }
 }

@@ -20,6 +20,9 @@ pub enum PublishResult {
     Wait {
         /// Time to wait.
         pause: Duration,
+        /// Error code that the target has waited with from now on, for the operators' search.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<ErrorCode>,
     },
     /// The platform is processing the post.
     Processing {

@@ -97,7 +97,10 @@ impl Engine {
         let run = match publishing::begin(&self.db, key, Purpose::Publish).await? {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Stale => return Ok(PublishResult::Stale),
-            BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause }),
+            BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause, code: None }),
+            BeginResult::Held { pause, code, is_new } => {
+                return Ok(PublishResult::Wait { pause, code: is_new.then_some(code) });
+            }
             BeginResult::Ended(status) => return Ok(PublishResult::Ended { status }),
         };
         let attempt = &run.attempt;
@@ -140,12 +143,12 @@ impl Engine {
             Err(Interrupt::Frozen) => {
                 self.refund(attempt).await?;
                 // The next attempt begins at once, and finds how long to wait.
-                Ok(PublishResult::Wait { pause: self.time_scale.scale(BUSY_RETRY) })
+                Ok(PublishResult::Wait { pause: self.time_scale.scale(BUSY_RETRY), code: None })
             }
             // Nothing failed. In the model the attempt ends as one whose worker crashes.
             Err(Interrupt::Stopping) => {
                 self.refund(attempt).await?;
-                Ok(PublishResult::Wait { pause: HANDOVER })
+                Ok(PublishResult::Wait { pause: HANDOVER, code: None })
             }
             Err(Interrupt::Superseded) => Err(self.superseded()),
             Err(Interrupt::Fault(error)) => Err(error.into()),
@@ -384,7 +387,8 @@ impl Engine {
             attempt.account.platform
         );
         let message = format!("attempt {} of {}: {}", attempt.spent(), retry::ATTEMPTS, failure.message);
-        Err(Error::Failed { failure: Failure { message, ..failure }, pause })
+        let is_new = attempt.error_code.as_deref() != Some(&*failure.code.to_string());
+        Err(Error::Failed { failure: Failure { message, ..failure }, pause, is_new })
     }
 
     /// Handles a live post whose address the platform did not return: it is asked a few times more, and the

@@ -129,6 +129,8 @@ pub enum Error {
         failure: Failure,
         /// Time to wait.
         pause: Duration,
+        /// False if the attempt before failed with the same code.
+        is_new: bool,
     },
     /// Repeat the call after `pause`; no attempt failed.
     Repeat {

@@ -89,6 +89,15 @@ pub enum BeginResult {
     Stale,
     /// The next attempt is due after this time.
     Early(Duration),
+    /// The target is frozen, or its account rests: it has this error code and waits.
+    Held {
+        /// Time to wait.
+        pause: Duration,
+        /// Error code.
+        code: ErrorCode,
+        /// False if it waited with this code before.
+        is_new: bool,
+    },
     /// The target has this final status.
     Ended(TargetStatus),
 }
@@ -408,7 +417,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         .await?
     {
         tx.commit().await?;
-        return Ok(BeginResult::Early((next - begun_at).to_std().unwrap_or_default()));
+        let pause = (next - begun_at).to_std().unwrap_or_default();
+        let is_new = row.waits_for != Some(freeze);
+        return Ok(BeginResult::Held { pause, code: ErrorCode::Frozen, is_new });
     }
     if let Some(until) = row.rests_until.filter(|until| *until > begun_at + TOLERANCE)
         && is_counted
@@ -417,7 +428,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     {
         let next = rest(&mut tx, key, until).await?;
         tx.commit().await?;
-        return Ok(BeginResult::Early((next - begun_at).to_std().unwrap_or_default()));
+        let (pause, code) = ((next - begun_at).to_std().unwrap_or_default(), ErrorCode::RateLimited);
+        let is_new = row.error_code.is_none_or(|before| before != code.to_string());
+        return Ok(BeginResult::Held { pause, code, is_new });
     }
     let mut account = account_grant!(row, row.account_id.into());
     if barred == Some(Barred::Disconnected) && !has_begun {

@@ -3,11 +3,12 @@
 //! None of them duplicates a post, leaves a row open or reports two results, and a reset workflow continues.
 //! The tests use the real CLI.
 
-use crate::{PROGRAM, replay, world};
+use crate::{PROGRAM, ops, replay, world};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::StreamExt;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, time::Duration};
-use tests::{Delivery, Receiver, World, temporal};
+use tests::{Delivery, Receiver, World, temporal, wait_until};
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
@@ -334,4 +335,71 @@ async fn a_worker_whose_clock_is_far_off_does_not_start() {
     let reported = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success(), "{reported}");
     assert!(reported.contains("this machine's clock and the database's differ by"), "{reported}");
+}
+
+/// Waits until a query of Temporal finds exactly these workflows of an organization. Its list lags.
+async fn finds(world: &World, query: &str, expected: &[&str]) {
+    let client = replay::client().await;
+    let query = format!("FanfareOrg = '{}' and {query}", world.owner.org);
+    let expected: BTreeSet<_> = expected.iter().map(|id| (*id).to_owned()).collect();
+    wait_until(&query, async || {
+        let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;
+        let ids: BTreeSet<_> = found.into_iter().map(|found| found.unwrap().id().to_owned()).collect();
+        if ids == expected { Ok(()) } else { Err(format!("{ids:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_fails_or_waits_is_found_in_temporal_by_its_error_and_what_publishes_costs_nothing_for_it() {
+    let world = world().pace(1.0).platforms(&["x", "threads"]).start().await;
+    let frozen = world.connect("threads", "bob").await;
+    world.connect("x", "ada").await;
+    let client = replay::client().await;
+
+    let post = world.post(json!({ "content": "At once", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let (of_post, of_target) = workflows(&post);
+    for workflow in [&of_post, &of_target] {
+        let history = replay::history(&client, workflow).await;
+        for costs in ["Upsert", "MarkerRecorded", "Signaled"] {
+            assert!(!history.contains(costs), "{costs} in {history}");
+        }
+    }
+
+    let body = json!({ "content": "Twice #sandbox-503x2", "accounts": ["ada"] });
+    let post = world.post(body).await;
+    world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    let (of_post, of_target) = workflows(&post);
+    let both = [of_post.as_str(), of_target.as_str()];
+    let running =
+        "ExecutionStatus = 'Running' and FanfareStatus = 'failed' and FanfareError = 'upstream_503'";
+    finds(&world, running, &both).await;
+    // Its second failure is of the same kind: the post's workflow is told once.
+    for attempts in [2, 3] {
+        ops::done(&world, &["retry", id(&post["targets"][0])]).await;
+        world.until(id(&post), "the attempt", |post| post["targets"][0]["attempts"] == attempts).await;
+    }
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let history = replay::replay(&client, "publish_post-retried", &of_post).await;
+    assert_eq!(history.matches("\"target_waits\"").count(), 1, "signals: {history}");
+    replay::replay(&client, "publish_target-retried", &of_target).await;
+    // It published after all.
+    finds(&world, "FanfareStatus = 'published'", &both).await;
+
+    ops::done(&world, &["freeze", "account", &frozen, "--reason", "a test"]).await;
+    let post = world.post(json!({ "content": "Frozen", "accounts": ["bob"] })).await;
+    let (of_post, of_target) = workflows(&post);
+    let both = [of_post.as_str(), of_target.as_str()];
+    finds(
+        &world,
+        "ExecutionStatus = 'Running' and FanfareStatus = 'queued' and FanfareError = 'frozen'",
+        &both,
+    )
+    .await;
+    ops::done(&world, &["release", "account", &frozen]).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    replay::replay(&client, "publish_post-frozen", &of_post).await;
+    replay::replay(&client, "publish_target-frozen", &of_target).await;
+    finds(&world, "FanfareStatus in ('failed', 'queued')", &[]).await;
 }

@@ -60,11 +60,11 @@ const NAMES: &str = "
     process_media-fetched process_media-lost process_media-probed
     publish_post-batches publish_post-canceled publish_post-canceled_when_due
     publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-far_off
-    publish_post-immediate
+    publish_post-frozen publish_post-immediate
     publish_post-refused publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
     publish_post-signaled publish_post-stale publish_post-stopped publish_post-within_horizon
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
-    publish_target-immediate publish_target-killed_worker publish_target-lost_grant
+    publish_target-frozen publish_target-immediate publish_target-killed_worker publish_target-lost_grant
     publish_target-no_fresh_token publish_target-processing publish_target-refused
     publish_target-refused_token publish_target-refused_token_while_processing publish_target-repeated
     publish_target-reset publish_target-retried publish_target-revived publish_target-scheduled

@@ -820,7 +820,9 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     publishing::rest_account(&db, owner, ada.id, tests::now()).await.unwrap();
 
     let (other, resting) = begin(&db, owner, &two, 0).await;
-    let BeginResult::Early(wait) = resting else { panic!("{resting:?}") };
+    let BeginResult::Held { pause: wait, code: ErrorCode::RateLimited, is_new: true } = resting else {
+        panic!("{resting:?}")
+    };
     assert!(wait > hour.mul_f64(0.99) && wait < hour.mul_f64(1.11), "{wait:?}");
     let target = &now_of(&db, owner, &two).await.targets[0];
     assert_eq!((target.status, target.attempts), (TargetStatus::Queued, 0));

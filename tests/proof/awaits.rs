@@ -436,7 +436,7 @@ fn make(engine: Arc<Engine>, key: TargetKey, next: Next) -> BoxFuture<'static, S
         match next {
             Next::Attempt => match engine.attempt(key).await {
                 Ok(PublishResult::Ended { status }) => Step::Ended(status),
-                Ok(PublishResult::Wait { pause }) => Step::Next(Next::Attempt, pause),
+                Ok(PublishResult::Wait { pause, .. }) => Step::Next(Next::Attempt, pause),
                 Ok(PublishResult::Processing { pause }) => Step::Next(Next::Look, pause),
                 Ok(PublishResult::TokenRefused { grant_version }) => {
                     Step::Next(Next::Refresh(grant_version), Duration::ZERO)

@@ -19,12 +19,15 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    Owner, PostId, PostStatus, TargetStatus, TimeScale,
+    ErrorCode, Owner, PostId, PostStatus, TargetId, TargetStatus, TimeScale,
     outbox::{PostJob, TargetRef},
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 use temporalio_common::{error::ChildWorkflowStartError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
     ChildWorkflowOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext,
@@ -48,6 +51,17 @@ pub struct Input {
     pub time_scale: TimeScale,
 }
 
+/// A target that failed or waits, and is attempted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetWaits {
+    /// Target.
+    pub target: TargetId,
+    /// Its status.
+    pub status: TargetStatus,
+    /// Its error code.
+    pub code: ErrorCode,
+}
+
 /// Id of the workflow: fixed, so that starting it twice does nothing.
 pub fn id(post: PostId) -> String {
     format!("post-{post}")
@@ -61,13 +75,24 @@ pub struct PublishPost {
     canceled: bool,
     /// The job that the sweeper sent when the post's time came within the horizon, of the version of the far-off `job`.
     within_horizon: Option<PostJob>,
+    /// Targets that failed or waited, as the operators' search has been told.
+    waits: BTreeMap<TargetId, (TargetStatus, ErrorCode)>,
+    /// What the search shows.
+    shown: Option<(TargetStatus, ErrorCode)>,
 }
 
 #[workflow_methods]
 impl PublishPost {
     #[init]
     fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
-        Self { job: input.job, time_scale: input.time_scale, canceled: false, within_horizon: None }
+        Self {
+            job: input.job,
+            time_scale: input.time_scale,
+            canceled: false,
+            within_horizon: None,
+            waits: BTreeMap::new(),
+            shown: None,
+        }
     }
 
     /// Runs until every target is terminal, or the post is canceled.
@@ -95,8 +120,14 @@ impl PublishPost {
                 continue;
             }
             let statuses: Vec<_> = ended.into_iter().flatten().collect();
-            if let Some(status) = roll_up(&statuses).filter(|status| *status != PostStatus::Published) {
-                ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+            match roll_up(&statuses) {
+                Some(PostStatus::Published) if ctx.state(|post| post.shown.is_some()) => {
+                    ctx.upsert_search_attributes(attributes::published());
+                }
+                Some(PostStatus::Published) | None => {}
+                Some(status) => {
+                    ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+                }
             }
             return Ok(());
         }
@@ -122,6 +153,23 @@ impl PublishPost {
     #[signal(name = "cancel")]
     pub fn cancel(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         self.canceled = true;
+    }
+
+    /// Shows a target that failed or waits in the operators' search, and in the details of Temporal's UI. A target
+    /// signals it once for each error code that it meets.
+    #[signal(name = "target_waits")]
+    pub fn target_waits(&mut self, ctx: &mut SyncWorkflowContext<Self>, waits: Lenient<TargetWaits>) {
+        let Some(TargetWaits { target, status, code }) = waits.read("target_waits") else { return };
+        if !ctx.patched("target_waits") {
+            return;
+        }
+        self.waits.insert(target, (status, code));
+        let lines =
+            self.waits.iter().map(|(target, (status, code))| format!("target {target} {status}: {code}"));
+        ctx.set_current_details(lines.collect::<Vec<_>>().join("\n"));
+        if self.shown.replace((status, code)) != Some((status, code)) {
+            ctx.upsert_search_attributes(attributes::waits(status, code));
+        }
     }
 
     /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled or far off.

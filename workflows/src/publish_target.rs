@@ -57,13 +57,15 @@ pub struct PublishTarget {
     input: Input,
     /// Number of requests to make the next attempt now.
     retry_requests: u32,
+    /// True once the operators' search shows that it failed or waits.
+    is_shown: bool,
 }
 
 #[workflow_methods]
 impl PublishTarget {
     #[init]
     fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
-        Self { input, retry_requests: 0 }
+        Self { input, retry_requests: 0, is_shown: false }
     }
 
     /// Runs until the target is terminal.
@@ -81,7 +83,14 @@ impl PublishTarget {
                     None => continue,
                 },
                 Ok(PublishResult::Stale) => return Ok(Ended::Stale),
-                Ok(PublishResult::Wait { pause }) => {
+                Ok(PublishResult::Wait { pause, code }) => {
+                    if let Some(code) = code
+                        && ctx.patched("shown")
+                    {
+                        ctx.state_mut(|target| target.is_shown = true);
+                        ctx.upsert_search_attributes(attributes::waits(TargetStatus::Queued, code));
+                        ctx.set_current_details(details(code));
+                    }
                     Self::sleep_until_retry(ctx, pause, retry_requests).await;
                     continue;
                 }
@@ -133,10 +142,9 @@ impl PublishTarget {
     #[signal(name = "attempt_failed")]
     pub fn attempt_failed(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
         let Some(code) = code.read("attempt_failed") else { return };
-        ctx.upsert_search_attributes([
-            attributes::STATUS.value_set(TargetStatus::Failed.to_string()),
-            attributes::ERROR.value_set(code.to_string()),
-        ]);
+        self.is_shown = true;
+        ctx.upsert_search_attributes(attributes::waits(TargetStatus::Failed, code));
+        ctx.set_current_details(details(code));
     }
 
     /// Runs the activity that publishes, with its retries. `None` when the next attempt is requested now: the
@@ -244,9 +252,16 @@ impl PublishTarget {
         }
         if status != TargetStatus::Published {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+        } else if ctx.state(|target| target.is_shown) && ctx.patched("shown") {
+            ctx.upsert_search_attributes(attributes::published());
         }
         Some(Ended::Status(status))
     }
+}
+
+/// The details that Temporal's UI shows of a target that waits.
+fn details(code: ErrorCode) -> String {
+    format!("{code}: waits for its next attempt, at the time in its row")
 }
 
 /// Ends a target that an operator stopped, even while `ctx` is being canceled: it is looked up until it can be
