@@ -154,13 +154,14 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Returns whether an older message that starts the workflow of a post is still to be sent.
+/// Returns whether an older message that starts the workflow of a post, or may, is still to be sent: a retry starts it
+/// if it is gone.
 pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
              select from outbox
              where org_id = $2 and id < $1 and parked_at is null and message->>'post' = $3
-               and message->>'type' in ('publish_post', 'post_changed')
+               and message->>'type' in ('publish_post', 'post_changed', 'retry_target')
            ) as "exists!""#,
         message,
         org.0,

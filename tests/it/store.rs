@@ -538,6 +538,24 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
     assert_eq!(sweep().await, 1, "the message is parked");
 }
 
+/// The workflow that a retry starts would wait until the time of a post that has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_the_workflow_of_a_post_waits_for_a_retry_that_may_start_it() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    messages(&db).await;
+    let mut tx = store::begin(&db).await.unwrap();
+    let retry = Message::RetryTarget { target: post.targets[0].id, post: post.id, owner };
+    outbox::push(&mut tx, &retry).await.unwrap();
+    tx.commit().await.unwrap();
+    let later = async || outbox::starts_later(&db, i64::MAX, owner.org, post.id).await.unwrap();
+    assert!(later().await);
+    messages(&db).await;
+    assert!(!later().await, "it was sent");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_does_not_wait_until_a_clock_that_was_set_back_shows_its_time_again() {
     let db = database().await;
