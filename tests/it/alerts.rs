@@ -5,6 +5,7 @@
 
 use crate::world;
 use chrono::Duration as Delta;
+use domain::{Mode, Owner, scope::Scope};
 use regex::Regex;
 use serde_json::{Value, json};
 use std::{
@@ -13,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
 };
+use store::keys;
 use telemetry::metrics::{ALL, Kind};
 use tests::{
     World, directory, if_right,
@@ -228,6 +230,32 @@ async fn each_alert_fires_when_its_condition_is_met() {
     fired(&failing);
     let path = format!("/webhooks/{}", endpoint["id"].as_str().unwrap());
     assert!(world.call(reqwest::Method::DELETE, &path, None).await.0.is_success());
+
+    // A server that never answers takes every slot for media files. An organization gets at most as many as are free
+    // after it, so that only further ones take the last.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/a.png", silent.local_addr().unwrap());
+    let import = async |files: usize| {
+        let org = store::organizations::create(&world.db, "Another").await.unwrap();
+        let owner = Owner { org, mode: Mode::Test };
+        let new = keys::NewKey { owner, name: "a".into(), scopes: vec![Scope::All], expires_at: None };
+        let (_, key) = keys::create(&world.db, new, tests::now()).await.unwrap();
+        for _ in 0..files {
+            let import = world.http.post(format!("{}/media/import", world.base)).bearer_auth(&key);
+            let answer = import.json(&json!({ "url": url })).send().await.unwrap();
+            assert_eq!(answer.status(), reqwest::StatusCode::ACCEPTED);
+        }
+    };
+    import(8).await;
+    wait_until("all slots to be taken", async || {
+        import(1).await;
+        let firing = prometheus.firing().await?;
+        if firing.contains("FanfareWorkerSlotsExhausted") { Ok(()) } else { Err(format!("{firing:?}")) }
+    })
+    .await;
+    fired(&["FanfareWorkerSlotsExhausted"]);
+    drop(silent);
+    prometheus.until_silent("FanfareWorkerSlotsExhausted").await;
 
     // A workflow that this version does not know.
     let queue = world.variable("FANFARE_TASK_QUEUE").to_owned();
