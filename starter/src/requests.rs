@@ -2,6 +2,8 @@
 //!
 //! The API starts and serves while Temporal or the workers are down; only calls that need a worker fail.
 
+use crate::inspect;
+use serde_json::Value;
 use std::sync::Arc;
 use temporalio_client::{Client, WorkflowStartOptions, errors::WorkflowGetResultError};
 use tokio::{
@@ -76,6 +78,14 @@ impl Workers {
         };
         let output = timeout_at(until, output).await.unwrap_or(Err(Unanswered::TimedOut))?;
         R::response(output).ok_or(Unanswered::Mismatched)
+    }
+
+    /// Returns the states of workflows, for operators.
+    pub async fn inspect(&self, ids: &[String]) -> Vec<Value> {
+        match self.client().await {
+            Some(client) => inspect::workflows(&client, ids).await,
+            None => inspect::unknown(ids, &Unanswered::Disconnected.to_string()),
+        }
     }
 
     async fn client(&self) -> Option<Client> {

@@ -10,7 +10,7 @@ use domain::TimeScale;
 use std::time::Duration;
 use store::{
     Pool, audit,
-    sweep::{self, Timing},
+    sweep::{self, Swept, Timing},
 };
 use telemetry::{health::Pulse, metrics};
 use tracing::{info, warn};
@@ -67,10 +67,14 @@ impl Sweeper {
         loop {
             self.pulse.beat();
             match answered(sweep::sweep(&self.db, timing, BATCH)).await {
-                Ok(0) => {}
-                Ok(rows) => {
-                    metrics::requeued(rows);
-                    info!(rows, "Queued {rows} rows that need a workflow");
+                Ok(swept) if swept.total() == 0 => {}
+                Ok(Swept { near, overdue }) => {
+                    metrics::swept(near, overdue);
+                    info!(
+                        near,
+                        overdue,
+                        "Wrote messages for {near} posts that came within the horizon and {overdue} overdue rows"
+                    );
                 }
                 Err(error) => warn!(%error, "The sweeper can't read the rows that need a workflow"),
             }

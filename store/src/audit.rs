@@ -277,8 +277,10 @@ pub struct Filter {
 /// Returns one page of an owner's trail, newest first, with the entries of what both modes share.
 pub async fn list(db: &PgPool, owner: Owner, filter: Filter, page: Request) -> sqlx::Result<Page<Entry>> {
     let mut query = QueryBuilder::new(
-        "select id, at, actor, key_id, last_four, member_id, member, host(address) as address, user_agent,
-           request_id, action, object_id, details
+        "select id, at, actor, key_id, last_four, member_id, member, request_id, action, object_id, details,
+           -- Who an operator is, and where they are, is not shown.
+           case when operator is null then host(address) end as address,
+           case when operator is null then user_agent end as user_agent
          from audit_entries where org_id = ",
     );
     query.push_bind(owner.org.0).push(" and (mode is null or mode = ");

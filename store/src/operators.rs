@@ -3,8 +3,10 @@
 //! Each is a change of rows with its entry of the audit trail and its message in one transaction, so that it takes
 //! effect while services run, and when Temporal comes back if it is away.
 
+pub mod sessions;
 mod story;
 mod stuck;
+mod summary;
 
 use crate::{
     audit::{self, Action, Actor, Change},
@@ -12,6 +14,7 @@ use crate::{
     deliveries::{self, DeliveryStatus, RedeliverResult},
     outbox,
     publishing::{self, End, Revived, Settled, TargetKey},
+    sweep::{self, Timing},
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -19,11 +22,18 @@ use domain::{
     WebhookId, outbox::Message,
 };
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
+use std::time::Duration;
 use uuid::Uuid;
 
 pub use story::{Story, story};
 pub use stuck::{Filter, Item, Kind, Renewals, may_be_live, stuck};
+pub use summary::{Load, Summary, summary};
+
+/// Time for which a row that a reconciliation resumed is left alone.
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum rows of each kind that one reconciliation resumes.
+const RECONCILE_LIMIT: i64 = 10_000;
 
 /// A target and what decides about its next step.
 struct Found {
@@ -31,12 +41,22 @@ struct Found {
     post: PostId,
     owner: Owner,
     status: TargetStatus,
+    /// True if operators froze it, so that its next attempt publishes nothing. A call to be looked up is.
+    is_frozen: bool,
 }
 
 /// Returns the target with this id, or the targets of the post with this id.
 async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
     let rows = sqlx::query!(
-        r#"select t.id, t.post_id, t.org_id, t.mode as "mode: Parsed<Mode>", t.status as "status: Parsed<TargetStatus>"
+        r#"select t.id, t.post_id, t.org_id, t.mode as "mode: Parsed<Mode>", t.status as "status: Parsed<TargetStatus>",
+             exists (
+               select from freezes f
+               where f.released_at is null and (f.mode is null or f.mode = t.mode)
+                 and (f.kind, f.subject) in (('platform', t.platform), ('account', t.account_id::text),
+                   ('organization', t.org_id::text)))
+             and not exists (
+               select from publications u
+               where u.target_id = t.id and u.commit_begun_at is not null and u.platform_id is null) as "is_frozen!"
            from targets t join posts p on p.id = t.post_id
            where (t.id = $1 or t.post_id = $1) and p.deleted_at is null order by t.id"#,
         id
@@ -50,6 +70,7 @@ async fn find(db: &PgPool, id: Uuid) -> sqlx::Result<Vec<Found>> {
             post: row.post_id.into(),
             owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
             status: row.status.0,
+            is_frozen: row.is_frozen,
         })
         .collect())
 }
@@ -61,26 +82,44 @@ pub enum Retried {
     BroughtForward,
     /// It was dead, and starts over.
     Revived,
+    /// It was dead, and starts over when what operators froze is released.
+    RevivedFrozen,
+    /// It waits until what operators froze is released.
+    Frozen,
     /// It doesn't wait for an attempt, and is not dead.
     Unchanged(TargetStatus),
     /// It is dead, and its account is disconnected.
     Disconnected,
 }
 
-/// Retries a target, or all targets of a post, as the API does: a waiting one at once, a dead one from the start.
-/// Returns the targets; none if there is no such target or post.
+impl Retried {
+    /// Returns whether something was done.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::BroughtForward | Self::Revived | Self::RevivedFrozen)
+    }
+}
+
+/// Retries a target, or all targets of a post, as the API does: a waiting one at once, a dead one from the start. One
+/// that is frozen goes on waiting. Returns the targets; none if there is no such target or post.
 pub async fn retry(
     db: &PgPool,
     id: Uuid,
+    reason: Option<&str>,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<(TargetId, Retried)>> {
     let mut results = Vec::new();
-    for Found { target, post, owner, status } in find(db, id).await? {
+    for Found { target, post, owner, status, is_frozen } in find(db, id).await? {
+        let waits = status == TargetStatus::Queued || status == TargetStatus::Failed;
+        if is_frozen && waits {
+            results.push((target, Retried::Frozen));
+            continue;
+        }
         publishing::end_rests(db, owner, post, Some(&[target]), status == TargetStatus::Dead).await?;
         let mut tx = crate::begin(db).await?;
         let retried = if status == TargetStatus::Dead {
             match publishing::revive_in(&mut tx, owner, post, Some(&[target]), now).await? {
+                Revived::Targets(_) if is_frozen => Retried::RevivedFrozen,
                 Revived::Targets(_) => Retried::Revived,
                 Revived::Disconnected => Retried::Disconnected,
                 Revived::NoneDead | Revived::Missing => Retried::Unchanged(status),
@@ -90,15 +129,23 @@ pub async fn retry(
         } else {
             Retried::Unchanged(status)
         };
-        if matches!(retried, Retried::BroughtForward | Retried::Revived) {
-            let change =
-                Change { action: Action::TargetRetried, object: target.0, details: json!({ "post": post }) };
+        if retried.is_done() {
+            let details = with_reason(json!({ "post": post }), reason);
+            let change = Change { action: Action::TargetRetried, object: target.0, details };
             audit::record(&mut tx, owner, by, now, change).await?;
             tx.commit().await?;
         }
         results.push((target, retried));
     }
     Ok(results)
+}
+
+/// Adds the reason that an operator gave to the details of an audit entry.
+fn with_reason(mut details: Value, reason: Option<&str>) -> Value {
+    if let Some(reason) = reason {
+        details["reason"] = reason.into();
+    }
+    details
 }
 
 /// The result of ending a target.
@@ -288,6 +335,35 @@ pub async fn end_sessions(
     Ok(ended)
 }
 
+/// What an id leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Located {
+    /// A post: its own id, or that of a target.
+    Post(PostId),
+    /// An organization: its own id, or that of an account, endpoint or API key.
+    Organization(OrgId),
+}
+
+/// Returns what an id leads to; `None` if nothing has it.
+pub async fn locate(db: &PgPool, id: Uuid) -> sqlx::Result<Option<Located>> {
+    let row = sqlx::query!(
+        r#"select id as post, null::uuid as org from posts where id = $1
+           union all select post_id, null from targets where id = $1
+           union all select null, id from organizations where id = $1
+           union all select null, org_id from accounts where id = $1
+           union all select null, org_id from webhooks where id = $1
+           union all select null, org_id from api_keys where id = $1
+           limit 1"#,
+        id
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.and_then(|row| match (row.post, row.org) {
+        (Some(post), _) => Some(Located::Post(PostId(post))),
+        (None, org) => org.map(|org| Located::Organization(OrgId(org))),
+    }))
+}
+
 /// Returns the owner of an API key, whoever it is.
 pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>> {
     let row = sqlx::query!(
@@ -299,31 +375,48 @@ pub async fn owner_of_key(db: &PgPool, key: KeyId) -> sqlx::Result<Option<Owner>
     Ok(row.map(|row| Owner { org: row.org_id.into(), mode: row.mode.0 }))
 }
 
-/// Lets parked messages be sent again, one for each overdue row. Returns how many.
-pub async fn unpark(db: &PgPool) -> sqlx::Result<u64> {
+/// What a reconciliation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Number of messages that were written for overdue rows.
+    pub resumed: usize,
+    /// Number of parked messages that are sent again.
+    pub unparked: u64,
+}
+
+/// Resumes everything that is overdue now, as the sweeper of every API process does periodically, and with `parked`
+/// also sends messages again that Temporal refused. One transaction, which locks the rows until its end: there is
+/// neither a row that was resumed without an entry of the audit trail nor an entry of what was not done.
+pub async fn reconcile(
+    db: &PgPool,
+    renewals: Renewals<'_>,
+    parked: bool,
+    reason: Option<&str>,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Reconciled> {
+    let timing = Timing {
+        grace: Duration::ZERO,
+        row_interval: RECONCILE_INTERVAL,
+        // The API starts what is due later.
+        horizon: Duration::ZERO,
+        renewal_ages: renewals,
+    };
     loop {
-        let unparked = sqlx::query!(
-            "with latest as (
-               select distinct on (coalesce(overdue::text, id::text)) id
-               from outbox parked
-               where parked_at is not null
-                 -- Another message of the same row waits already.
-                 and not exists (
-                   select from outbox other where other.overdue = parked.overdue and other.parked_at is null)
-               order by coalesce(overdue::text, id::text), id desc),
-             superseded as (
-               delete from outbox
-               where parked_at is not null and overdue is not null and id not in (select id from latest))
-             update outbox set parked_at = null, error = null, attempts = 0, available_at = now()
-             where id in (select id from latest)"
-        )
-        .execute(db)
-        .await;
-        match unparked {
+        let mut tx = crate::begin(db).await?;
+        let unparked = match if parked { unpark(&mut tx).await } else { Ok(0) } {
             // A sweep has written another message meanwhile, which the next turn sees.
-            Err(error) if error.as_database_error().is_some_and(|error| error.is_unique_violation()) => {}
-            unparked => return Ok(unparked?.rows_affected()),
-        }
+            Err(error) if error.as_database_error().is_some_and(|error| error.is_unique_violation()) => {
+                continue;
+            }
+            unparked => unparked?,
+        };
+        let resumed = sweep::sweep_in(&mut tx, timing, RECONCILE_LIMIT).await?.total();
+        let details = with_reason(json!({ "resumed": resumed, "unparked": unparked }), reason);
+        let change = Change { action: Action::Reconciled, object: audit::INSTALLATION.0, details };
+        audit::record_shared(&mut tx, audit::INSTALLATION, by, now, change).await?;
+        tx.commit().await?;
+        return Ok(Reconciled { resumed, unparked });
     }
 }
 
@@ -339,4 +432,26 @@ pub async fn record(
     let change = Change { action, object: audit::INSTALLATION.0, details };
     audit::record_shared(&mut tx, audit::INSTALLATION, by, now, change).await?;
     tx.commit().await
+}
+
+/// Lets parked messages be sent again, one for each overdue row. Returns how many.
+pub async fn unpark(tx: &mut PgConnection) -> sqlx::Result<u64> {
+    let unparked = sqlx::query!(
+        "with latest as (
+               select distinct on (coalesce(overdue::text, id::text)) id
+               from outbox parked
+               where parked_at is not null
+                 -- Another message of the same row waits already.
+                 and not exists (
+                   select from outbox other where other.overdue = parked.overdue and other.parked_at is null)
+               order by coalesce(overdue::text, id::text), id desc),
+             superseded as (
+               delete from outbox
+               where parked_at is not null and overdue is not null and id not in (select id from latest))
+             update outbox set parked_at = null, error = null, attempts = 0, available_at = now()
+             where id in (select id from latest)"
+    )
+    .execute(tx)
+    .await?;
+    Ok(unparked.rows_affected())
 }

@@ -40,6 +40,19 @@ pub async fn list(db: &PgPool) -> sqlx::Result<Vec<Organization>> {
         .await
 }
 
+/// Returns organizations whose names contain a text, in any case, oldest first, at most `limit`.
+pub async fn search(db: &PgPool, text: &str, limit: i64) -> sqlx::Result<Vec<Organization>> {
+    sqlx::query_as!(
+        Organization,
+        "select id, name, created_at from organizations where position(lower($1) in lower(name)) > 0
+         order by created_at, id limit $2",
+        text,
+        limit
+    )
+    .fetch_all(db)
+    .await
+}
+
 /// Moves an organization to another plan, effective from its next request. Returns false when it doesn't
 /// exist.
 pub async fn set_plan(db: &PgPool, id: OrgId, plan: &str) -> sqlx::Result<bool> {

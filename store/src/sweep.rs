@@ -47,46 +47,92 @@ pub struct Timing<'a> {
     pub renewal_ages: &'a [(&'static str, Duration)],
 }
 
+/// Number of messages that a sweep wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// For posts whose time has come within the horizon: the normal course of a far-off post.
+    pub near: usize,
+    /// For overdue rows, whose workflow may be gone.
+    pub overdue: usize,
+}
+
+impl Swept {
+    /// Number of all messages.
+    pub fn total(self) -> usize {
+        self.near + self.overdue
+    }
+}
+
 /// Pushes a message for each post that has come within the horizon, and for each overdue row, up to `limit` rows of a
 /// kind. Returns the number of messages.
-pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<usize> {
-    let mut pushed = 0;
-    let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
+pub async fn sweep(db: &PgPool, timing: Timing<'_>, limit: i64) -> sqlx::Result<Swept> {
+    let mut swept = Swept::default();
     for round in 0..ROUNDS {
         let mut tx = crate::begin(db).await?;
-        // Overdue posts are limited: they come in great numbers when Temporal has lost its data.
-        let swept = unpublished(&mut tx, timing, if round == 0 { limit } else { 0 }).await?;
-        let messages: Vec<_> = swept.near.into_iter().map(Message::PostChanged).collect();
-        outbox::push_all(&mut tx, &messages).await?;
-        pushed += messages.len();
-        let overdue: Vec<_> =
-            swept.overdue.into_iter().map(|job| (job.post.0, Message::PublishPost(job))).collect();
-        pushed += outbox::push_overdue(&mut tx, &overdue).await?;
+        let may_have_more = push_posts(&mut tx, timing, round, limit, &mut swept).await?;
         tx.commit().await?;
-        if !swept.may_have_more {
+        if !may_have_more {
             break;
         }
     }
-    let mut kinds =
-        [Kind::Endpoints, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
+    let mut kinds = KINDS;
     // A kind that takes too long or fails keeps the others waiting until the next sweep only.
     let turn = TURN.fetch_add(1, Ordering::Relaxed) % kinds.len();
     kinds.rotate_left(turn);
     for kind in kinds {
         let mut tx = crate::begin(db).await?;
-        let messages = match kind {
-            Kind::Endpoints => drain::overdue(&mut tx, grace, interval, limit).await?,
-            Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
-            Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
-            Kind::Media => media(&mut tx, grace, interval, limit).await?,
-            Kind::Disconnected => disconnected(&mut tx, grace, interval, limit).await?,
-            Kind::Grants => grants(&mut tx, timing, limit).await?,
-        };
-        let messages: Vec<_> = messages.into_iter().map(|message| (row(&message), message)).collect();
-        pushed += outbox::push_overdue(&mut tx, &messages).await?;
+        swept.overdue += push_rows(&mut tx, kind, timing, limit).await?;
         tx.commit().await?;
     }
-    Ok(pushed)
+    Ok(swept)
+}
+
+/// [`sweep`] in a transaction. It locks all that it sweeps until the end.
+pub(crate) async fn sweep_in(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Swept> {
+    let mut swept = Swept::default();
+    for round in 0..ROUNDS {
+        if !push_posts(tx, timing, round, limit, &mut swept).await? {
+            break;
+        }
+    }
+    for kind in KINDS {
+        swept.overdue += push_rows(tx, kind, timing, limit).await?;
+    }
+    Ok(swept)
+}
+
+/// Pushes messages for posts. Returns true if more may have come within the horizon.
+async fn push_posts(
+    tx: &mut PgConnection,
+    timing: Timing<'_>,
+    round: usize,
+    limit: i64,
+    swept: &mut Swept,
+) -> sqlx::Result<bool> {
+    // Overdue posts are limited: they come in great numbers when Temporal has lost its data.
+    let found = unpublished(&mut *tx, timing, if round == 0 { limit } else { 0 }).await?;
+    let messages: Vec<_> = found.near.into_iter().map(Message::PostChanged).collect();
+    outbox::push_all(&mut *tx, &messages).await?;
+    swept.near += messages.len();
+    let overdue: Vec<_> =
+        found.overdue.into_iter().map(|job| (job.post.0, Message::PublishPost(job))).collect();
+    swept.overdue += outbox::push_overdue(&mut *tx, &overdue).await?;
+    Ok(found.may_have_more)
+}
+
+/// Pushes messages for overdue rows of a kind. Returns how many.
+async fn push_rows(tx: &mut PgConnection, kind: Kind, timing: Timing<'_>, limit: i64) -> sqlx::Result<usize> {
+    let (grace, interval) = (timing.grace.as_secs_f64(), timing.row_interval.as_secs_f64());
+    let messages = match kind {
+        Kind::Endpoints => drain::overdue(&mut *tx, grace, interval, limit).await?,
+        Kind::Deliveries => undelivered(&mut *tx, grace, interval, limit).await?,
+        Kind::Imports => imports(&mut *tx, grace, interval, limit).await?,
+        Kind::Media => media(&mut *tx, grace, interval, limit).await?,
+        Kind::Disconnected => disconnected(&mut *tx, grace, interval, limit).await?,
+        Kind::Grants => grants(&mut *tx, timing, limit).await?,
+    };
+    let messages: Vec<_> = messages.into_iter().map(|message| (row(&message), message)).collect();
+    outbox::push_overdue(&mut *tx, &messages).await
 }
 
 /// Returns the id of the row that a message is for.
@@ -112,6 +158,11 @@ fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {
     Owner { org: OrgId(org), mode: mode.into() }
 }
 
+/// Kinds of rows other than posts.
+const KINDS: [Kind; 6] =
+    [Kind::Endpoints, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants];
+
+#[derive(Clone, Copy)]
 enum Kind {
     Endpoints,
     Deliveries,
@@ -122,7 +173,7 @@ enum Kind {
 }
 
 /// Posts that need a workflow.
-struct Swept {
+struct OpenPosts {
     /// Their time has come within the horizon. A run that an earlier version of the post left gets the new job.
     near: Vec<PostJob>,
     /// They are due, or the next step of a target is. A run that exists is left alone.
@@ -133,7 +184,7 @@ struct Swept {
 
 /// Finds the posts that need a workflow, and marks them.
 // Model: Sweep.
-async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<Swept> {
+async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<OpenPosts> {
     let swept = sqlx::query!(
         r#"with near as (
              select id from posts
@@ -177,7 +228,7 @@ async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> s
     let jobs = if ids.is_empty() { Vec::new() } else { posts::horizon::jobs(&mut *tx, &ids).await? };
     let may_have_more = near.len() as i64 == STARTED;
     let (near, overdue) = jobs.into_iter().partition(|job| near.contains(&job.post.0));
-    Ok(Swept { near, overdue, may_have_more })
+    Ok(OpenPosts { near, overdue, may_have_more })
 }
 
 /// Returns messages for overdue deliveries of the previous version, which have a workflow of their event; those of one

@@ -75,8 +75,10 @@ metrics! {
         "1 if the database answered the queries of the metrics above, which are NaN if not";
     OUTBOX_SENT: "fanfare_outbox_sent_total", Kind::Counter, ["result"],
         "Messages that the relay tried to send to Temporal: sent, unavailable, refused, parked or unreadable";
+    NEAR: "fanfare_posts_within_horizon_total", Kind::Counter, [],
+        "Far-off posts whose time came within the scheduling horizon, so that their workflow was started";
     REQUEUED: "fanfare_requeued_rows_total", Kind::Counter, [],
-        "Overdue rows for which the sweeper wrote a message again";
+        "Overdue rows for which the sweeper wrote a message again, because their workflow may be gone";
     ATTEMPTS: "fanfare_publish_attempts_total", Kind::Counter, ["platform", "mode", "code"],
         "Publish attempts by result: published, processing, waiting, barred, superseded, fault, or an error code";
     LATENCY: "fanfare_publish_latency_seconds", Kind::Histogram(PUBLISH_SECONDS), ["platform", "mode"],
@@ -148,9 +150,10 @@ pub fn outbox_sent(result: &'static str) {
     counter!(OUTBOX_SENT.name, "result" => result).increment(1);
 }
 
-/// Counts rows for which the sweeper wrote a message again.
-pub fn requeued(rows: usize) {
-    counter!(REQUEUED.name).increment(rows as u64);
+/// Counts messages that the sweeper wrote: for posts that came within the horizon, and for overdue rows.
+pub fn swept(near: usize, overdue: usize) {
+    counter!(NEAR.name).increment(near as u64);
+    counter!(REQUEUED.name).increment(overdue as u64);
 }
 
 /// Counts a publish attempt.

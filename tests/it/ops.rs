@@ -425,6 +425,34 @@ async fn a_call_in_doubt_is_looked_up_although_its_account_is_frozen() {
 }
 
 #[tokio::test]
+async fn retrying_what_is_frozen_says_that_it_waits_for_the_release() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let dead = world.post(json!({ "content": "Rejected #sandbox-400x1", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&dead).await["status"], "failed");
+    done(&world, &["freeze", "account", &account, "--reason", "it was taken over"]).await;
+    let post = world.post(json!({ "content": "Waits", "accounts": ["ada"] })).await;
+    let frozen = |post: &Value| target(post)["error_code"] == "frozen";
+    let before = world.until(id(&post), "its freeze", frozen).await;
+    let (code, output, errors) = ops(&world, &["retry", id(&post)]).await;
+    let says = format!("target {} is frozen by an operator and waits for the release\n", id(target(&post)));
+    assert_eq!((code, output, errors.contains("nothing was retried")), (4, says, true), "{errors}");
+    let after = world.get(&format!("/posts/{}", id(&post))).await;
+    assert_eq!(target(&after)["next_attempt_at"], target(&before)["next_attempt_at"]);
+    let output = done(&world, &["retry", id(target(&dead)), "--reason", "they ask"]).await;
+    let says = "was dead and starts over when what is frozen is released";
+    assert_eq!(output, format!("target {} {says}\n", id(target(&dead))));
+    world.until(id(&dead), "its freeze", frozen).await;
+    assert_eq!(world.accepted("x", "ada").await, 0);
+    done(&world, &["release", "account", &account]).await;
+    for post in [&post, &dead] {
+        world.until(id(post), "its publication", |post| post["status"] == "published").await;
+    }
+    let trail = trail(&world).await;
+    assert_eq!(trail.iter().filter(|(action, _)| action == "target.retried").count(), 1, "{trail:?}");
+}
+
+#[tokio::test]
 async fn a_frozen_target_can_be_ended_and_deleted() {
     let world = world().start().await;
     let account = world.connect("x", "ada").await;

@@ -11,9 +11,9 @@ use std::{
 use store::{
     Commits, Listener, NOTIFY_INTERVAL, Pool,
     audit::{self, Actor},
-    backlog, deliveries, disconnect, drain, events,
+    backlog, deliveries, disconnect, drain, events, freezes,
     metrics::{self, CollectionSchedule},
-    outbox,
+    operators, outbox,
     page::{Cursor, Request},
     posts::{self, Filter},
     publishing::{self, Barred, BeginResult, Purpose, TargetKey},
@@ -247,6 +247,75 @@ async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
     };
     tests::sql(&db, "update webhooks set awake_until = null").await;
     reads(&db, MOST, "sweeping", async || sweep::sweep(&db, timing, 500).await).await;
+}
+
+/// Open targets of the test below, which were due and have not ended.
+const OPEN: i64 = 300;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_operators_ask_on_call_reads_only_what_is_open() {
+    let db = busy().await;
+    // Together with those of the busy organization a hundred thousand posts. The open ones are of ten organizations.
+    tests::sql(
+        &db,
+        &format!(
+            "set statement_timeout = 0;
+             insert into organizations (id, name) select id(10, n), 'Organization ' || n from generate_series(1, 10) n;
+             insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name)
+             select id(12, n), id(10, n), 'live', case when n % 2 = 0 then 'x' else 'threads' end, n, n, n
+             from generate_series(1, 10) n;
+             insert into posts (id, org_id, mode, status, is_draft, created_at, updated_at)
+             select id(13, n), id(10, n % 10 + 1), 'live', case when n <= {OPEN} then 'publishing' else 'published' end,
+               false, now() - interval '1 hour', now() - interval '1 hour'
+             from generate_series(1, 40000) n;
+             insert into targets (id, post_id, org_id, mode, account_id, platform, status, error_code, next_attempt_at,
+               freeze_id, updated_at)
+             select id(14, n), id(13, n), id(10, n % 10 + 1), 'live', id(12, n % 10 + 1),
+               case when n % 10 % 2 = 1 then 'x' else 'threads' end,
+               case when n <= {OPEN} then 'failed' else 'published' end,
+               case when n <= {OPEN} then case n % 3 when 0 then 'rate_limited' when 1 then 'frozen' end end,
+               case when n <= {OPEN} then case n % 3 when 2 then now() - interval '10 minutes'
+                 else now() + interval '1 hour' end end, null, now() - interval '1 hour'
+             from generate_series(1, 40000) n;
+             analyze;"
+        ),
+    )
+    .await;
+    let all = operators::Filter {
+        kind: Some(operators::Kind::Target),
+        org: None,
+        platform: None,
+        account: None,
+        code: None,
+        patience: Duration::from_secs(300),
+        limit: 100,
+    };
+    let few = 20 * OPEN;
+    let summary = reads(&db, few, "the summary", async || operators::summary(&db, &all).await).await;
+    let numbers = (summary.all.stuck, summary.all.overdue, summary.all.throttled, summary.all.frozen);
+    assert_eq!(numbers, (OPEN, OPEN / 3, OPEN / 3, OPEN / 3));
+    let of = |loads: &[operators::Load]| {
+        loads.iter().map(|load| (load.id.clone(), load.stuck)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&summary.platforms), [("threads".to_owned(), OPEN / 2), ("x".to_owned(), OPEN / 2)]);
+    assert!(
+        summary.organizations.len() == 10 && summary.organizations.iter().all(|one| one.stuck == OPEN / 10)
+    );
+    assert!(summary.organizations[0].name.as_ref().is_some_and(|name| name.starts_with("Organization ")));
+    assert_eq!(summary.causes.len(), 3, "{:?}", summary.causes);
+    let x = operators::Filter { platform: Some("x".to_owned()), ..all.clone() };
+    assert_eq!(operators::summary(&db, &x).await.unwrap().all.stuck, OPEN / 2);
+
+    let stuck = reads(&db, few, "the list", async || operators::stuck(&db, &all, &[]).await).await;
+    assert_eq!(stuck.len(), 100);
+    let account = domain::AccountId(id(12, 3));
+    let one = operators::Filter { account: Some(account), code: Some("frozen".to_owned()), ..all.clone() };
+    let stuck = reads(&db, few, "a filtered list", async || operators::stuck(&db, &one, &[]).await).await;
+    assert!(!stuck.is_empty() && stuck.iter().all(|item| item.account == Some(account.0)), "{stuck:?}");
+    reads(&db, few, "what may be live", async || operators::may_be_live(&db, &all, TimeDelta::days(7)).await)
+        .await;
+    reads(&db, few, "what is frozen", async || freezes::list(&db).await).await;
+    reads(&db, few, "an id", async || operators::locate(&db, id(14, 7)).await).await;
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ use store::{
     grants,
     keys::{self, NewKey},
     metrics::{self, CollectionSchedule, Snapshot},
-    organizations, outbox,
+    operators, organizations, outbox,
     page::{Cursor, Request},
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{
@@ -529,7 +529,7 @@ async fn an_overdue_row_has_one_message_however_often_it_is_swept() {
         horizon: Duration::ZERO,
         renewal_ages: &[],
     };
-    let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap();
+    let sweep = async || sweep::sweep(&db, timing, 10).await.unwrap().overdue;
     assert_eq!([sweep().await, sweep().await, sweep().await], [1, 0, 0]);
     assert_eq!(messages(&db).await.len(), 1);
     assert_eq!(sweep().await, 1, "the message was sent");
@@ -554,6 +554,41 @@ async fn what_ends_the_workflow_of_a_post_waits_for_a_retry_that_may_start_it() 
     assert!(later().await);
     messages(&db).await;
     assert!(!later().await, "it was sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reconciliation_and_its_entry_of_the_audit_trail_are_one() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    create(&db, owner, draft_of(&[&ada])).await;
+    let parked = outbox::claim(&db, 10, Duration::ZERO).await.unwrap();
+    outbox::park(&db, parked[0].id, "refused").await.unwrap();
+    let past = "now() - interval '1 minute'";
+    tests::sql(
+        &db,
+        &format!("update posts set created_at = {past}, updated_at = {past}; update targets set updated_at = {past}"),
+    )
+    .await;
+    let waiting = async || -> (i64, i64) {
+        let counts = "select count(*) filter (where parked_at is null), (select count(*) from audit_entries
+           where action = 'installation.reconciled') from outbox";
+        sqlx::query_as(counts).fetch_one(&db).await.unwrap()
+    };
+    let reconcile = async || {
+        let by = Actor { operator: Some("ada".to_owned()), ..Actor::OPERATOR };
+        operators::reconcile(&db, &[], true, Some("a test"), &by, Utc::now()).await
+    };
+    tests::sql(
+        &db,
+        "alter table audit_entries add constraint refused check (action <> 'installation.reconciled')",
+    )
+    .await;
+    assert!(reconcile().await.is_err());
+    assert_eq!(waiting().await, (0, 0), "nothing is resumed without an entry");
+    tests::sql(&db, "alter table audit_entries drop constraint refused").await;
+    let done = reconcile().await.unwrap();
+    assert_eq!((done.resumed, done.unparked, waiting().await), (1, 1, (2, 1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -588,7 +623,7 @@ async fn a_grant_is_overdue_only_at_the_age_at_which_its_platform_renews_it() {
             horizon: Duration::ZERO,
             renewal_ages: ages,
         };
-        assert_eq!(sweep::sweep(&db, timing, 10).await.unwrap(), overdue, "{ages:?}");
+        assert_eq!(sweep::sweep(&db, timing, 10).await.unwrap().overdue, overdue, "{ages:?}");
     }
 }
 

@@ -4,28 +4,21 @@ use super::{Refusal, What, actor, connect, renewals};
 use crate::{clock, config::Database};
 use chrono::{DateTime, Utc};
 use domain::{DeliveryId, TargetId, WebhookId};
-use serde_json::json;
 use std::time::Duration;
 use store::{
-    audit::Action,
     deliveries::RedeliverResult,
     freezes::{self, FreezeResult},
-    operators::{self, Deliveries, EndResult, Retried},
-    sweep::{self, Timing},
+    operators::{self, Deliveries, EndResult, Reconciled, Retried},
 };
 use uuid::Uuid;
 
-/// Maximum rows of each kind that one reconciliation resumes.
-const RECONCILE_LIMIT: i64 = 10_000;
-/// Time for which a row that was resumed is left alone.
-const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum deliveries that one command repeats.
 const REDELIVER_LIMIT: i64 = 10_000;
 
 /// Retries a target, or the targets of a post.
-pub(super) async fn retry(database: &Database, id: Uuid) -> anyhow::Result<()> {
+pub(super) async fn retry(database: &Database, id: Uuid, reason: Option<&str>) -> anyhow::Result<()> {
     let db = connect(database).await?;
-    let results = operators::retry(&db, id, &actor(), clock::now()).await?;
+    let results = operators::retry(&db, id, reason, &actor(), clock::now()).await?;
     if results.is_empty() {
         return Err(Refusal::missing(format!("there is no target or post {id}")));
     }
@@ -33,12 +26,14 @@ pub(super) async fn retry(database: &Database, id: Uuid) -> anyhow::Result<()> {
         let text = match result {
             Retried::BroughtForward => "the next attempt begins now".to_owned(),
             Retried::Revived => "was dead and starts over".to_owned(),
+            Retried::RevivedFrozen => "was dead and starts over when what is frozen is released".to_owned(),
+            Retried::Frozen => "is frozen by an operator and waits for the release".to_owned(),
             Retried::Unchanged(status) => format!("is {status}; nothing to retry"),
             Retried::Disconnected => "is dead, and its account is disconnected".to_owned(),
         };
         println!("target {target} {text}");
     }
-    if results.iter().all(|(_, result)| matches!(result, Retried::Unchanged(_) | Retried::Disconnected)) {
+    if !results.iter().any(|(_, result)| result.is_done()) {
         return Err(Refusal::nothing("nothing was retried"));
     }
     Ok(())
@@ -67,21 +62,10 @@ pub(super) async fn end(
 }
 
 /// Resumes what is overdue.
-pub(super) async fn reconcile(database: &Database, parked: bool) -> anyhow::Result<()> {
+pub(super) async fn reconcile(database: &Database, parked: bool, reason: Option<&str>) -> anyhow::Result<()> {
     let db = connect(database).await?;
-    let by = actor();
-    let unparked = if parked { operators::unpark(&db).await? } else { 0 };
-    let renewal_ages = renewals();
-    let timing = Timing {
-        grace: Duration::ZERO,
-        row_interval: RECONCILE_INTERVAL,
-        // The API starts what is due later.
-        horizon: Duration::ZERO,
-        renewal_ages: &renewal_ages,
-    };
-    let resumed = sweep::sweep(&db, timing, RECONCILE_LIMIT).await?;
-    let details = json!({ "resumed": resumed, "unparked": unparked });
-    operators::record(&db, Action::Reconciled, details, &by, clock::now()).await?;
+    let Reconciled { resumed, unparked } =
+        operators::reconcile(&db, &renewals(), parked, reason, &actor(), clock::now()).await?;
     println!("{resumed} messages for overdue rows were written; {unparked} parked messages are sent again");
     Ok(())
 }

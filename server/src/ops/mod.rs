@@ -30,6 +30,9 @@ pub(crate) enum Ops {
     Retry {
         /// Id of a target or post
         id: Uuid,
+        /// Why, for the audit trail
+        #[arg(long, value_parser = reason)]
+        reason: Option<String>,
         #[command(flatten)]
         database: Database,
     },
@@ -51,6 +54,9 @@ pub(crate) enum Ops {
         /// Also sends parked messages again, which Temporal refused
         #[arg(long)]
         parked: bool,
+        /// Why, for the audit trail
+        #[arg(long, value_parser = reason)]
+        reason: Option<String>,
         #[command(flatten)]
         database: Database,
     },
@@ -125,6 +131,9 @@ pub(crate) struct Stuck {
     /// Only this platform
     #[arg(long, value_parser = config::platform)]
     platform: Option<&'static str>,
+    /// Only this account
+    #[arg(long)]
+    account: Option<AccountId>,
     /// Only with this error code, such as rate_limited
     #[arg(long)]
     code: Option<String>,
@@ -242,11 +251,13 @@ pub(crate) async fn run(command: Ops) -> anyhow::Result<()> {
         Ops::Stuck(options) => see::stuck(options).await,
         Ops::Show(options) => see::show(*options).await,
         Ops::Frozen { json, database } => see::frozen(&database, json).await,
-        Ops::Retry { id, database } => act::retry(&database, id).await,
+        Ops::Retry { id, reason, database } => act::retry(&database, id, reason.as_deref()).await,
         Ops::End { target, reason, may_be_live, database } => {
             act::end(&database, target, &reason, may_be_live).await
         }
-        Ops::Reconcile { parked, database } => act::reconcile(&database, parked).await,
+        Ops::Reconcile { parked, reason, database } => {
+            act::reconcile(&database, parked, reason.as_deref()).await
+        }
         Ops::Restored { since, database } => crate::commands::restored(&database, since).await,
         Ops::Freeze { what, reason, database } => act::freeze(&database, &what, &reason).await,
         Ops::Release { what, rate, database } => act::release(&database, &what, rate).await,

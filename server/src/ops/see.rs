@@ -5,17 +5,16 @@ use crate::{clock, config::Database, temporal::Fault};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
+use starter::inspect;
 use std::time::Duration;
 use store::{
     freezes,
     operators::{self, Filter, Item},
 };
-use temporalio_client::{Client, WorkflowDescribeOptions};
-use temporalio_common::UntypedWorkflow;
 
 /// Age up to which targets are listed that may be live.
 const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
-/// Time that Temporal has to answer.
+/// Time in which Temporal has to be reached.
 const TEMPORAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Lists what is stuck.
@@ -25,6 +24,7 @@ pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
         kind: options.kind,
         org: options.org,
         platform: options.platform.map(str::to_owned),
+        account: options.account,
         code: options.code,
         patience: Duration::from_secs(options.after.into()),
         limit: options.limit.into(),
@@ -146,61 +146,11 @@ pub(super) async fn show(options: Show) -> anyhow::Result<()> {
     let client =
         client.context("Temporal does not answer").and_then(|connected| connected.map_err(Fault::into_error));
     rows["workflows"] = match client {
-        Ok(client) => {
-            let mut states = Vec::with_capacity(story.workflows.len());
-            for id in &story.workflows {
-                states.push(workflow(&client, id).await);
-            }
-            states.into()
-        }
-        Err(error) => story
-            .workflows
-            .iter()
-            .map(|id| json!({ "id": id, "state": null, "error": format!("{error:#}") }))
-            .collect(),
-    };
+        Ok(client) => inspect::workflows(&client, &story.workflows).await,
+        Err(error) => inspect::unknown(&story.workflows, &format!("{error:#}")),
+    }
+    .into();
     print(&rows)
-}
-
-/// Returns the state of a workflow, with the activities that are under way or wait for their next try.
-async fn workflow(client: &Client, id: &str) -> Value {
-    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
-    let described =
-        tokio::time::timeout(TEMPORAL_TIMEOUT, handle.describe(WorkflowDescribeOptions::default())).await;
-    let description = match described {
-        Ok(Ok(description)) => description.raw_description,
-        Ok(Err(error)) => return json!({ "id": id, "state": null, "error": error.to_string() }),
-        Err(_) => return json!({ "id": id, "state": null, "error": "Temporal does not answer" }),
-    };
-    let pending: Vec<_> = description
-        .pending_activities
-        .iter()
-        .map(|activity| {
-            json!({
-                "activity": activity.activity_type.as_ref().map(|of| &of.name),
-                "attempt": activity.attempt,
-                "next_try_at": activity.next_attempt_schedule_time.and_then(|at| time(at.seconds, at.nanos)),
-                "last_failure": activity.last_failure.as_ref().map(|failure| &failure.message),
-            })
-        })
-        .collect();
-    let task = description.pending_workflow_task.as_ref().map(|task| json!({ "attempt": task.attempt }));
-    let info = description.workflow_execution_info.unwrap_or_default();
-    let status = info.status().as_str_name().trim_start_matches("WORKFLOW_EXECUTION_STATUS_").to_lowercase();
-    json!({
-        "id": id,
-        "run": info.execution.map(|execution| execution.run_id),
-        "state": status,
-        "started_at": info.start_time.and_then(|at| time(at.seconds, at.nanos)),
-        "ended_at": info.close_time.and_then(|at| time(at.seconds, at.nanos)),
-        "history_events": info.history_length,
-        "pending_workflow_task": task,
-        "pending_activities": pending,
-    })
-}
-
-fn time(seconds: i64, nanos: i32) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
 }
 
 #[cfg(test)]

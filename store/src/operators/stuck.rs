@@ -2,7 +2,7 @@
 
 use crate::decode::Parsed;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{OrgId, PostId, TargetStatus, renewal};
+use domain::{AccountId, OrgId, PostId, TargetStatus, renewal};
 use serde::Serialize;
 use sqlx::PgPool;
 use std::time::Duration;
@@ -59,6 +59,27 @@ pub struct Item {
     pub is_overdue: bool,
 }
 
+impl Item {
+    /// A row that nobody works on, and about which nothing else is known.
+    fn new(kind: Kind, id: impl ToString, org: Option<Uuid>, since: DateTime<Utc>) -> Self {
+        Self {
+            kind: kind.as_str(),
+            id: id.to_string(),
+            org: org.map(OrgId),
+            mode: None,
+            platform: None,
+            account: None,
+            post: None,
+            status: String::new(),
+            code: None,
+            why: String::new(),
+            since,
+            next_at: None,
+            is_overdue: true,
+        }
+    }
+}
+
 /// Limits of a list; all given conditions must hold.
 #[derive(Clone, Debug)]
 pub struct Filter {
@@ -68,6 +89,8 @@ pub struct Filter {
     pub org: Option<OrgId>,
     /// Only this platform.
     pub platform: Option<String>,
+    /// Only this account.
+    pub account: Option<AccountId>,
     /// Only with this code of the last failure.
     pub code: Option<String>,
     /// Time that a row may wait before it counts as stuck.
@@ -83,12 +106,16 @@ impl Filter {
     fn wants(&self, kind: Kind) -> bool {
         let of_platform = matches!(kind, Kind::Target | Kind::Import | Kind::Grant | Kind::Disconnection);
         self.kind.is_none_or(|only| only == kind)
-            && (self.platform.is_none() || of_platform)
+            && (self.platform.is_none() && self.account.is_none() || of_platform)
             && (self.code.is_none() || matches!(kind, Kind::Target | Kind::Grant))
     }
 
-    fn org(&self) -> Option<Uuid> {
+    pub(super) fn org(&self) -> Option<Uuid> {
         self.org.map(|org| org.0)
+    }
+
+    pub(super) fn account(&self) -> Option<Uuid> {
+        self.account.map(|account| account.0)
     }
 }
 
@@ -122,8 +149,24 @@ pub async fn stuck(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx
 
 /// Targets that were due and have not ended, and live ones without their replies.
 async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    // Two parts, each of which reads an index of open rows only, in its order.
     let rows = sqlx::query!(
-        r#"select t.id, t.post_id, t.org_id, t.mode, t.platform, t.account_id,
+        r#"with open as (
+             (select t.id from posts p join targets t on t.post_id = p.id
+              where p.status in ('scheduled', 'queued', 'publishing') and t.status in ('pending', 'queued', 'failed')
+                and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+                and ($2::uuid is null or p.org_id = $2) and ($3::text is null or t.platform = $3)
+                and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
+              order by coalesce(p.scheduled_at, p.created_at) limit $5)
+             union all
+             (select t.id from targets t join posts p on p.id = t.post_id
+              where t.status = 'published' and t.next_attempt_at is not null
+                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+                and ($2::uuid is null or p.org_id = $2) and ($3::text is null or t.platform = $3)
+                and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
+              order by t.next_attempt_at limit $5))
+           select t.id, t.post_id, t.org_id, t.mode, t.platform, t.account_id,
              t.status as "status: Parsed<TargetStatus>", t.error_code, t.error_message, t.attempts,
              t.next_attempt_at, t.processing_since, t.stop_reason,
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due!",
@@ -131,18 +174,14 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                < now() - make_interval(secs => $1) as "is_overdue!",
              exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
                      and u.platform_id is null) as "in_doubt!"
-           from posts p join targets t on t.post_id = p.id
-           where ($2::uuid is null or p.org_id = $2)
-             and ($3::text is null or t.platform = $3) and ($4::text is null or t.error_code = $4)
-             and (p.status in ('scheduled', 'queued', 'publishing') and t.status in ('pending', 'queued', 'failed')
-               or t.status = 'published' and t.next_attempt_at is not null)
-             and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
-           order by coalesce(p.scheduled_at, p.created_at) limit $5"#,
+           from open join targets t on t.id = open.id join posts p on p.id = t.post_id
+           order by "due!" limit $5"#,
         filter.patience.as_secs_f64(),
         filter.org(),
         filter.platform,
         filter.code,
-        filter.limit
+        filter.limit,
+        filter.account()
     )
     .fetch_all(db)
     .await?;
@@ -177,9 +216,6 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
             let overdue = if row.is_overdue { "its next step is overdue" } else { "" };
             let why = [state.as_str(), doubt, overdue].into_iter().filter(|part| !part.is_empty());
             Item {
-                kind: Kind::Target.as_str(),
-                id: row.id.to_string(),
-                org: Some(OrgId(row.org_id)),
                 mode: Some(row.mode),
                 platform: Some(row.platform.clone()),
                 account: Some(row.account_id),
@@ -187,9 +223,9 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                 status: row.status.0.to_string(),
                 code: row.error_code.clone(),
                 why: why.collect::<Vec<_>>().join("; "),
-                since: row.due,
                 next_at: row.next_attempt_at,
                 is_overdue: row.is_overdue,
+                ..Item::new(Kind::Target, row.id, Some(row.org_id), row.due)
             }
         })
         .collect())
@@ -204,7 +240,7 @@ pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx
            from targets t
            where t.status = 'dead' and t.updated_at > now() - make_interval(secs => $1)
              and ($2::uuid is null or t.org_id = $2) and ($3::text is null or t.platform = $3)
-             and ($4::text is null or t.error_code = $4)
+             and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
              and exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
                          and u.platform_id is null)
            order by t.updated_at desc limit $5"#,
@@ -212,16 +248,14 @@ pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx
         filter.org(),
         filter.platform,
         filter.code,
-        filter.limit
+        filter.limit,
+        filter.account()
     )
     .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
         .map(|row| Item {
-            kind: Kind::Target.as_str(),
-            id: row.id.to_string(),
-            org: Some(OrgId(row.org_id)),
             mode: Some(row.mode),
             platform: Some(row.platform),
             account: Some(row.account_id),
@@ -229,9 +263,8 @@ pub async fn may_be_live(db: &PgPool, filter: &Filter, since: TimeDelta) -> sqlx
             status: TargetStatus::Dead.to_string(),
             code: row.error_code,
             why: row.error_message.unwrap_or_default(),
-            since: row.updated_at,
-            next_at: None,
             is_overdue: false,
+            ..Item::new(Kind::Target, row.id, Some(row.org_id), row.updated_at)
         })
         .collect())
 }
@@ -264,19 +297,13 @@ async fn deliveries(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                 None => format!("{} to {host} has not been sent", row.event),
             };
             Item {
-                kind: Kind::Delivery.as_str(),
-                id: row.id.to_string(),
-                org: Some(OrgId(row.org_id)),
                 mode: Some(row.mode),
-                platform: None,
-                account: None,
                 post: row.post_id.map(PostId),
                 status: row.status,
-                code: None,
                 why,
-                since: row.created_at,
                 next_at: row.next_attempt_at,
                 is_overdue: row.is_overdue,
+                ..Item::new(Kind::Delivery, row.id, Some(row.org_id), row.created_at)
             }
         })
         .collect())
@@ -288,30 +315,25 @@ async fn imports(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
          from imports i join accounts a on a.id = i.account_id
          where i.status in ('pending', 'running') and i.created_at < now() - make_interval(secs => $1)
            and ($2::uuid is null or i.org_id = $2) and ($3::text is null or a.platform = $3)
+           and ($5::uuid is null or a.id = $5)
          order by i.created_at limit $4",
         filter.patience.as_secs_f64(),
         filter.org(),
         filter.platform,
-        filter.limit
+        filter.limit,
+        filter.account()
     )
     .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
         .map(|row| Item {
-            kind: Kind::Import.as_str(),
-            id: row.id.to_string(),
-            org: Some(OrgId(row.org_id)),
             mode: Some(row.mode),
             platform: Some(row.platform),
             account: Some(row.account_id),
-            post: None,
             status: row.status,
-            code: None,
             why: "the import has not ended".to_owned(),
-            since: row.created_at,
-            next_at: None,
-            is_overdue: true,
+            ..Item::new(Kind::Import, row.id, Some(row.org_id), row.created_at)
         })
         .collect())
 }
@@ -338,19 +360,10 @@ async fn media(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                 (false, _) => "the file has not been fetched",
             };
             Item {
-                kind: Kind::Media.as_str(),
-                id: row.id.to_string(),
-                org: Some(OrgId(row.org_id)),
                 mode: Some(row.mode),
-                platform: None,
-                account: None,
-                post: None,
                 status: row.status,
-                code: None,
                 why: why.to_owned(),
-                since: row.updated_at,
-                next_at: None,
-                is_overdue: true,
+                ..Item::new(Kind::Media, row.id, Some(row.org_id), row.updated_at)
             }
         })
         .collect())
@@ -388,19 +401,16 @@ async fn messages(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                 }
             };
             Item {
-                kind: Kind::Message.as_str(),
-                id: row.id.to_string(),
-                org: Some(OrgId(row.org_id)),
-                mode: None,
-                platform: None,
-                account: None,
                 post: row.post.and_then(|id| id.parse().ok()),
                 status: status.to_owned(),
-                code: None,
                 why,
-                since: row.parked_at.unwrap_or(row.available_at),
                 next_at: row.parked_at.is_none().then_some(row.available_at),
-                is_overdue: true,
+                ..Item::new(
+                    Kind::Message,
+                    row.id,
+                    Some(row.org_id),
+                    row.parked_at.unwrap_or(row.available_at),
+                )
             }
         })
         .collect())
@@ -420,7 +430,7 @@ async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::R
              and now() > coalesce(a.granted_at, a.updated_at) + make_interval(secs => $1) + greatest(
                (a.token_expires_at - coalesce(a.granted_at, a.updated_at)) * $6, make_interval(secs => ages.age))
              and ($2::uuid is null or a.org_id = $2) and ($3::text is null or a.platform = $3)
-             and ($4::text is null or a.last_error_code = $4)
+             and ($4::text is null or a.last_error_code = $4) and ($9::uuid is null or a.id = $9)
            order by a.token_expires_at limit $5"#,
         filter.patience.as_secs_f64(),
         filter.org(),
@@ -429,16 +439,14 @@ async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::R
         filter.limit,
         renewal::LATEST,
         &platforms,
-        &ages
+        &ages,
+        filter.account()
     )
     .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
         .map(|row| Item {
-            kind: Kind::Grant.as_str(),
-            id: row.id.to_string(),
-            org: Some(OrgId(row.org_id)),
             mode: Some(row.mode),
             why: format!(
                 "the grant of {} on {} is not renewed; it expires at {}",
@@ -448,12 +456,9 @@ async fn grants(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::R
             ),
             platform: Some(row.platform),
             account: Some(row.id),
-            post: None,
             status: row.status,
             code: row.last_error_code,
-            since: row.due,
-            next_at: None,
-            is_overdue: true,
+            ..Item::new(Kind::Grant, row.id, Some(row.org_id), row.due)
         })
         .collect())
 }
@@ -465,31 +470,25 @@ async fn disconnections(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>>
          from granted_accounts
          where status = 'disconnected'
            and updated_at < now() - make_interval(secs => $1) and ($2::uuid is null or org_id = $2)
-           and ($3::text is null or platform = $3)
+           and ($3::text is null or platform = $3) and ($5::uuid is null or id = $5)
          order by updated_at limit $4",
         filter.patience.as_secs_f64(),
         filter.org(),
         filter.platform,
-        filter.limit
+        filter.limit,
+        filter.account()
     )
     .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
         .map(|row| Item {
-            kind: Kind::Disconnection.as_str(),
-            id: row.id.to_string(),
-            org: Some(OrgId(row.org_id)),
             mode: Some(row.mode),
             platform: Some(row.platform),
             account: Some(row.id),
-            post: None,
             status: row.status,
-            code: None,
             why: "the grant of the disconnected account is not erased".to_owned(),
-            since: row.updated_at,
-            next_at: None,
-            is_overdue: true,
+            ..Item::new(Kind::Disconnection, row.id, Some(row.org_id), row.updated_at)
         })
         .collect())
 }

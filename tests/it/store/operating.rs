@@ -68,7 +68,7 @@ async fn an_account_rests_on_when_a_target_is_not_retried() {
     let target = post.targets[0].id;
     for status in ["published", "canceled"] {
         tests::sql(&db, &format!("update targets set status = '{status}'")).await;
-        let retried = operators::retry(&db, target.0, &Actor::OPERATOR, at(5)).await.unwrap();
+        let retried = operators::retry(&db, target.0, None, &Actor::OPERATOR, at(5)).await.unwrap();
         assert!(matches!(retried[..], [(_, operators::Retried::Unchanged(_))]), "{retried:?}");
         assert!(rests().await, "{status}");
     }
@@ -79,7 +79,7 @@ async fn an_account_rests_on_when_a_target_is_not_retried() {
             &format!("update targets set status = '{status}'; update posts set status = 'publishing'"),
         )
         .await;
-        operators::retry(&db, target.0, &Actor::OPERATOR, at(6)).await.unwrap();
+        operators::retry(&db, target.0, None, &Actor::OPERATOR, at(6)).await.unwrap();
         assert!(!rests().await, "{status}");
     }
 }

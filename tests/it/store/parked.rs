@@ -47,7 +47,7 @@ async fn a_row_has_one_parked_message_however_often_temporal_refuses_it() {
         park(&db).await;
     }
     assert_eq!(counts(&db).await, (1, 0));
-    assert_eq!(operators::unpark(&db).await.unwrap(), 1);
+    assert_eq!(operators::unpark(&mut db.acquire().await.unwrap()).await.unwrap(), 1);
     assert_eq!((counts(&db).await, messages(&db).await.len()), ((0, 1), 1));
 }
 
@@ -64,7 +64,11 @@ async fn parked_messages_of_one_row_are_sent_again_as_one() {
     let other = "insert into outbox (org_id, message, parked_at, error)
                  select org_id, message, parked_at, error from outbox limit 1";
     tests::sql(&db, other).await;
-    assert_eq!(operators::unpark(&db).await.unwrap(), 2, "one of the row, and one that belongs to none");
+    assert_eq!(
+        operators::unpark(&mut db.acquire().await.unwrap()).await.unwrap(),
+        2,
+        "one of the row, and one that belongs to none"
+    );
     assert_eq!(counts(&db).await, (0, 2));
 
     // While another message of the row waits, the parked one is not needed.
@@ -72,6 +76,6 @@ async fn parked_messages_of_one_row_are_sent_again_as_one() {
     sweep(&db).await;
     park(&db).await;
     assert_eq!(sweep(&db).await, 1);
-    assert_eq!(operators::unpark(&db).await.unwrap(), 0);
+    assert_eq!(operators::unpark(&mut db.acquire().await.unwrap()).await.unwrap(), 0);
     assert_eq!(counts(&db).await, (0, 1));
 }
