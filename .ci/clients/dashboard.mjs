@@ -424,6 +424,87 @@ async function armAndRecover(page, { x }) {
   await look(page, "an account in the sandbox");
 }
 
+/** The operators' pages, without scripts, which they do not need: what is stuck is retried and ended. */
+async function operators(page, { x, bluesky }) {
+  const holds = async (words) => {
+    const text = await page.evaluate(() => document.body.innerText);
+    check(text.includes(words), `${page.url()}: no “${words}” in ${text}`);
+  };
+  await open(page, "/operators", 401);
+  await look(page, "the operators’ sign-in page");
+  const signIn = async (token) => {
+    await page.$eval("#name", (input) => (input.value = "Ada Lovelace"));
+    await page.type("#token", token);
+    await press(page, "Sign in");
+  };
+  await signIn("wrong");
+  await holds("This is not the operators’ token.");
+  await look(page, "the operators’ sign-in page with an error");
+  await signIn(dev.operator_token);
+  await holds("All organizations");
+  check((await page.evaluate(() => document.cookie)) === "", "a script can read the cookie");
+  await look(page, "the operators’ overview");
+
+  for (const account of [x, bluesky]) await spoil(account, "429", 99);
+  const post = await call("POST", "/posts", { content: "Stuck on two platforms", accounts: [x.id, bluesky.id] });
+  await open(page, `/posts/${post.id}`);
+  await says(page, "X is limiting how often it may be called");
+  await says(page, "Bluesky is limiting how often it may be called");
+  await open(page, "/operators/stuck?after=0");
+  await holds("2 targets match");
+  await look(page, "the list of what is stuck");
+  const [one, two] = post.targets;
+  await press(page, `[aria-label='Story of target ${one.id}']`);
+  await holds("Activity publish, attempt");
+  await holds("All rows, as fanfare ops show prints them");
+  await look(page, "the story of a post");
+  const link = await page.$eval(`a[href*='/workflows/target-${one.id}']`, (link) => link.href);
+  check(link.startsWith(dev.temporal_ui_url), link);
+
+  await page.setJavaScriptEnabled(false);
+  await open(page, "/operators/stuck?after=0");
+  await page.click(`input[value='${one.id}']`);
+  await page.click(`input[value='${two.id}']`);
+  await page.type("#reason", "A walk through the pages");
+  await press(page, "End");
+  await holds("2 targets have ended.");
+  await holds("0 targets match");
+  await page.type("#reconcile-reason", "A walk through the pages");
+  await press(page, "Reconcile");
+  await holds("messages for overdue rows were written.");
+  await open(page, `/operators/freezes?kind=account&subject=${x.id}`);
+  await page.type("#reason", "A walk through the pages");
+  await press(page, "Freeze");
+  await holds("1 freeze is in force.");
+  await page.setJavaScriptEnabled(true);
+  await open(page, "/operators/freezes");
+  await look(page, "freezes");
+  await page.type("input[id^=rate-]", "60");
+  await press(page, "Release");
+  await holds("Nothing is frozen.");
+  for (const account of [x, bluesky]) await spoil(account, "429", 0);
+
+  await open(page, `/operators/posts/${post.id}`);
+  await page.click(`#target-${one.id} summary`);
+  await page.type(`#retry-${one.id}`, "A walk through the pages");
+  await press(page, `#target-${one.id} button[value=retry]`);
+  await holds("1 dead target starts over.");
+  await holds("target.retried by Ada Lovelace");
+  await open(page, "/operators/deliveries");
+  await look(page, "repeating deliveries");
+  await open(page, "/operators");
+  await page.type("#id", dev.org_id);
+  await press(page, "Open");
+  await page.type("#name", "From an operator");
+  await press(page, "Issue");
+  check((await page.$eval("#made", (element) => element.innerText)).startsWith("sk_live_"), "no key was issued");
+  await look(page, "an organization with a new key");
+  await open(page, "/operators/organizations");
+  await look(page, "organizations");
+  await press(page, "Sign out");
+  await open(page, "/operators/stuck", 401);
+}
+
 async function withoutScripts(page, endpoint) {
   await page.setJavaScriptEnabled(false);
   const holds = async (words) => check((await page.content()).includes(words), `${page.url()}: no “${words}”`);
@@ -471,6 +552,7 @@ async function walk(page) {
   await armAndRecover(page, accounts);
   await connect(page, accounts);
   await others(page);
+  await operators(page, accounts);
   await withoutScripts(page, endpoint);
   hook.close();
   check(faults.length === 0, faults);

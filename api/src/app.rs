@@ -1,6 +1,8 @@
 //! The state that every request handler shares, and the configuration it was built from.
 
-use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans, seal};
+use crate::{
+    connect::oauth_state, http::rate_limits::Limits, operator_token::OperatorToken, plans::Plans, seal,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, ip_ranges, request_proof, sandbox::Address};
 use starter::requests::Workers;
@@ -63,6 +65,8 @@ pub struct Config {
     pub limits: Limits,
     /// Plans and their quotas.
     pub plans: Plans,
+    /// The token that opens the operators' pages; without it there are none.
+    pub operator_token: Option<OperatorToken>,
     /// The Temporal UI that the dashboard links to.
     pub temporal_ui: Option<TemporalUi>,
     /// Number of reverse proxies in front of the API; each appends to `X-Forwarded-For`.

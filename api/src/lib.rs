@@ -19,6 +19,7 @@ pub mod media;
 pub mod networks;
 pub mod openapi;
 mod operations;
+mod operator_token;
 mod people;
 pub mod plans;
 pub mod posts;
@@ -34,4 +35,5 @@ pub mod webhooks;
 
 pub use app::{AllowedRanges, App, Config};
 pub use operations::document;
+pub use operator_token::OperatorToken;
 pub use router::endpoint;

@@ -8,7 +8,7 @@ use crate::{
 };
 use activities::worker::Served;
 use anyhow::Context;
-use api::{http::rate_limits::Limits, plans::Plans};
+use api::{OperatorToken, http::rate_limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
 use clap::{
@@ -102,6 +102,10 @@ pub(crate) struct Http {
     /// authorization URLs and never sees the client secrets
     #[arg(long, env = "FANFARE_SHARED_CLIENTS", default_value = "")]
     pub(crate) shared_clients: SharedClients,
+    /// Token of at least 32 characters that opens the operators' pages at /dashboard/operators, which see and change
+    /// the posts of all organizations; without it there are none
+    #[arg(long, env = "FANFARE_OPERATOR_TOKEN", hide_env_values = true)]
+    pub(crate) operator_token: Option<OperatorToken>,
     #[command(flatten)]
     pub(crate) limits: LimitsConfig,
     /// Name of the OpenID provider, which the settings of both API and workers have.

@@ -18,6 +18,7 @@ use crate::{
     temporal::{Fault, Server},
 };
 use anyhow::Context;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
 use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges, request_proof::Key};
 use media::Location;
@@ -73,6 +74,7 @@ struct Manifest {
     mcp_url: String,
     docs_url: String,
     dashboard_url: String,
+    operator_token: String,
     temporal_ui_url: String,
     temporal_address: String,
     sandbox_url: String,
@@ -210,12 +212,17 @@ async fn serve(
         scheduling_horizon: config::SCHEDULING_HORIZON,
         collect_every: config::COLLECT_EVERY,
     };
+    let secret = config::secret(&secrets.secret)?;
+    // The same after a restart.
+    let operator_token = api::connect::oauth_state::expand(&secret.0, b"fanfare dev operators 1");
+    let operator_token = URL_SAFE_NO_PAD.encode(operator_token);
     let http = Http {
         listen: address,
         base_url: None,
-        secret: config::secret(&secrets.secret)?,
+        secret,
         seal_key: secrets.seal_key.parse()?,
         shared_clients: worker.keys.shared_apps.clients(),
+        operator_token: Some(operator_token.parse().map_err(anyhow::Error::msg)?),
         limits,
         openid: None,
     };
@@ -248,6 +255,7 @@ async fn serve(
         mcp_url: format!("{origin}/api/mcp"),
         docs_url: format!("{origin}/docs"),
         dashboard_url: format!("{origin}/dashboard"),
+        operator_token: operator_token.clone(),
         temporal_ui_url: temporal.ui_url.clone().unwrap_or_default(),
         temporal_address: temporal.address.clone(),
         sandbox_url: sandbox_url.clone(),

@@ -397,6 +397,7 @@ impl Api {
             sandbox,
             limits: http.limits.rate_limits.clone(),
             plans: http.limits.pricing.plans.clone(),
+            operator_token: http.operator_token.clone(),
             temporal_ui: temporal
                 .temporal_ui
                 .clone()

@@ -8,11 +8,12 @@ use std::{
 use tests::deploy::{self, Role, compose, read, root, variables};
 
 /// Secrets, and what may have them.
-const HOLDERS: [(&str, &[&str]); 14] = [
+const HOLDERS: [(&str, &[&str]); 15] = [
     ("FANFARE_OPEN_KEYS", &["worker"]),
     ("FANFARE_SHARED_APPS", &["worker"]),
     ("FANFARE_OIDC_CLIENT_SECRET", &["worker"]),
     ("FANFARE_SECRET", &["api", "worker"]),
+    ("FANFARE_OPERATOR_TOKEN", &["api"]),
     ("FANFARE_SANDBOX_TOKEN", &["api", "worker", "sandbox"]),
     ("TEMPORAL_API_KEY", &["api", "worker", "migrate"]),
     ("AWS_SECRET_ACCESS_KEY", &["api", "worker"]),
@@ -204,7 +205,8 @@ fn the_program_accepts_the_environment_of_the_compose_file() {
         .filter_map(|line| line.split_once('='))
         .map(|(name, key)| (name.to_owned(), key.to_owned()));
     let passwords = HOLDERS.iter().filter(|(name, _)| name.ends_with("PASSWORD") || name.ends_with("TOKEN"));
-    let passwords = passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef".to_owned()));
+    let passwords =
+        passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef0123456789abcdef".to_owned()));
     let env: BTreeMap<_, _> = keys.chain(passwords).collect();
     for role in Role::ALL {
         let environment = compose::service(role.name(), &env);

@@ -119,6 +119,7 @@ async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
         "mcp_url",
         "docs_url",
         "dashboard_url",
+        "operator_token",
         "temporal_ui_url",
         "temporal_address",
         "sandbox_url",

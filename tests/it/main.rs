@@ -51,6 +51,7 @@ mod meta;
 mod networks;
 mod openid;
 mod operations;
+mod operator_pages;
 mod operators;
 mod ops;
 mod overrides;

@@ -148,7 +148,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 33] = [
+const API_LAYERS: [&str; 34] = [
     "types::scalar",
     "types::enum_string",
     "http::request_id",
@@ -159,6 +159,7 @@ const API_LAYERS: [&str; 33] = [
     "plans",
     "connect::oauth_state",
     "seal",
+    "operator_token",
     "app",
     "http",
     "keys",

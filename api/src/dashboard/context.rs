@@ -106,6 +106,7 @@ impl<'a> PageContext<'a> {
         Layout {
             title: title.into(),
             section,
+            operator: None,
             who: Some(Who {
                 organization: self.session.organization.clone(),
                 name: match &self.session.holder {
@@ -117,7 +118,7 @@ impl<'a> PageContext<'a> {
                 is_live: self.session.owner.mode == domain::Mode::Live,
                 scopes: self.scopes().to_vec(),
             }),
-            notice: self.query.get("done").parse::<Done>().ok().map(Done::text),
+            notice: self.query.get("done").parse::<Done>().ok().map(|done| done.text().into()),
             error: None,
             live: None,
             uses_passkeys: false,

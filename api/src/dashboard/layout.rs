@@ -13,7 +13,7 @@ use poem::{
     Request, Response,
     http::{HeaderName, HeaderValue, StatusCode, header},
 };
-use std::cell::Cell;
+use std::{borrow::Cow, cell::Cell};
 use tracing::error;
 
 /// Content security policy: resources and forms of this origin only, no inline scripts. Pages with forms that
@@ -29,8 +29,10 @@ pub(crate) struct Layout {
     pub(crate) section: &'static str,
     /// The session's owner; `None` before signing in.
     pub(crate) who: Option<Who>,
+    /// Name of the operator, on their pages.
+    pub(crate) operator: Option<String>,
     /// Notice of a completed action.
-    pub(crate) notice: Option<&'static str>,
+    pub(crate) notice: Option<Cow<'static, str>>,
     /// Error of a failed action.
     pub(crate) error: Option<PageError>,
     /// Path that the script polls for changes.
@@ -61,6 +63,15 @@ pub(crate) struct Entry {
 const fn entry(path: &'static str, name: &'static str, icon: &'static str) -> Entry {
     Entry { path, name, icon }
 }
+
+/// The navigation of the operators' pages.
+const OPERATORS: [Entry; 5] = [
+    entry("", "Overview", "home"),
+    entry("/stuck", "Stuck", "alert"),
+    entry("/freezes", "Freezes", "keys"),
+    entry("/deliveries", "Webhooks", "webhooks"),
+    entry("/organizations", "Organizations", "team"),
+];
 
 /// The navigation.
 const NAVIGATION: [(Option<&str>, &[Entry]); 3] = [
@@ -153,6 +164,7 @@ impl Layout {
             title: title.to_owned(),
             section: "",
             who: None,
+            operator: None,
             notice: None,
             error: None,
             live: None,
@@ -194,6 +206,11 @@ impl Layout {
             entries: entries.iter().copied().filter(may_open).collect(),
         });
         groups.filter(|group| !group.entries.is_empty()).collect()
+    }
+
+    /// Navigation entries of the operators' pages, whose paths are below theirs.
+    pub(crate) fn operator_sections(&self) -> &'static [Entry] {
+        &OPERATORS
     }
 
     /// True if the one who is signed in has a scope, for buttons that need it.

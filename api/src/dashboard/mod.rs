@@ -16,6 +16,7 @@ mod labels;
 mod layout;
 mod me;
 mod media;
+mod operators;
 mod overview;
 mod passkeys;
 mod post;
@@ -73,6 +74,7 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         ["sign-in", "openid", "callback"] if is_read => {
             return session::return_from_provider(app, request).await;
         }
+        ["operators", rest @ ..] => return operators::answer(app, request, rest, &form, is_read).await,
         ["invite", token] if is_read => return invitation::show(app, request, token).await,
         ["invite", token] => return invitation::accept(app, request, token, &form).await,
         ["invite", token, "passkey"] if is_read => return invitation::challenge(app, request, token).await,

@@ -113,10 +113,47 @@ const ACTIONS: [Route; 38] = [
     page("/me/switch", &[]),
 ];
 
+/// The operators' pages, below theirs. They ask for no scope: an operator may do everything there.
+const OPERATOR_PAGES: [Route; 9] = [
+    page("", &[]),
+    page("/sign-in", &[]),
+    page("/open", &[]),
+    page("/stuck", &[]),
+    page("/posts/{id}", &[]),
+    page("/freezes", &[]),
+    page("/deliveries", &[]),
+    page("/organizations", &[]),
+    page("/organizations/{id}", &[]),
+];
+
+/// The operators' actions.
+const OPERATOR_ACTIONS: [Route; 12] = [
+    page("/sign-in", &[]),
+    page("/sign-out", &[]),
+    page("/stuck", &[]),
+    page("/reconcile", &[]),
+    page("/posts/{id}", &[]),
+    page("/freezes", &[]),
+    page("/freezes/release", &[]),
+    page("/deliveries", &[]),
+    page("/organizations/sessions/end", &[]),
+    page("/organizations/{id}/keys", &[]),
+    page("/organizations/{id}/keys/{key}/revoke", &[]),
+    page("/organizations/{id}/sessions/end", &[]),
+];
+
 impl Route {
     /// Returns the page or action at a path below the dashboard's.
     pub(crate) fn of(is_read: bool, segments: &[&str]) -> Option<&'static Self> {
-        let routes = if is_read { &PAGES[..] } else { &ACTIONS[..] };
+        Self::among(if is_read { &PAGES } else { &ACTIONS }, segments)
+    }
+
+    /// Returns the page or action at a path below the operators'.
+    pub(crate) fn of_operators(is_read: bool, segments: &[&str]) -> Option<&'static Self> {
+        Self::among(if is_read { &OPERATOR_PAGES } else { &OPERATOR_ACTIONS }, segments)
+    }
+
+    fn among(routes: &'static [Self], segments: &[&str]) -> Option<&'static Self> {
         routes.iter().find(|route| {
             let mut pattern = route.path.split('/').skip(1);
             let fits = segments.iter().all(|segment| {

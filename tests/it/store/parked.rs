@@ -23,7 +23,7 @@ async fn sweep(db: &Pool) -> usize {
         horizon: Duration::ZERO,
         renewal_ages: &[],
     };
-    sweep::sweep(db, timing, 10).await.unwrap()
+    sweep::sweep(db, timing, 10).await.unwrap().total()
 }
 
 /// Returns the number of messages that are parked, and of those that are not.

@@ -1,0 +1,245 @@
+//! The list of what is stuck, and actions on several targets at once.
+
+use super::{
+    Operator,
+    outcome::Outcome,
+    overview::{Line, PATIENCE},
+    renewals,
+};
+use crate::{
+    dashboard::{
+        fields::Fields,
+        labels::RelativeTime,
+        layout::{Layout, PageError, render},
+        posts::Choice,
+    },
+    http::problem::{Code, Problem},
+};
+use askama::Template;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::TargetId;
+use poem::Response;
+use std::{collections::BTreeSet, time::Duration};
+use store::operators::{self, EndResult, Filter, Item, Kind, Reconciled, Retried};
+use uuid::Uuid;
+
+/// Maximum rows of each kind.
+const LIMIT: i64 = 100;
+/// Age up to which targets are listed that may be live.
+const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
+/// Names of the filters.
+const FILTERS: [&str; 7] = ["show", "kind", "platform", "org", "account", "code", "after"];
+/// Codes that targets wait with; those that are found are added.
+const CODES: [&str; 6] =
+    ["frozen", "network_error", "poll_timeout", "rate_limited", "stopped", "token_expired"];
+
+#[derive(Template)]
+#[template(path = "dashboard/operators/stuck.html")]
+struct Stuck<'a> {
+    layout: Layout,
+    filters: &'a Fields,
+    kept: Vec<(&'a str, &'a str)>,
+    kinds: Vec<Choice>,
+    platforms: Vec<Choice>,
+    codes: Vec<Choice>,
+    /// Numbers of the targets that the filter finds, more than are listed.
+    counts: Option<(Line, Vec<Line>)>,
+    rows: Vec<Row>,
+    is_may_be_live: bool,
+    reason: &'a str,
+    chosen: Vec<&'a str>,
+}
+
+struct Row {
+    item: Item,
+    platform: String,
+    org: String,
+    since: RelativeTime,
+    next: Option<RelativeTime>,
+    temporal: Option<String>,
+}
+
+impl Row {
+    fn of(item: Item, operator: &Operator<'_>, now: DateTime<Utc>) -> Self {
+        let is_target = item.kind == Kind::Target.as_str();
+        Self {
+            platform: item
+                .platform
+                .as_deref()
+                .map(|id| platforms::display_name(id).to_owned())
+                .unwrap_or_default(),
+            org: item.org.map(|org| org.to_string()).unwrap_or_default(),
+            since: RelativeTime::of(item.since, now),
+            next: item.next_at.map(|at| RelativeTime::of(at, now)),
+            temporal: is_target.then(|| operator.workflow(&format!("target-{}", item.id))).flatten(),
+            item,
+        }
+    }
+
+    fn is_target(&self) -> bool {
+        self.item.kind == Kind::Target.as_str()
+    }
+}
+
+impl Stuck<'_> {
+    fn is_chosen(&self, id: &str) -> bool {
+        self.chosen.contains(&id)
+    }
+
+    fn has_targets(&self) -> bool {
+        self.rows.iter().any(Row::is_target)
+    }
+}
+
+/// Shows the page. After an action, the filters are those of its form.
+pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> Result<Response, Problem> {
+    let now = operator.now();
+    let filters = if error.is_some() { operator.form } else { &operator.query };
+    let (filter, error) = match read(filters) {
+        Ok(filter) => (Some(filter), error),
+        Err(problem) => (None, Some(PageError::of("filter", problem))),
+    };
+    let is_may_be_live = filters.get("show") == "may_be_live";
+    let (mut rows, mut counts) = (Vec::new(), None);
+    if let Some(filter) = &filter {
+        let items = if is_may_be_live {
+            operators::may_be_live(operator.db(), filter, MAY_BE_LIVE_SINCE).await?
+        } else {
+            if filter.kind.is_none_or(|kind| kind == Kind::Target) {
+                let summary = operators::summary(operator.db(), filter).await?;
+                let causes = summary.causes.into_iter().map(|load| Line::of(load, "code", now)).collect();
+                counts = Some((Line::of(summary.all, "", now), causes));
+            }
+            operators::stuck(operator.db(), filter, &renewals()).await?
+        };
+        rows = items.into_iter().map(|item| Row::of(item, operator, now)).collect();
+    }
+    let choice = |field: &str, value: &str, name: &str| Choice {
+        value: value.to_owned(),
+        name: name.to_owned(),
+        is_chosen: filters.get(field) == value,
+    };
+    let mut codes = BTreeSet::from(CODES);
+    codes.extend(rows.iter().filter_map(|row| row.item.code.as_deref()));
+    codes.extend(filters.given("code"));
+    let codes = codes.into_iter().map(|code| choice("code", code, code)).collect();
+    let page = Stuck {
+        layout: operator.layout("Stuck", "/stuck", error),
+        filters,
+        kept: filters.only(&FILTERS).collect(),
+        kinds: Kind::ALL.iter().map(|kind| choice("kind", kind.as_str(), kind.as_str())).collect(),
+        platforms: platforms::IDS
+            .iter()
+            .map(|id| choice("platform", id, platforms::display_name(id)))
+            .collect(),
+        codes,
+        counts,
+        rows,
+        is_may_be_live,
+        reason: operator.form.get("reason"),
+        chosen: operator.form.all("id").collect(),
+    };
+    Ok(render(page.layout.status(), &page))
+}
+
+/// Reads the filters.
+fn read(filters: &Fields) -> Result<Filter, Problem> {
+    fn parsed<T: std::str::FromStr>(filters: &Fields, name: &str, what: &str) -> Result<Option<T>, Problem> {
+        let Some(text) = filters.given(name) else { return Ok(None) };
+        let wrong = || Problem::new(Code::InvalidRequest, format!("{text} is not {what}"));
+        text.parse().map(Some).map_err(|_| wrong())
+    }
+    let after: Option<u32> = parsed(filters, "after", "a number of seconds")?;
+    Ok(Filter {
+        kind: parsed(filters, "kind", "a kind")?,
+        org: parsed::<Uuid>(filters, "org", "the id of an organization")?.map(Into::into),
+        platform: filters.given("platform").map(str::to_owned),
+        account: parsed::<Uuid>(filters, "account", "the id of an account")?.map(Into::into),
+        code: filters.given("code").map(str::to_owned),
+        patience: after.map_or(PATIENCE, |seconds| Duration::from_secs(seconds.into())),
+        limit: LIMIT,
+    })
+}
+
+/// Retries or ends the targets that were selected.
+pub(super) async fn act(operator: &Operator<'_>) -> Result<Response, Problem> {
+    match perform(operator).await {
+        Ok(outcome) => Ok(outcome.see("/stuck", operator.form.only(&FILTERS))),
+        Err(problem) if problem.code.status().is_server_error() => Err(problem),
+        Err(problem) => show(operator, Some(PageError::of("act", problem))).await,
+    }
+}
+
+/// Does to the targets in the form what its button says.
+pub(super) async fn perform(operator: &Operator<'_>) -> Result<Outcome, Problem> {
+    let form = operator.form;
+    let ids: Vec<Uuid> = form.all("id").filter_map(|id| id.parse().ok()).collect();
+    if ids.is_empty() {
+        return Err(Problem::new(Code::InvalidRequest, "select at least one target"));
+    }
+    let reason = operator.reason()?;
+    let mut outcome = Outcome::default();
+    for id in ids {
+        match form.get("act") {
+            "retry" => retry(operator, id, reason, &mut outcome).await?,
+            "end" => end(operator, id.into(), reason, &mut outcome).await?,
+            _ => return Err(Problem::new(Code::InvalidRequest, "there is no such action")),
+        }
+    }
+    Ok(outcome)
+}
+
+async fn retry(
+    operator: &Operator<'_>,
+    id: Uuid,
+    reason: &str,
+    outcome: &mut Outcome,
+) -> Result<(), Problem> {
+    let results = operators::retry(operator.db(), id, Some(reason), &operator.by, operator.now()).await?;
+    for (_, result) in &results {
+        outcome.add(match result {
+            Retried::BroughtForward => "retried",
+            Retried::Revived => "restarted",
+            Retried::Frozen | Retried::RevivedFrozen => "held",
+            Retried::Unchanged(_) | Retried::Disconnected => "unchanged",
+        });
+    }
+    if results.is_empty() {
+        outcome.add("unchanged");
+    }
+    Ok(())
+}
+
+async fn end(
+    operator: &Operator<'_>,
+    target: TargetId,
+    reason: &str,
+    outcome: &mut Outcome,
+) -> Result<(), Problem> {
+    let may_be_live = operator.form.given("may_be_live").is_some();
+    let ended =
+        operators::end(operator.db(), target, reason, may_be_live, &operator.by, operator.now()).await?;
+    outcome.add(match ended {
+        EndResult::Ended(_) => "ended",
+        EndResult::LookingUp => "looked_up",
+        EndResult::Already(_) | EndResult::Draft | EndResult::Missing => "unchanged",
+    });
+    Ok(())
+}
+
+/// Resumes everything that is overdue.
+pub(super) async fn reconcile(operator: &Operator<'_>) -> Result<Response, Problem> {
+    let reason = match operator.reason() {
+        Ok(reason) => reason,
+        Err(problem) => return show(operator, Some(PageError::of("reconcile", problem))).await,
+    };
+    let parked = operator.form.given("parked").is_some();
+    let Reconciled { resumed, unparked } =
+        operators::reconcile(operator.db(), &renewals(), parked, Some(reason), &operator.by, operator.now())
+            .await?;
+    let mut outcome = Outcome::of("resumed", resumed as u64);
+    if parked {
+        outcome.set("unparked", unparked);
+    }
+    Ok(outcome.see("/stuck", operator.form.only(&FILTERS)))
+}
