@@ -1,4 +1,4 @@
-//! What Postgres does for one call or one step does not grow with the number of rows.
+//! The work of Postgres for one call or one step does not grow with the number of rows.
 
 use crate::{PROGRAM, database};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -87,6 +87,13 @@ async fn busy() -> Pool {
              from generate_series(1, {POSTS}) n join posts p on p.id = id(3, n);
              insert into timeline (org_id, mode, post_id, at, kind, message)
              select '{org}', 'live', id(3, n), now(), 'created', '' from generate_series(1, {POSTS}) n;
+             -- Nearly all by one key, on one object.
+             insert into audit_entries (id, org_id, mode, at, actor, key_id, member_id, action, object_id, details)
+             select id(10, n), '{org}', 'live', now() - n * interval '10 s', 'session',
+               id(11, case when n % {RARE} = 0 then 2 else 1 end), id(12, case when n % {RARE} = 0 then 2 else 1 end),
+               case when n % {RARE} = 0 then 'member.removed' else 'session.started' end,
+               id(13, case when n % {RARE} = 0 then 2 else 1 end), '{{}}'
+             from generate_series(1, {POSTS}) n;
              insert into outbox (org_id, message) select '{org}', '{{}}' from generate_series(1, {POSTS});
              analyze;",
             org = OWNER.org
@@ -98,7 +105,7 @@ async fn busy() -> Pool {
 
 /// Returns the number of rows and index entries read since the database was created.
 async fn read(db: &Pool) -> i64 {
-    // What a connection has counted is published when the statement after this one begins.
+    // The counts of a connection are published when the statement after this one begins.
     tests::sql(db, "select pg_stat_force_next_flush()").await;
     sqlx::query_scalar(
         "select ((select sum(seq_tup_read) from pg_stat_user_tables)
@@ -176,6 +183,31 @@ async fn a_list_reads_a_bounded_number_of_rows() {
         events::read(&db, OWNER, &Bound::Organization, &[], page).await
     })
     .await;
+    let trail = audit::Filter::default;
+    let action = |name: &str| audit::Filter { action: Some(name.to_owned()), ..trail() };
+    let key = |number| audit::Filter { key: Some(id(11, number)), ..trail() };
+    let member = |number| audit::Filter { member: Some(id(12, number)), ..trail() };
+    let object = |number| audit::Filter { object: Some(id(13, number)), ..trail() };
+    let filters = [
+        ("a common action", action("session.started"), full),
+        ("a rare action", action("member.removed"), few),
+        ("an action of none", action("member.joined"), 0),
+        ("a common key", key(1), full),
+        ("a rare key", key(2), few),
+        ("an unknown key", key(3), 0),
+        ("a common member", member(1), full),
+        ("a rare member", member(2), few),
+        ("an unknown member", member(3), 0),
+        ("a common object", object(1), full),
+        ("a rare object", object(2), few),
+        ("an unknown object", object(3), 0),
+        ("a time of the trail", audit::Filter { to: Some(middle), ..trail() }, full),
+    ];
+    for (name, filter, count) in filters {
+        let page =
+            reads(&db, MOST, name, async || audit::list(&db, OWNER, filter.clone(), first).await).await;
+        assert_eq!(page.items.len(), count, "{name}");
+    }
     reads(&db, MOST, "a timeline", async || timeline::list(&db, OWNER, id(3, 7).into()).await).await;
 }
 
@@ -436,7 +468,7 @@ async fn an_account_with_many_posts_is_removed_in_parts() {
     assert!(disconnect::disconnect(&db, OWNER, account, &by, now()).await.unwrap());
     assert_eq!(canceled().await, (disconnect::BATCH, disconnect::BATCH));
 
-    // What is not canceled yet is not published: an attempt finds the account disconnected.
+    // A target that is not canceled yet is not published: an attempt finds the account disconnected.
     let last = u128::try_from(POSTS - 1).unwrap();
     let key = TargetKey { owner: OWNER, post: id(3, last).into(), target: id(4, last).into(), version: 1 };
     tests::sql(&db, &format!("update targets set next_attempt_at = null where id = '{}'", id(4, last))).await;
