@@ -98,8 +98,11 @@ struct Prometheus {
 impl Prometheus {
     /// Returns the program; `None` where it is not installed.
     fn program() -> Option<PathBuf> {
-        let paths = std::env::var_os("PATH")?;
-        std::env::split_paths(&paths).map(|dir| dir.join("prometheus")).find(|program| program.is_file())
+        let program = tests::program("prometheus");
+        if program.is_none() {
+            tests::skip("Prometheus is not installed: the alerts are not tried");
+        }
+        program
     }
 
     /// Starts a server that scrapes these processes, with the rules.
@@ -178,10 +181,7 @@ fn line(world: &mut World, name: &str) -> Line {
 
 #[tokio::test]
 async fn each_alert_fires_when_its_condition_is_met() {
-    let Some(program) = Prometheus::program() else {
-        println!("Prometheus is not installed: the alerts were not tried");
-        return;
-    };
+    let Some(program) = Prometheus::program() else { return };
     let mut world = world().running(&[]).set("FANFARE_DATABASE_CONNECTIONS", "4").start().await;
     let to_temporal = line(&mut world, "TEMPORAL_ADDRESS");
     let bob = world.connect("x", "bob").await;

@@ -25,6 +25,7 @@ mod runtime;
 pub mod samples;
 mod service;
 mod shared;
+mod tools;
 mod wait;
 mod world;
 
@@ -37,6 +38,7 @@ pub use service::unlimited;
 pub use shared::{
     Servers, Shared, database, database_url, directory, durable, shared, sql, temporal, temporal_client,
 };
+pub use tools::{program, skip};
 pub use wait::{if_right, wait_until, wait_within};
 pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 
