@@ -63,9 +63,11 @@ const _: () = assert!(MAX_HEARTBEAT_THROTTLE.as_secs() * 4 <= options::HEARTBEAT
 /// Time that activities have to finish when their worker stops, after which they are told to end: a publishing call
 /// has a minute, and storing its result some seconds.
 const GRACE_PERIOD: Duration = Duration::from_secs(75);
+const _: () = assert!(GRACE_PERIOD.as_secs() >= platforms::TIMEOUT.as_secs() + 10);
 /// Time after which a process that stops gives up the activities that still run, so that it ends within the 90 s that
 /// orchestrators have to grant. Temporal repeats them elsewhere.
-const STOP_LIMIT: Duration = Duration::from_secs(85);
+pub const STOP_LIMIT: Duration = Duration::from_secs(85);
+const _: () = assert!(STOP_LIMIT.as_secs() > GRACE_PERIOD.as_secs());
 
 /// The queues that a process serves, beside the one of posts. Every queue needs a process that serves it.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::{
     deployment, http,
     openid::{OpenId, OpenIdClient},
     retention::RetentionConfig,
-    secret_files, temporal,
+    secret_files, stopping, temporal,
 };
 use activities::worker::Served;
 use anyhow::Context;
@@ -181,7 +181,7 @@ impl ConnectionLimits {
             head: Duration::from_secs(self.head_timeout),
             idle: Duration::from_secs(self.idle_timeout),
             unread: Duration::from_secs(60),
-            grace: Duration::from_secs(5),
+            grace: stopping::OPEN_REQUESTS,
         }
     }
 }

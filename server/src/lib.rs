@@ -20,6 +20,7 @@ mod roles;
 mod secret_files;
 mod services;
 mod startup;
+pub mod stopping;
 mod temporal;
 mod traces;
 

@@ -6,7 +6,7 @@ use crate::{
     config::{
         Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
     },
-    http, startup,
+    http, startup, stopping,
 };
 use activities::{
     Deps,
@@ -36,9 +36,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::{Host, Url};
-
-/// Time that the relay has for its claimed messages when the process stops.
-const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The services that a process runs, with their configuration.
 pub(crate) enum Role<'a> {
@@ -441,7 +438,7 @@ impl Api {
             .context("the API stopped")?;
         handover.cancel();
         housekeeping.abort();
-        if tokio::time::timeout(HANDOVER_TIMEOUT, relay).await.is_err() {
+        if tokio::time::timeout(stopping::HANDOVER, relay).await.is_err() {
             warn!("Temporal is slow: some messages are sent when their lease has expired");
         }
         Ok(())
