@@ -25,9 +25,9 @@ use tokio::{net::TcpStream, process::Command};
 pub const VERSION: &str = "1.29.1";
 /// Newest version that the tests ran with.
 pub const NEWEST: &str = "1.32.2";
-/// Time limit for the server to start, and for a new namespace to be known.
+/// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// Pause between two attempts to register what the server does not know yet.
+/// Pause between two attempts to reach the server.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Databases, and the schema of each.
 const DATABASES: [(&str, &str); 2] =
@@ -145,7 +145,14 @@ impl TemporalServer {
             let up = async |_| TcpStream::connect(("127.0.0.1", frontend)).await.is_ok();
             child.ready(START_TIMEOUT, up).await?;
         }
-        self.retried("Temporal does not answer", &["operator", "cluster", "health"]).await.map(drop)
+        let deadline = Instant::now() + START_TIMEOUT;
+        while let Err(error) = self.operate(&["operator", "cluster", "health"]).await {
+            if Instant::now() > deadline {
+                return Err(error.context("Temporal does not answer"));
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        Ok(())
     }
 
     /// Returns the ports of the last start if they are free: the server's table of members knows them.
@@ -155,46 +162,6 @@ impl TemporalServer {
         let ports = low_ports(last.split_whitespace().filter_map(|port| port.parse().ok()))?;
         fs::write(file, ports.map(|port| port.to_string()).join(" ")).context("writing Temporal's ports")?;
         Ok(ports)
-    }
-
-    /// Creates a namespace and its search attributes, if they do not exist. The frontend learns of a new namespace
-    /// with a delay, until which it refuses search attributes.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not accept them.
-    pub async fn register(&self, namespace: &str, attributes: &[(&str, &str)]) -> anyhow::Result<()> {
-        if self.operate(&["operator", "namespace", "describe", namespace]).await.is_err() {
-            self.retried(
-                "the namespace can't be created",
-                &["operator", "namespace", "create", "--retention", "72h", namespace],
-            )
-            .await?;
-        }
-        let list = ["operator", "search-attribute", "list", "--namespace", namespace, "--output", "json"];
-        let known = self.retried("the namespace does not become known", &list).await?;
-        let known: serde_json::Value =
-            serde_json::from_str(&known).context("reading the search attributes")?;
-        for (name, kind) in attributes {
-            if known["customAttributes"].get(*name).is_none() {
-                let create = ["operator", "search-attribute", "create", "--namespace", namespace];
-                let create = [&create[..], &["--name", name, "--type", kind]].concat();
-                self.retried("a search attribute can't be created", &create).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs Temporal's CLI until it succeeds, and returns its output.
-    async fn retried(&self, what: &'static str, args: &[&str]) -> anyhow::Result<String> {
-        let deadline = Instant::now() + START_TIMEOUT;
-        loop {
-            match self.operate(args).await {
-                Ok(output) => return Ok(output),
-                Err(error) if Instant::now() > deadline => return Err(error.context(what)),
-                Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
-            }
-        }
     }
 
     /// Runs Temporal's CLI, and returns its output.

@@ -7,6 +7,7 @@
 use crate::{
     PATIENCE,
     deploy::{compose, read},
+    network::Port,
     wait::{if_right, wait_until},
 };
 use anyhow::Context;
@@ -22,7 +23,6 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     collections::BTreeMap,
     fs,
-    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
@@ -80,6 +80,8 @@ pub struct Cluster {
     processes: BTreeMap<&'static str, Process>,
     program: PathBuf,
     lock: Lock,
+    /// No other program gets them while a process is restarted.
+    _ports: [Port; 8],
 }
 
 /// A process of Fanfare.
@@ -115,7 +117,8 @@ impl Cluster {
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o711))?;
         let mut env = secrets(program, &dir).await?;
         env.extend(options.env.clone());
-        let [api_1, api_2, sandbox, postgres, admin @ ..] = known_ports(&dir)?;
+        let ports = reserved_ports(&dir)?;
+        let [api_1, api_2, sandbox, postgres, admin @ ..] = ports.each_ref().map(|port| port.address.port());
         let postgres = PostgresOptions {
             port: postgres,
             superuser: "postgres",
@@ -138,8 +141,8 @@ impl Cluster {
             processes: BTreeMap::new(),
             program: program.to_owned(),
             lock,
+            _ports: ports,
         };
-        cluster.register().await?;
         cluster.command("migrate", &["migrate"]).await?;
         let services = [
             ("sandbox", "sandbox", 0, format!("{}/_health", url(sandbox))),
@@ -168,12 +171,6 @@ impl Cluster {
     /// Returns a path in the cluster's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.lock.dir.join(name)
-    }
-
-    /// Creates the namespace and the search attributes.
-    async fn register(&self) -> anyhow::Result<()> {
-        let environment = self.environment("worker", 0, 0);
-        self.temporal.register(&environment["TEMPORAL_NAMESPACE"], &workflows::attributes::ALL).await
     }
 
     /// Returns the environment of a service: what Compose passes, with addresses and directories of this machine.
@@ -381,17 +378,16 @@ async fn secrets(program: &Path, dir: &Path) -> anyhow::Result<BTreeMap<String, 
         .collect())
 }
 
-/// Returns the ports of the last start, or free ones.
-fn known_ports(dir: &Path) -> anyhow::Result<[u16; 8]> {
+/// Reserves the ports of the last start, or free ones.
+fn reserved_ports(dir: &Path) -> anyhow::Result<[Port; 8]> {
     let file = dir.join("ports.json");
     if let Ok(known) = fs::read(&file) {
-        return serde_json::from_slice(&known).context("reading ports.json");
+        let known: [u16; 8] = serde_json::from_slice(&known).context("reading ports.json")?;
+        return Ok(known.map(|port| Port::of(([127, 0, 0, 1], port).into())));
     }
-    let listeners: Vec<_> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    let ports: Vec<u16> =
-        listeners.iter().map(|one| one.local_addr().map(|at| at.port())).collect::<Result<_, _>>()?;
-    fs::write(file, serde_json::to_vec(&ports)?)?;
-    Ok(ports.try_into().expect("eight ports"))
+    let ports = [(); 8].map(|()| Port::reserve());
+    fs::write(file, serde_json::to_vec(&ports.each_ref().map(|port| port.address.port()))?)?;
+    Ok(ports)
 }
 
 /// Runs the statements with which Compose prepares a new database server, unless that was done.
