@@ -127,7 +127,7 @@ pin-images:
 
 # Checks the Kubernetes manifests against Kubernetes' own types
 manifests-check:
-    go run -C .ci/manifests . "$PWD/deploy/kubernetes"
+    go run -C .ci/manifests . "$PWD"
 
 # Checks that the compose file is valid
 compose-check:

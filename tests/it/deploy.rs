@@ -3,7 +3,9 @@
 use serde_yaml::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
     process::Command,
+    sync::LazyLock,
 };
 use tests::deploy::{self, Role, compose, read, root, variables};
 
@@ -173,47 +175,134 @@ fn the_cluster_runs_the_server_that_the_compose_file_names() {
 
 #[test]
 fn a_process_has_longer_to_stop_than_it_takes() {
-    let seconds = |role: &str| {
-        let manifests = yaml(&read(&format!("deploy/kubernetes/{role}.yaml")));
-        manifests[0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap()
-    };
-    // Workers: the grace period of their calls. The API: draining, open requests, then the relay's messages.
-    assert!(activities_grace() + 5 < seconds("worker"));
-    assert!(5 + 5 + 10 + 5 < seconds("api"));
-    for (unit, seconds) in [("fanfare-api@", 45), ("fanfare-worker@", 90), ("fanfare-sandbox", 45)] {
-        let unit = read(&format!("deploy/systemd/{unit}.service"));
-        assert!(unit.contains(&format!("\nTimeoutStopSec={seconds}\n")), "{unit}");
+    /// Time for the rest of a process's end, such as sending the last traces.
+    const MARGIN: u64 = 4;
+    for kind in Kind::ALL {
+        let drain: u64 = environment(kind, Role::Api)["FANFARE_DRAIN"].parse().unwrap();
+        let api = drain + server::stopping::API.as_secs();
+        for (role, longest) in [(Role::Api, api), (Role::Worker, server::stopping::WORKER.as_secs())] {
+            let granted = granted(kind, role);
+            assert!(longest + MARGIN < granted, "{} in {kind:?}: {granted} s", role.name());
+        }
     }
 }
 
-/// Returns the grace period of workers, in seconds, from the source.
-fn activities_grace() -> u64 {
-    let source = read("activities/src/worker.rs");
-    let constant =
-        source.split_once("const GRACE_PERIOD: Duration = Duration::from_secs(").expect("the constant").1;
-    constant.split_once(')').unwrap().0.parse().unwrap()
+/// Returns the seconds after which a process that was told to stop is killed.
+fn granted(kind: Kind, role: Role) -> u64 {
+    match kind {
+        Kind::Compose => {
+            let all = &yaml(&read(compose::FILE))[0]["x-fanfare"]["stop_grace_period"];
+            text(all).strip_suffix('s').unwrap().parse().unwrap()
+        }
+        Kind::Kubernetes => {
+            let workload = &yaml(&read(&format!("deploy/kubernetes/{}.yaml", role.name())))[0];
+            workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap()
+        }
+        Kind::Systemd => setting(&unit(role), "TimeoutStopSec=").parse().unwrap(),
+    }
+}
+
+/// A kind of deployment.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Compose,
+    Kubernetes,
+    Systemd,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Compose, Self::Kubernetes, Self::Systemd];
+}
+
+/// Values that an operator sets: keys as the program generates them, and passwords.
+fn secrets() -> &'static BTreeMap<String, String> {
+    static SECRETS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let program = env!("CARGO_BIN_EXE_fanfare-under-test");
+        let pair = Command::new(program).args(["key", "generate"]).output().unwrap();
+        let passwords =
+            HOLDERS.iter().filter(|(name, _)| name.ends_with("PASSWORD") || name.ends_with("TOKEN"));
+        let passwords = passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef".to_owned()));
+        assignments(&String::from_utf8(pair.stdout).unwrap()).chain(passwords).collect()
+    });
+    &SECRETS
+}
+
+/// Returns the assignments of an environment file.
+fn assignments(text: &str) -> impl Iterator<Item = (String, String)> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+/// Returns an environment file whose empty values an operator has set.
+fn completed(path: &str) -> BTreeMap<String, String> {
+    let complete = |(name, value): (String, String)| {
+        let value = if value.is_empty() { secrets()[&name].clone() } else { value };
+        (name, value)
+    };
+    assignments(&read(path)).map(complete).collect()
+}
+
+/// Returns the environment of a role's process in an installation whose operator has set what is required and nothing
+/// else.
+fn environment(kind: Kind, role: Role) -> BTreeMap<String, String> {
+    let name = role.name();
+    match kind {
+        Kind::Compose => compose::service(name, secrets()),
+        Kind::Kubernetes => {
+            let config = completed("deploy/kubernetes/config.env");
+            let secret = completed(&format!("deploy/kubernetes/secrets/{name}.env"));
+            let container = container(name);
+            let entries = container["env"].as_sequence().unwrap().iter();
+            let set = entries.filter_map(|entry| {
+                let name = text(&entry["name"]).to_owned();
+                let value = if let Some(value) = entry["value"].as_str() {
+                    value.to_owned()
+                } else {
+                    let from = &entry["valueFrom"];
+                    let (source, reference) = match &from["secretKeyRef"] {
+                        Value::Null => (&config, &from["configMapKeyRef"]),
+                        reference => (&secret, reference),
+                    };
+                    assert_eq!(reference["key"], name.as_str());
+                    match source.get(&name) {
+                        Some(value) => value.clone(),
+                        None if reference["optional"] == true => return None,
+                        None => panic!("{name} of {} is required and has no value", role.name()),
+                    }
+                };
+                Some((name, value))
+            });
+            set.collect()
+        }
+        Kind::Systemd => completed(&format!("deploy/systemd/{name}.env")),
+    }
+}
+
+/// Returns the systemd unit of a role.
+fn unit(role: Role) -> String {
+    let instances = if matches!(role, Role::Api | Role::Worker) { "@" } else { "" };
+    read(&format!("deploy/systemd/fanfare-{}{instances}.service", role.name()))
+}
+
+/// Returns the value of a unit's setting.
+fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
+    unit.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Every required variable is there, and the program's own parser accepts every value.
 #[test]
-fn the_program_accepts_the_environment_of_the_compose_file() {
-    let pair =
-        Command::new(env!("CARGO_BIN_EXE_fanfare-under-test")).args(["key", "generate"]).output().unwrap();
-    let keys = String::from_utf8(pair.stdout).unwrap();
-    let keys = keys
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, key)| (name.to_owned(), key.to_owned()));
-    let passwords = HOLDERS.iter().filter(|(name, _)| name.ends_with("PASSWORD") || name.ends_with("TOKEN"));
-    let passwords =
-        passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef0123456789abcdef".to_owned()));
-    let env: BTreeMap<_, _> = keys.chain(passwords).collect();
-    for role in Role::ALL {
-        let environment = compose::service(role.name(), &env);
-        let program = server::command();
+fn the_program_accepts_the_environment_of_each_kind_of_deployment() {
+    let program = server::command();
+    for (kind, role) in Kind::ALL.into_iter().flat_map(|kind| Role::ALL.map(|role| (kind, role))) {
+        let environment = environment(kind, role);
         let command = program.find_subcommand(role.name()).unwrap();
-        // As flags: a test can't change the environment of its own process.
         let mut args = vec!["fanfare".to_owned(), role.name().to_owned()];
+        if let Kind::Systemd = kind {
+            let unit = unit(role);
+            let start = setting(&unit, "ExecStart=/usr/local/bin/fanfare ").replace("%i", "8080");
+            args.splice(1.., start.split(' ').map(str::to_owned));
+        }
+        // As flags: a test can't change the environment of its own process.
         for setting in command.get_arguments() {
             let Some(value) = setting.get_env().and_then(|name| environment.get(name.to_str().unwrap()))
             else {
@@ -224,7 +313,46 @@ fn the_program_accepts_the_environment_of_the_compose_file() {
             args.push(if takes_value { format!("--{flag}={value}") } else { format!("--{flag}") });
         }
         let parsed = program.clone().try_get_matches_from(args);
-        assert!(parsed.is_ok(), "{}: {}", role.name(), parsed.unwrap_err());
+        assert!(parsed.is_ok(), "{} in {kind:?}: {}", role.name(), parsed.unwrap_err());
+    }
+}
+
+#[test]
+fn a_sandbox_that_others_reach_has_a_token_and_an_address() {
+    for kind in Kind::ALL {
+        let sandbox = environment(kind, Role::Sandbox);
+        let is_open = sandbox.get("FANFARE_SANDBOX_LISTEN").is_some_and(|address| {
+            let address: SocketAddr = address.parse().unwrap();
+            !address.ip().is_loopback()
+        });
+        assert_eq!(is_open, !matches!(kind, Kind::Systemd), "{kind:?}");
+        if !is_open {
+            continue;
+        }
+        for role in [Role::Sandbox, Role::Api, Role::Worker] {
+            let environment = environment(kind, role);
+            for name in ["FANFARE_SANDBOX_TOKEN", "FANFARE_SANDBOX_URL"] {
+                assert!(environment.contains_key(name), "{name} of {} in {kind:?}", role.name());
+            }
+        }
+    }
+    // Compose passes a variable that is not required, too, if it is set.
+    let services = &yaml(&read(compose::FILE))[0]["services"];
+    let token = text(&services["sandbox"]["environment"]["FANFARE_SANDBOX_TOKEN"]);
+    assert!(token.starts_with("${FANFARE_SANDBOX_TOKEN:?"), "{token}");
+}
+
+#[test]
+fn processes_of_the_compose_file_start_when_postgres_and_temporal_are_prepared() {
+    let services = &yaml(&read(compose::FILE))[0]["services"];
+    for needed in ["postgres", "temporal"] {
+        assert_eq!(services["migrate"]["depends_on"][needed]["condition"], "service_healthy", "{needed}");
+    }
+    let networks = services["migrate"]["networks"].as_sequence().unwrap();
+    assert!(networks.contains(&"data".into()) && networks.contains(&"temporal".into()), "{networks:?}");
+    for service in ["api", "worker"] {
+        let condition = &services[service]["depends_on"]["migrate"]["condition"];
+        assert_eq!(condition, "service_completed_successfully", "{service}");
     }
 }
 
@@ -250,6 +378,12 @@ fn systemd_accepts_the_units() {
         units.push(dir.join(instance));
     }
     assert_eq!(units.len(), Role::ALL.len());
+    // The credential of the page.
+    let page = read("docs/deployment.md");
+    let drop_in = page.split_once("```ini\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    let drop_ins = dir.join("fanfare-api@.service.d");
+    std::fs::create_dir_all(&drop_ins).unwrap();
+    std::fs::write(drop_ins.join("secret.conf"), drop_in).unwrap();
     let verified = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
     // Only what is said of these files: other units of the machine are loaded, too.

@@ -5,7 +5,7 @@ use super::{Role, Value, Variable, all, environment, read, replaced, value, vari
 use std::collections::BTreeMap;
 
 /// Values that differ from the program's defaults.
-const VALUES: [(&str, Option<Role>, Value); 16] = [
+const VALUES: [(&str, Option<Role>, Value); 19] = [
     (
         "DATABASE_URL",
         Some(Role::Api),
@@ -30,6 +30,10 @@ const VALUES: [(&str, Option<Role>, Value); 16] = [
     ("FANFARE_MEDIA", None, Value::Default("s3://fanfare-media")),
     ("FANFARE_SANDBOX_DATA", None, Value::Fixed("/var/lib/fanfare")),
     ("FANFARE_SANDBOX_LISTEN", None, Value::Fixed("0.0.0.0:8090")),
+    ("FANFARE_SANDBOX_TOKEN", None, Value::Required),
+    ("FANFARE_SANDBOX_URL", None, Value::Default("https://sandbox.example.com")),
+    // Workers without it reveal no signing secret.
+    ("FANFARE_SECRET", None, Value::Required),
     ("FANFARE_TRUSTED_HOPS", None, Value::Default("1")),
     ("FANFARE_WORKER_ROLE", None, Value::Default("fanfare_worker")),
     ("TEMPORAL_ADDRESS", None, Value::Default("http://temporal-frontend:7233")),

@@ -4,7 +4,7 @@ use super::{Role, Value, environment, value};
 use std::collections::BTreeMap;
 
 /// Values that differ from the program's defaults. The address that the API listens on is the unit's instance.
-const VALUES: [(&str, Option<Role>, Value); 13] = [
+const VALUES: [(&str, Option<Role>, Value); 14] = [
     ("DATABASE_URL", Some(Role::Api), Value::Default("postgres://fanfare_api@postgres.internal/fanfare")),
     ("DATABASE_URL", Some(Role::Migrate), Value::Default("postgres://fanfare@postgres.internal/fanfare")),
     (
@@ -18,6 +18,8 @@ const VALUES: [(&str, Option<Role>, Value); 13] = [
     ("FANFARE_LOG_JSON", None, Value::Default("true")),
     ("FANFARE_MEDIA", None, Value::Default("s3://fanfare-media")),
     ("FANFARE_SANDBOX_DATA", None, Value::Default("/var/lib/fanfare/sandbox")),
+    // Workers without it reveal no signing secret.
+    ("FANFARE_SECRET", None, Value::Required),
     ("FANFARE_TRUSTED_HOPS", None, Value::Default("1")),
     ("FANFARE_WORKER_ROLE", None, Value::Default("fanfare_worker")),
     ("TEMPORAL_ADDRESS", None, Value::Default("http://temporal.internal:7233")),
