@@ -143,6 +143,10 @@ impl Prometheus {
     async fn firing(&self) -> Result<BTreeSet<String>, String> {
         let answer = self.get("/alerts", &[]).await?;
         let alerts = answer["data"]["alerts"].as_array().ok_or_else(|| answer.to_string())?;
+        for alert in alerts {
+            let texts = alert["annotations"].to_string();
+            assert!(!texts.contains("<error") && !texts.contains("<no value>"), "{alert:#}");
+        }
         let firing = alerts.iter().filter(|alert| alert["state"] == "firing");
         Ok(firing.map(|alert| alert["labels"]["alertname"].as_str().unwrap().to_owned()).collect())
     }
@@ -177,6 +181,16 @@ fn line(world: &mut World, name: &str) -> Line {
     url.set_port(Some(line.address().port())).unwrap();
     world.set(name, url.as_str());
     line
+}
+
+#[tokio::test]
+async fn an_installation_without_processes_raises_an_alert() {
+    let Some(program) = Prometheus::program() else { return };
+    let prometheus = Prometheus::start(&program, "empty", &[]).await;
+    prometheus.until_firing(&["FanfareDown"]).await;
+    let answer = prometheus.get("/alerts", &[]).await.unwrap();
+    let description = &answer["data"]["alerts"][0]["annotations"]["description"];
+    assert!(description.as_str().unwrap().starts_with("No process is scraped: "), "{description}");
 }
 
 #[tokio::test]
