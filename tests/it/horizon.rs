@@ -3,7 +3,7 @@
 //! The passing of time is simulated by other times in the row.
 
 use crate::{PROGRAM, replay, world};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::{Mode, OrgId, Owner, outbox::Message};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -139,10 +139,13 @@ async fn a_post_gets_its_workflow_when_its_time_is_within_the_horizon() {
 async fn a_post_that_waited_beyond_the_horizon_is_published_at_its_time() {
     let world = world().set("FANFARE_SCHEDULING_HORIZON", "3").start().await;
     world.connect("x", "ada").await;
-    let due = tests::now() + TimeDelta::seconds(7);
-    let post = world.post(json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })).await;
-    let waits = sqlx::query("select starts_at is not null from posts").fetch_one(&world.db).await.unwrap();
+    let post = world.post(json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": FAR })).await;
+    let of = format!("where id = '{}'", id(&post));
+    let waits = format!("select starts_at is not null from posts {of}");
+    let waits = sqlx::query(sqlx::AssertSqlSafe(waits)).fetch_one(&world.db).await.unwrap();
     assert!(waits.get::<bool, _>(0), "it waits in the database");
+    let due = tests::now().trunc_subsecs(0) + TimeDelta::seconds(7);
+    sql(&world.db, &format!("update posts set scheduled_at = '{due}', starts_at = '{due}' {of}")).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published");
     let published: DateTime<Utc> = ended["published_at"].as_str().unwrap().parse().unwrap();
