@@ -212,11 +212,15 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     );
     assert_eq!(world.ended(&lost).await["status"], "published");
 
+    let worker = format!("{}@", world.pids()[1]);
     assert!(world.stop("worker").await);
     let waiting = published(&world, "Waiting").await;
     world.until(id(&waiting), "a workflow", |post| post["targets"][0]["status"] == "queued").await;
     age(&world).await;
-    has(&page.follow(&world, "A worker is down", &[]).await, &[target(&waiting), "no worker has begun it"]);
+    let shown = page.follow(&world, "A worker is down", &[("PLATFORM", "x-test")]).await;
+    has(&shown, &[target(&waiting), "no worker has begun it"]);
+    // It is listed for some minutes, with the time of its last request.
+    has(&shown, &[&worker]);
 
     assert!(world.stop("api").await);
     let since = (tests::now() - chrono::TimeDelta::minutes(30)).to_rfc3339();
