@@ -18,7 +18,7 @@ use store::keys;
 use telemetry::metrics::{ALL, Kind};
 use tests::{
     World, directory, if_right,
-    network::{Line, Port, State},
+    network::{Port, Proxy, State},
     sql, temporal, wait_until,
 };
 use tokio::process::{Child, Command};
@@ -174,13 +174,13 @@ impl Prometheus {
     }
 }
 
-/// Puts a line before the server of a setting.
-fn line(world: &mut World, name: &str) -> Line {
+/// Puts a proxy before the server of a setting.
+fn proxy(world: &mut World, name: &str) -> Proxy {
     let mut url: Url = world.variable(name).parse().unwrap();
-    let line = Line::to(([127, 0, 0, 1], url.port().unwrap()).into());
-    url.set_port(Some(line.address().port())).unwrap();
+    let proxy = Proxy::to(([127, 0, 0, 1], url.port().unwrap()).into());
+    url.set_port(Some(proxy.address().port())).unwrap();
     world.set(name, url.as_str());
-    line
+    proxy
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn an_installation_without_processes_raises_an_alert() {
 async fn each_alert_fires_when_its_condition_is_met() {
     let Some(program) = Prometheus::program() else { return };
     let mut world = world().running(&[]).set("FANFARE_DATABASE_CONNECTIONS", "4").start().await;
-    let to_temporal = line(&mut world, "TEMPORAL_ADDRESS");
+    let to_temporal = proxy(&mut world, "TEMPORAL_ADDRESS");
     let bob = world.connect("x", "bob").await;
     for username in ["ada", "cy", "dee"] {
         world.connect("x", username).await;
@@ -224,7 +224,7 @@ async fn each_alert_fires_when_its_condition_is_met() {
     let mut tried = BTreeSet::new();
     let mut fired = |alerts: &[&'static str]| tried.extend(alerts.iter().copied());
 
-    // What is called fails: an endpoint that is gone, a platform that is down, users who revoked their grants.
+    // Calls fail: an endpoint that is gone, a platform that is down, users who revoked their grants.
     let endpoint = world.subscribe("http://127.0.0.1:9/gone").await;
     let failing = ["FanfarePlatformFailing", "FanfareDeliveriesFailing", "FanfareGrantRenewalsFailing"];
     let tomorrow = tests::now() + Delta::days(1);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tests::{
     World, database_url, if_right,
-    network::{Line, State},
+    network::{Proxy, State},
     sql, wait_until,
 };
 use url::Url;
@@ -39,10 +39,10 @@ async fn is_alive(world: &World, url: &str) {
     assert_eq!(status, StatusCode::OK, "{report}");
 }
 
-/// Returns the same URL with the address of a line.
-fn through(url: &str, line: &Line) -> String {
+/// Returns the same URL with the address of a proxy.
+fn through(url: &str, proxy: &Proxy) -> String {
     let mut url: Url = url.parse().unwrap();
-    url.set_port(Some(line.address().port())).unwrap();
+    url.set_port(Some(proxy.address().port())).unwrap();
     url.to_string()
 }
 
@@ -56,9 +56,9 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
     let mut world = world().running(&[]).start().await;
     let [postgres, temporal] = ["DATABASE_URL", "TEMPORAL_ADDRESS"].map(|name| {
         let url = world.variable(name).to_owned();
-        let line = Line::to(address(&url));
-        world.set(name, &through(&url, &line));
-        line
+        let proxy = Proxy::to(address(&url));
+        world.set(name, &through(&url, &proxy));
+        proxy
     });
     let api = world.run_watched("api").await;
     let worker = world.run_watched("worker").await;

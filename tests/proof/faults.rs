@@ -156,8 +156,8 @@ impl Fault {
                 }
                 differ(stack, parts, hours).await;
             }
-            Self::Frozen(pair) | Self::Forgotten(pair) => stack.lines[&pair].set(State::Frozen),
-            Self::Refused(pair) => stack.lines[&pair].set(State::Refused),
+            Self::Frozen(pair) | Self::Forgotten(pair) => stack.proxies[&pair].set(State::Frozen),
+            Self::Refused(pair) => stack.proxies[&pair].set(State::Refused),
         }
     }
 
@@ -171,8 +171,8 @@ impl Fault {
             Self::Emptied => stack.run(Part::Temporal).await,
             Self::Full(disk) => stack.volume(disk).free(),
             Self::Clock(parts, _) => parts.iter().for_each(|part| stack.set_clock(*part, 0)),
-            Self::Frozen(pair) | Self::Refused(pair) => stack.lines[&pair].set(State::Open),
-            Self::Forgotten(pair) => stack.lines[&pair].forget(),
+            Self::Frozen(pair) | Self::Refused(pair) => stack.proxies[&pair].set(State::Open),
+            Self::Forgotten(pair) => stack.proxies[&pair].forget(),
         }
     }
 }

@@ -393,8 +393,8 @@ impl Fault {
             Self::WorkerStopped => stack.end("worker-2", Signal::SIGTERM).await,
             Self::ApiKilled => stack.end("api-2", Signal::SIGKILL).await,
             Self::ApiStopped => stack.end("api-2", Signal::SIGTERM).await,
-            Self::Refused(pair) => stack.lines[&pair].set(State::Refused),
-            Self::Frozen(pair) => stack.lines[&pair].set(State::Frozen),
+            Self::Refused(pair) => stack.proxies[&pair].set(State::Refused),
+            Self::Frozen(pair) => stack.proxies[&pair].set(State::Frozen),
             Self::Throttled => stack.world.set_sandbox(json!({ "refusals": { "/api.x.com/": 429 } })).await,
             // An expired token of Threads can't be refreshed.
             Self::TokensExpired => {
@@ -410,7 +410,7 @@ impl Fault {
         match self {
             Self::WorkerKilled | Self::WorkerStopped => stack.launch("worker-2", "worker", &[]).await,
             Self::ApiKilled | Self::ApiStopped => stack.launch("api-2", "api", &[listen(api)]).await,
-            Self::Refused(pair) | Self::Frozen(pair) => stack.lines[&pair].set(State::Open),
+            Self::Refused(pair) | Self::Frozen(pair) => stack.proxies[&pair].set(State::Open),
             Self::Throttled => stack.world.set_sandbox(json!({ "refusals": {} })).await,
             Self::TokensExpired | Self::ReceiverFails => {}
         }

@@ -1,4 +1,4 @@
-//! A stack: Fanfare's processes with a Postgres and a Temporal server of their own, and a line between each two
+//! A stack: Fanfare's processes with a Postgres and a Temporal server of their own, and a proxy between each two
 //! parts.
 //!
 //! A process is supervised as by an orchestrator: it is restarted when it exits by itself, and stays down when
@@ -25,7 +25,7 @@ use std::{
 };
 use tests::{
     PATIENCE, Servers, World, directory, lifted_limits,
-    network::{Line, Port},
+    network::{Port, Proxy},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -116,10 +116,10 @@ pub(crate) struct StackOptions {
 pub(crate) struct Stack {
     /// The organization, and the sandbox. Has no processes.
     pub(crate) world: World,
-    /// The lines between pairs.
-    pub(crate) lines: BTreeMap<Pair, Line>,
-    /// The lines of the test to Postgres and Temporal, which are never cut.
-    own: (Line, Line),
+    /// The proxies between pairs.
+    pub(crate) proxies: BTreeMap<Pair, Proxy>,
+    /// The proxies of the test to Postgres and Temporal, which are never cut.
+    own: (Proxy, Proxy),
     postgres: Option<Postgres>,
     temporal: Option<devstack::Temporal>,
     processes: BTreeMap<&'static str, Process>,
@@ -147,7 +147,7 @@ impl Stack {
         db.close().await;
         let temporal = start_temporal(&dir).await;
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let own = (Line::to(at(postgres.port)), Line::to(at(temporal.port)));
+        let own = (Proxy::to(at(postgres.port)), Proxy::to(at(temporal.port)));
         let servers = Servers {
             database_url: through(&postgres.url(DATABASE), &own.0),
             temporal: own.1.address().to_string(),
@@ -161,19 +161,19 @@ impl Stack {
             PgPoolOptions::new().max_connections(8).connect_lazy(world.variable("DATABASE_URL")).unwrap();
         let sandbox: Url = world.variable("FANFARE_SANDBOX_URL").parse().unwrap();
         let sandbox = sandbox.socket_addrs(|| None).unwrap()[0];
-        let lines = Pair::ALL.map(|pair| {
+        let proxies = Pair::ALL.map(|pair| {
             let upstream = match pair {
                 Pair::ApiPostgres | Pair::WorkerPostgres => at(postgres.port),
                 Pair::ApiTemporal | Pair::WorkerTemporal => at(temporal.port),
                 // The receiver's address is set when there is one.
                 Pair::WorkerPlatforms | Pair::WorkerReceiver => sandbox,
             };
-            (pair, Line::to(upstream))
+            (pair, Proxy::to(upstream))
         });
         let port = Port::of(world.variable("FANFARE_LISTEN").parse().unwrap());
         let mut stack = Self {
             world,
-            lines: lines.into(),
+            proxies: proxies.into(),
             own,
             postgres: Some(postgres),
             temporal: Some(temporal),
@@ -190,12 +190,12 @@ impl Stack {
         stack
     }
 
-    /// Makes the receiver's line lead to a webhook receiver, and returns the URL to subscribe.
+    /// Makes the receiver's proxy lead to a webhook receiver, and returns the URL to subscribe.
     pub(crate) fn receive_at(&self, url: &str) -> String {
         let mut url: Url = url.parse().unwrap();
-        let line = &self.lines[&Pair::WorkerReceiver];
-        line.lead_to(url.socket_addrs(|| None).unwrap()[0]);
-        url.set_port(Some(line.address().port())).unwrap();
+        let proxy = &self.proxies[&Pair::WorkerReceiver];
+        proxy.lead_to(url.socket_addrs(|| None).unwrap()[0]);
+        url.set_port(Some(proxy.address().port())).unwrap();
         url.to_string()
     }
 
@@ -209,17 +209,19 @@ impl Stack {
                     .as_ref()
                     .map_or_else(|| PathBuf::from(*PROGRAM), |clocks| clocks.guard.clone());
                 let postgres = start_postgres(&self.dir, &guard).await;
-                for line in [&self.own.0, &self.lines[&Pair::ApiPostgres], &self.lines[&Pair::WorkerPostgres]]
+                for proxy in
+                    [&self.own.0, &self.proxies[&Pair::ApiPostgres], &self.proxies[&Pair::WorkerPostgres]]
                 {
-                    line.lead_to(at(postgres.port));
+                    proxy.lead_to(at(postgres.port));
                 }
                 self.postgres = Some(postgres);
             }
             Part::Temporal => {
                 let temporal = start_temporal(&self.dir).await;
-                for line in [&self.own.1, &self.lines[&Pair::ApiTemporal], &self.lines[&Pair::WorkerTemporal]]
+                for proxy in
+                    [&self.own.1, &self.proxies[&Pair::ApiTemporal], &self.proxies[&Pair::WorkerTemporal]]
                 {
-                    line.lead_to(at(temporal.port));
+                    proxy.lead_to(at(temporal.port));
                 }
                 self.temporal = Some(temporal);
             }
@@ -241,7 +243,7 @@ impl Stack {
         self.processes.insert(name, process);
     }
 
-    /// Returns the environment of a command's process, whose connections are on its lines.
+    /// Returns the environment of a command's process, whose connections are on its proxies.
     pub(crate) fn environment(&self, command: &str, set: &[(&str, String)]) -> Vec<(String, String)> {
         let mut environment: BTreeMap<String, String> = self.world.environment().iter().cloned().collect();
         let (postgres, temporal) = match command {
@@ -251,10 +253,13 @@ impl Stack {
         let mut set_to = |name: &str, value: String| environment.insert(name.to_owned(), value);
         // The worker sends platforms to the media files that the API serves.
         set_to("FANFARE_BASE_URL", self.world.base.clone());
-        set_to("DATABASE_URL", through(self.world.variable("DATABASE_URL"), &self.lines[&postgres]));
-        set_to("TEMPORAL_ADDRESS", format!("http://{}", self.lines[&temporal].address()));
+        set_to("DATABASE_URL", through(self.world.variable("DATABASE_URL"), &self.proxies[&postgres]));
+        set_to("TEMPORAL_ADDRESS", format!("http://{}", self.proxies[&temporal].address()));
         if command == "worker" {
-            set_to("FANFARE_SANDBOX_URL", format!("http://{}", self.lines[&Pair::WorkerPlatforms].address()));
+            set_to(
+                "FANFARE_SANDBOX_URL",
+                format!("http://{}", self.proxies[&Pair::WorkerPlatforms].address()),
+            );
         }
         if let Some(clocks) = &self.clocks {
             let part = if command == "api" { Part::Api } else { Part::Worker };
@@ -375,10 +380,10 @@ async fn start_temporal(dir: &Path) -> devstack::Temporal {
     devstack::Temporal::start(&dir.join("temporal"), Path::new(*PROGRAM), &options).await.expect("Temporal")
 }
 
-/// Returns the URL of the same database on a line.
-fn through(url: &str, line: &Line) -> String {
+/// Returns the URL of the same database on a proxy.
+fn through(url: &str, proxy: &Proxy) -> String {
     let mut url: Url = url.parse().unwrap();
-    url.set_port(Some(line.address().port())).unwrap();
+    url.set_port(Some(proxy.address().port())).unwrap();
     url.to_string()
 }
 

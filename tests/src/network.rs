@@ -1,6 +1,6 @@
-//! Lines: TCP connections between two parts of Fanfare that a test can interrupt.
+//! An interruptible TCP proxy between two parts of Fanfare, and ports that no other program gets.
 //!
-//! Each pair of parts has a line of its own, since every address is a setting. A line forwards bytes and knows
+//! Each pair of parts has a proxy of its own, since every address is a setting. A proxy forwards bytes and knows
 //! nothing of them.
 
 use std::{io, net::SocketAddr};
@@ -16,7 +16,7 @@ use tokio::{
 /// Pending connections of a listener.
 const BACKLOG: u32 = 1024;
 
-/// State of a line.
+/// State of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Bytes are forwarded.
@@ -27,32 +27,32 @@ pub enum State {
     Refused,
 }
 
-/// The state of a line, which applies to its connections: one that the line has forgotten is silent forever.
+/// The state of a proxy, which applies to its connections: one that the proxy has forgotten stays silent.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     state: State,
-    /// Number of times that the line has forgotten its connections.
+    /// Number of times that the proxy has forgotten its connections.
     forgotten: u32,
 }
 
-/// A line from a local port to a server.
-pub struct Line {
+/// A TCP proxy from a local port to a server, which a test can interrupt.
+pub struct Proxy {
     address: SocketAddr,
     rule: watch::Sender<Rule>,
     upstream: watch::Sender<SocketAddr>,
 }
 
-impl Line {
-    /// Opens a line to a server.
+impl Proxy {
+    /// Opens a proxy to a server.
     pub fn to(upstream: SocketAddr) -> Self {
         let port = Port::reserve();
-        let line = Self {
+        let proxy = Self {
             address: port.address,
             rule: watch::Sender::new(Rule { state: State::Open, forgotten: 0 }),
             upstream: watch::Sender::new(upstream),
         };
-        tokio::spawn(listen(port, line.rule.subscribe(), line.upstream.subscribe()));
-        line
+        tokio::spawn(listen(port, proxy.rule.subscribe(), proxy.upstream.subscribe()));
+        proxy
     }
 
     /// Returns the address to connect to.
@@ -65,7 +65,7 @@ impl Line {
         self.rule.send_modify(|rule| rule.state = state);
     }
 
-    /// Opens the line for new connections. Those that exist stay silent, as behind a firewall that has
+    /// Opens the proxy for new connections. Those that exist stay silent, as behind a firewall that has
     /// forgotten them.
     pub fn forget(&self) {
         self.rule.send_modify(|rule| *rule = Rule { state: State::Open, forgotten: rule.forgotten + 1 });
@@ -106,7 +106,7 @@ fn bound(address: SocketAddr) -> TcpSocket {
 }
 
 async fn listen(port: Port, mut rule: watch::Receiver<Rule>, upstream: watch::Receiver<SocketAddr>) {
-    // Ends with an error when the line is dropped.
+    // Ends with an error when the proxy is dropped.
     while rule.wait_for(|rule| rule.state != State::Refused).await.is_ok() {
         let listener = bound(port.address).listen(BACKLOG).expect("a listener");
         loop {
@@ -125,7 +125,7 @@ async fn listen(port: Port, mut rule: watch::Receiver<Rule>, upstream: watch::Re
     }
 }
 
-/// Forwards a connection until both sides have closed it. It is reset if one of them fails, or the line is cut.
+/// Forwards a connection until both sides have closed it. It is reset if one of them fails, or the proxy is cut.
 async fn forward(mut client: TcpStream, upstream: SocketAddr, mut rule: watch::Receiver<Rule>) {
     let forgotten = rule.borrow().forgotten;
     let Ok(mut server) = TcpStream::connect(upstream).await else {
@@ -167,7 +167,7 @@ async fn copy(
     let mut buffer = vec![0; 16 << 10];
     loop {
         let read = from.read(&mut buffer).await;
-        // Bytes that arrive at a frozen line wait here, and so does the end of the connection.
+        // Bytes that arrive at a frozen proxy wait here, and so does the end of the connection.
         let is_open = |rule: &Rule| rule.state == State::Open && rule.forgotten == forgotten;
         rule.wait_for(is_open).await.map_err(io::Error::other)?;
         match read? {
