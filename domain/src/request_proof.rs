@@ -1,6 +1,6 @@
 //! Proof that a request to a worker comes from the API.
 //!
-//! Whoever can start workflows could otherwise ask for what only the API may: the workers' task queues take any
+//! A client that can start workflows could otherwise ask for what only the API may: the workers' task queues take any
 //! workflow. The key is derived from the secret of the API, which workers may have and Temporal never sees.
 
 use hmac::{Hmac, KeyInit, Mac};

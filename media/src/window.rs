@@ -28,7 +28,7 @@ pub(crate) struct Window {
     held: (u64, Bytes),
     /// Bytes that may still be read.
     budget: u64,
-    /// Calls that may still be made: a parser that goes round in circles reads nothing new and would never end.
+    /// Calls that may still be made: a parser that loops reads nothing new and would never end.
     calls: u32,
     /// Error of the store, which `io::Error` would hide.
     pub(crate) failure: Option<object_store::Error>,

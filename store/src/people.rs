@@ -1,8 +1,8 @@
 //! People, who are members of organizations and sign in to the dashboard.
 //!
-//! Only an invitation makes somebody a member, and an address leads to nobody: who administers an organization can
-//! invite any address and open the link. So an invitation is accepted by a new person, or by the one who is signed
-//! in. The operator's OpenID provider is the exception, because it has verified the address.
+//! Only an invitation makes somebody a member, and an e-mail address identifies no person: an administrator of an
+//! organization can invite any address and open the link. So an invitation is accepted by a new person, or by the one
+//! who is signed in. The operator's OpenID provider is the exception, because it has verified the address.
 
 use crate::{
     audit::{self, Action, Actor, Change},

@@ -178,7 +178,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     let published = service.post("Published after the backup", None).await;
     service.run("sh backup").await;
 
-    // What the backup does not know.
+    // The backup does not know these.
     service.world.run("worker").await;
     assert_eq!(service.world.ended(&published).await["status"], "published");
     service.terminate(&format!("target-{}", id(&retried["targets"][0]))).await;

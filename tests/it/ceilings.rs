@@ -59,7 +59,7 @@ async fn a_plan_limits_what_an_organization_has_even_when_much_is_created_at_onc
         assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
         assert_eq!([make(20).await.0, make(21).await.0], [StatusCode::CREATED, StatusCode::PAYMENT_REQUIRED]);
     }
-    // Whoever is at the ceiling is told that the person is in the team, and can rotate a key.
+    // At the limit, an invitation of a member still gets 409, and a key can be rotated.
     let (_, team) = world.call(Method::GET, "/team", None).await;
     let body = json!({ "email": team["data"][0]["email"], "role": "viewer" });
     fail(request(&world, Method::POST, "/team").json(&body), 409, "conflict").await;
@@ -105,7 +105,7 @@ async fn a_plan_limits_the_slots_of_all_accounts_together() {
         "{problem}"
     );
     assert_eq!(set(Some(&ada), 1).await.0, StatusCode::OK);
-    // What is replaced does not count, and removing slots is always possible.
+    // Replaced slots do not count, and removing slots is always possible.
     assert_eq!([set(None, 2).await.0, set(None, 3).await.0], [StatusCode::OK, StatusCode::PAYMENT_REQUIRED]);
     assert_eq!(set(None, 0).await.0, StatusCode::OK);
     let usage = world.get("/account/usage").await["usage"]["slots"].clone();

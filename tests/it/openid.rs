@@ -81,7 +81,7 @@ fn keys(provider: Data<&Provider>) -> Json<Value> {
     Json(json!({ "keys": [provider.state.lock().unwrap().published] }))
 }
 
-/// Exchanges a code once, for the client that it was issued to and whoever has the verifier.
+/// Exchanges a code once, for the client that it was issued to, with the verifier.
 #[handler]
 fn token(
     provider: Data<&Provider>,

@@ -380,7 +380,7 @@ async fn a_test_key_leads_to_test_data_only() {
 }
 
 #[tokio::test]
-async fn an_address_leads_to_nobody_and_a_person_switches_between_organizations() {
+async fn an_address_identifies_no_person_and_a_person_switches_between_organizations() {
     let world = world().start().await;
     let (bob, _, _) = join(&world, &world.key, "bob@example.com", Role::Publisher).await;
     let org = organizations::create(&world.db, "Umbrella").await.unwrap();
@@ -391,7 +391,7 @@ async fn an_address_leads_to_nobody_and_a_person_switches_between_organizations(
         let member: Value = call.json(&body).send().await.unwrap().json().await.unwrap();
         member["invite_url"].as_str().unwrap().to_owned()
     };
-    // Who administers the other organization opens their own invitation of Bob's address.
+    // An administrator of the other organization opens their own invitation of Bob's address.
     let (eve, _) = accept(&world, &invite("bob@example.com").await, "Eve").await;
     let page = eve.open("/me").await;
     assert!(page.contains("Umbrella") && !page.contains("World"), "{page}");

@@ -70,7 +70,7 @@ async fn a_retried_post_that_is_refused_again_fails_again() {
     assert_eq!(world.accepted("x", "ada").await, 0);
 }
 
-/// X's window is of fifteen minutes; whoever retries wants an attempt now.
+/// X's window is of fifteen minutes; a user who retries wants an attempt now.
 #[tokio::test]
 async fn a_dead_target_whose_account_rests_is_retried_at_once() {
     let mut world = world().pace(1.0).start().await;

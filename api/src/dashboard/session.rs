@@ -2,8 +2,8 @@
 //!
 //! The cookie contains only a random token; the session is stored with its key or member and ends when they do. The
 //! cookie is `HttpOnly`, `SameSite=Strict` and, except on loopback, `Secure`, and has a name of its own for each
-//! installation, because browsers send cookies to all ports of a host. What was being written when a session ended
-//! is kept in the sign-in form.
+//! installation, because browsers send cookies to all ports of a host. A post that was being written
+//! when a session ended is kept in the sign-in form.
 
 use super::{
     PATH,

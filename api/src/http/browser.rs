@@ -56,7 +56,7 @@ pub(crate) fn is_plain(app: &App, request: &Request) -> bool {
         }
 }
 
-/// The program that sent a request, shortened; `None` if it tells nothing.
+/// `User-Agent` of a request, shortened; `None` without the header.
 pub(crate) fn agent(request: &Request) -> Option<String> {
     let text = request.headers().get(header::USER_AGENT)?.to_str().ok()?;
     Some(text.chars().take(MAX_AGENT_LENGTH).collect()).filter(|text: &String| !text.is_empty())

@@ -101,6 +101,6 @@ mod tests {
         assert!(refusal("http", &[public, own], &opened).is_some());
         assert!(refusal("http", &[own], &opened).is_none());
         let refused = refusal("https", &[public, private], &opened).unwrap();
-        assert!(!refused.contains("10.0.0.1"), "what a name resolves to is told to nobody: {refused}");
+        assert!(!refused.contains("10.0.0.1"), "the error contains the resolved address: {refused}");
     }
 }

@@ -58,7 +58,7 @@ fn redirect_uri(app: &App) -> String {
     format!("{}{}{CALLBACK}", app.config.root(), crate::app::DASHBOARD_PATH)
 }
 
-/// Nobody in particular asks: who signs in is not known yet.
+/// The person is not known yet.
 fn call<'a>(app: &'a App, by: &'a Actor) -> Call<'a> {
     Call::new(app, Owner::NOBODY, by)
 }
@@ -93,7 +93,7 @@ pub(crate) fn open(key: &seal::Key, cookie: Option<&str>, state: &str, now: Date
     (!state.is_empty() && login.state == state).then_some(login)
 }
 
-/// Finishes a login. `None` if the provider vouches for nobody, or the login was finished before.
+/// Finishes a login. `None` if the provider returned no identity, or the login was finished before.
 pub(crate) async fn finish(
     app: &App,
     by: &Actor,
