@@ -79,7 +79,6 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("updateTeamMember", &[Code::Conflict]),
     ("createApiKey", &[Code::Unprocessable, Code::AccountNotFound]),
     ("rotateApiKey", &[Code::Conflict]),
-    ("createWebhook", &[Code::Conflict]),
     ("listRequests", &[Code::InvalidCursor]),
     ("listAuditEntries", &[Code::InvalidCursor]),
     ("listEvents", &[Code::InvalidCursor]),
