@@ -221,7 +221,8 @@ fn secrets() -> &'static BTreeMap<String, String> {
         let pair = Command::new(program).args(["key", "generate"]).output().unwrap();
         let passwords =
             HOLDERS.iter().filter(|(name, _)| name.ends_with("PASSWORD") || name.ends_with("TOKEN"));
-        let passwords = passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef".to_owned()));
+        let passwords =
+            passwords.map(|(name, _)| ((*name).to_owned(), "0123456789abcdef0123456789abcdef".to_owned()));
         assignments(&String::from_utf8(pair.stdout).unwrap()).chain(passwords).collect()
     });
     &SECRETS
