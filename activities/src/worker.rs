@@ -57,7 +57,7 @@ const STICKY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Longest throttling of heartbeats: well below their time-out, so that a moment of slowness costs no attempt. By
 /// default the SDK throttles them to four fifths of it.
-const MAX_HEARTBEAT_THROTTLE: Duration = Duration::from_secs(5);
+const MAX_HEARTBEAT_THROTTLE: Duration = Duration::from_secs(2);
 const _: () = assert!(MAX_HEARTBEAT_THROTTLE.as_secs() * 4 <= options::HEARTBEAT_TIMEOUT.as_secs());
 
 /// Time that activities have to finish when their worker stops, after which they are told to end: a publishing call

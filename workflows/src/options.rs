@@ -10,10 +10,12 @@ use temporalio_workflow::{ActivityCloseTimeouts, ActivityOptions, RetryPolicy};
 /// Time limit of a publish attempt: a large video over a slow line. A dead worker is noticed much sooner, by
 /// [`HEARTBEAT_TIMEOUT`].
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
-/// Time without a heartbeat after which an attempt goes to another worker.
-pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause before an attempt of a lost worker goes to another one. The lost attempt was counted.
-const LOST_WORKER_RETRY: Duration = Duration::from_secs(5);
+/// Time without a heartbeat after which an attempt goes to another worker: its own has died, or never got the task. An
+/// attempt that lives and is replaced too early is fenced off, so that this costs a look-up and no second post.
+pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause before an attempt of a lost worker goes to another one. Only time-outs wait for it: a failure has its own
+/// delay, from the row.
+const LOST_WORKER_RETRY: Duration = Duration::from_secs(1);
 /// Number of tries to revoke a grant; the last one is made even while a call is ambiguous. With the pauses
 /// between them two and a half minutes: longer than a call and the lag of a platform's reads.
 pub const REVOKE_TRIES: u32 = 6;
