@@ -7,8 +7,9 @@ use crate::{
     report::{Compared, Goal, Line, Report, each_of, median, number},
 };
 use anyhow::Context;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::time::{Duration, Instant};
-use tests::{World, sql};
+use tests::World;
 
 /// Posts of the two organizations that are compared.
 const SIZES: (u32, u32) = (10_000, 1_000_000);
@@ -27,12 +28,12 @@ pub(crate) async fn rows(bench: &Bench, report: &mut Report) -> anyhow::Result<(
         world
     };
     let (small, large) = (start(&["api"]).await, start(&["all"]).await);
-    fill(&small, SIZES.0).await;
+    fill(&small, SIZES.0).await?;
     // What starts in the background has started after a few seconds.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = Watched::of(&large).await;
     let began = Instant::now();
-    fill(&large, SIZES.1).await;
+    fill(&large, SIZES.1).await?;
     eprintln!("       inserted {} posts in {:.0} s", SIZES.1, began.elapsed().as_secs_f64());
     let after = Watched::of(&large).await;
     let work = format!("CPU of Fanfare and Postgres for {} posts that wait for next month", SIZES.1);
@@ -65,10 +66,10 @@ impl Watched {
 
 /// Gives an organization posts: nearly all are scheduled for next month, some failed, none is queued; nearly all are
 /// on one platform and ten accounts, some on a rare platform and account.
-async fn fill(world: &World, posts: u32) {
+async fn fill(world: &World, posts: u32) -> anyhow::Result<()> {
     let org = world.owner.org;
     let statements = format!(
-        "set statement_timeout = 0; set synchronous_commit = off;
+        "set synchronous_commit = off;
          create function bench_id(kind bigint, number bigint) returns uuid language sql immutable as
            $$ select ('01900000-0000-7' || lpad(to_hex(kind), 3, '0') || '-8000-' || lpad(to_hex(number), 12, '0'))::uuid $$;
          insert into profiles (id, org_id, mode, name, timezone)
@@ -95,11 +96,14 @@ async fn fill(world: &World, posts: u32) {
          from (select id, status, created_at, row_number() over (order by id) as n from posts where org_id = '{org}') p;
          reset synchronous_commit;"
     );
-    sql(&world.db, &statements).await;
-    for table in ["posts", "containers", "targets"] {
-        sql(&world.db, &format!("set statement_timeout = 0; vacuum analyze {table}")).await;
+    // A connection without the time limit of the service's.
+    let mut db = PgConnection::connect(world.variable("DATABASE_URL")).await?;
+    let maintenance =
+        ["vacuum analyze posts", "vacuum analyze containers", "vacuum analyze targets", "checkpoint"];
+    for statement in std::iter::once(statements).chain(maintenance.map(str::to_owned)) {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut db).await?;
     }
-    sql(&world.db, "set statement_timeout = 0; checkpoint").await;
+    Ok(db.close().await?)
 }
 
 /// Row 6: the same requests at both sizes.

@@ -42,7 +42,7 @@ pub(crate) fn next() -> usize {
 /// Starts a world in real time with three accounts at an instant sandbox: the platforms' throttling is not what is
 /// measured.
 pub(crate) async fn world(builder: WorldBuilder) -> World {
-    let mut world = builder.pace(1.0).own().start().await;
+    let mut world = builder.pace(1.0).set("RUST_LOG", "error").start().await;
     for (platform, account) in ACCOUNTS {
         world.connect(platform, account).await;
     }

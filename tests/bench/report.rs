@@ -132,7 +132,9 @@ impl Report {
     /// Adds a row that could not be measured.
     pub(crate) fn miss(&mut self, rows: &str, reason: &str) {
         eprintln!("  {rows}: not measured: {reason}");
-        self.missing.push((rows.to_owned(), reason.to_owned()));
+        let short: String =
+            reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect();
+        self.missing.push((rows.to_owned(), short));
     }
 
     /// Returns the table in Markdown.

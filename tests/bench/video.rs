@@ -51,7 +51,7 @@ struct Passage {
 /// Row 12: upload, inspection and publishing of a video on YouTube, against two copies of the file, each through a
 /// connection on loopback.
 pub(crate) async fn through(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
-    let mut world = World::of(bench.program).pace(1.0).platforms(&["youtube"]).own().start().await;
+    let mut world = World::of(bench.program).pace(1.0).platforms(&["youtube"]).own().approved().start().await;
     world.leave("", "the benchmark looks at what it measures");
     world.connect("youtube", "ada").await;
     world.set_sandbox(json!({ "limits": lifted_limits(), "processing_ms": 0 })).await;
@@ -160,7 +160,8 @@ async fn publish(world: &World, path: &Path) -> anyhow::Result<String> {
     anyhow::ensure!(answer.status().is_success(), "the upload: {}", answer.text().await?);
     let (status, confirmed) = world.confirm(&medium).await;
     anyhow::ensure!(status.is_success(), "the confirmation: {confirmed}");
-    let body = json!({ "content": format!("Video {}", next()), "accounts": ["ada"], "media": [id] });
+    let container = json!({ "content": format!("Video {}", next()), "media": [{ "id": id }] });
+    let body = json!({ "containers": [container], "accounts": ["ada"] });
     let post = world.post(body).await;
     let path = format!("/posts/{}", post["id"].as_str().context("an id")?);
     wait_within(LIMIT, "the video to be live", async || {

@@ -57,7 +57,13 @@ pub async fn durable(program: &str) -> &'static Shared {
 impl Shared {
     async fn start(program: &str, is_durable: bool) -> Self {
         let (dir, guard) = (directory(), Path::new(program));
-        let options = PostgresOptions { password: "tests".to_owned(), is_durable, ..Default::default() };
+        let options = PostgresOptions {
+            password: "tests".to_owned(),
+            // Temporal's processes have pools of their own.
+            max_connections: 400,
+            is_durable,
+            ..Default::default()
+        };
         let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await.expect("Postgres");
         template(&postgres).await;
         let options = TemporalOptions {
