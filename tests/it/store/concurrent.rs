@@ -121,7 +121,8 @@ async fn rows_that_cannot_be_swept_do_not_keep_others_from_it() {
     messages(&db).await;
     let mut tx = ::store::begin(&db).await.unwrap();
     // Grants come after it.
-    sqlx::raw_sql("lock table media in access exclusive mode").execute(&mut *tx).await.unwrap();
+    let lock = "set local idle_in_transaction_session_timeout = 0; lock table media in access exclusive mode";
+    sqlx::raw_sql(lock).execute(&mut *tx).await.unwrap();
     let timing = Timing {
         grace: Duration::ZERO,
         row_interval: Duration::ZERO,
