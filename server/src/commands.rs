@@ -165,9 +165,13 @@ pub(crate) async fn set_plan(
 pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyhow::Result<()> {
     anyhow::ensure!(since <= clock::now(), "--since {since} is in the future");
     let db = store::connect(&database.database_url, 2).await?;
-    let store::restored::Prepared { posts, containers } = store::restored::prepare(&db, since).await?;
+    let prepared = store::restored::prepare(&db, since, store::restored::PART).await?;
+    let store::restored::Prepared { posts, containers, is_continued } = prepared;
     let details = json!({ "since": since, "posts": posts, "containers": containers });
     operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
+    if is_continued {
+        println!("continued what was interrupted");
+    }
     println!("{posts} open posts; {containers} publications are looked up before they are repeated");
     Ok(())
 }

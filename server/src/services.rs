@@ -173,6 +173,7 @@ async fn prerequisites(
 ) -> anyhow::Result<Client> {
     let limit = Duration::from_secs(worker.start_timeout);
     startup::wait_for(limit, async || startup::check_database(db, database).await).await?;
+    startup::wait_for(limit, async || startup::check_restored(db).await).await?;
     let asked = Instant::now();
     startup::wait_for(limit, async || startup::connect(&temporal.server, asked).await).await
 }

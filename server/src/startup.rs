@@ -99,6 +99,18 @@ pub(crate) async fn check_database(db: &Pool, database: &Database) -> Result<(),
     }
 }
 
+/// Fails while a restored database is not prepared to its end: what was published since the backup would be published
+/// again.
+pub(crate) async fn check_restored(db: &Pool) -> Result<(), Fault> {
+    match store::restored::is_unfinished(db).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Fault::Away(anyhow!(
+            "the database was restored and is not prepared to its end: run `fanfare ops restored` again"
+        ))),
+        Err(error) => Err(Fault::Away(anyhow!("the database can't be read: {error}"))),
+    }
+}
+
 /// Connects to Temporal. Fails unless its namespace is prepared, or could not be checked for a while since `begun`.
 pub(crate) async fn connect(server: &Server, begun: Instant) -> Result<Client, Fault> {
     let client = server.connect().await?;

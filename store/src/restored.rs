@@ -7,45 +7,122 @@
 //! The sweep carries the open posts to Temporal when they are due or within the scheduling horizon, in batches: nothing
 //! in Temporal is believed, which may have been kept, lost or restored as well.
 //!
+//! It is done in parts, each a transaction of its own, so that none holds locks for long or outlives a connection. The
+//! posts to prepare are written down first; what was interrupted is continued by calling again, and until the end no
+//! worker starts ([`is_unfinished`]).
+//!
 //! Facts that came after the backup stay lost: posts created, edited, canceled or moved forward since then, and
 //! renewed grants.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
 /// Added to fences and versions, so that they are higher than any since the backup: an attempt from before the
 /// restore holds no target, and a workflow that saw a later version of its post or grant accepts the restored one.
 const LEAP: i32 = 1_000_000;
+/// Rows that one transaction prepares.
+pub const PART: i64 = 500;
+/// Stands in the list of posts until everything is prepared.
+const UNFINISHED: Uuid = Uuid::nil();
 
 /// The number of rows that were prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// Posts with an open target.
-    pub posts: usize,
+    pub posts: u64,
     /// Containers that are looked up before they are published.
     pub containers: u64,
+    /// True if an interrupted preparation was continued: what that one had prepared is not counted.
+    pub is_continued: bool,
 }
 
-/// Prepares a restored database, before the workers start. `since` is the time of the latest transaction that
-/// the backup contains, or any earlier time: look-ups search from there.
+/// Prepares a restored database, before the workers start, in transactions of `part` rows. `since` is the time of the
+/// latest transaction that the backup contains, or any earlier time: look-ups search from there. Called again, it
+/// continues what was interrupted.
 // Model: Restored.
-pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared> {
+pub async fn prepare(db: &PgPool, since: DateTime<Utc>, part: i64) -> sqlx::Result<Prepared> {
+    let mut prepared = Prepared { is_continued: !list(db).await?, ..Prepared::default() };
+    loop {
+        let (posts, containers) = prepare_posts(db, since, part).await?;
+        if posts == 0 {
+            break;
+        }
+        prepared.posts += posts;
+        prepared.containers += containers;
+    }
+    prepare_grants(db, part).await?;
+    release_messages(db, part).await?;
+    sqlx::query!(
+        "delete from restoring_posts where post_id = $1
+           and not exists (select from restoring_posts where post_id <> $1)",
+        UNFINISHED
+    )
+    .execute(db)
+    .await?;
+    Ok(prepared)
+}
+
+/// Returns true while a restored database is not prepared to its end.
+pub async fn is_unfinished(db: &PgPool) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select exists (select from restoring_posts) as "unfinished!""#).fetch_one(db).await
+}
+
+/// Writes down the posts with an open target. Returns false if an earlier call did: it was interrupted.
+async fn list(db: &PgPool) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
-    let open = sqlx::query!(
-        r#"with open as (
-             select distinct p.id from posts p join targets t on t.post_id = p.id
-             where not p.is_draft and (t.status in ('pending', 'queued', 'failed')
-               or t.status = 'published' and t.next_attempt_at is not null))
-           update posts p
-           set version = version + $1, updated_at = clock_timestamp(),
-             starts_at = coalesce(p.starts_at, p.scheduled_at, clock_timestamp())
-           from open where p.id = open.id
-           returning p.id"#,
-        LEAP
+    let begun =
+        sqlx::query!("insert into restoring_posts (post_id) values ($1) on conflict do nothing", UNFINISHED)
+            .execute(&mut *tx)
+            .await?;
+    if begun.rows_affected() == 0 {
+        return Ok(false);
+    }
+    // Ids only: a million of them take seconds.
+    sqlx::query!(
+        "insert into restoring_posts (post_id)
+         select distinct t.post_id from targets t join posts p on p.id = t.post_id
+         where not p.is_draft and (t.status in ('pending', 'queued', 'failed')
+           or t.status = 'published' and t.next_attempt_at is not null)"
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Prepares some posts of the list, and returns their number and that of their containers to look up.
+async fn prepare_posts(db: &PgPool, since: DateTime<Utc>, part: i64) -> sqlx::Result<(u64, u64)> {
+    let mut tx = crate::begin(db).await?;
+    let ids = sqlx::query_scalar!(
+        "delete from restoring_posts where post_id in (
+           select post_id from restoring_posts where post_id <> $1 order by post_id limit $2)
+         returning post_id",
+        UNFINISHED,
+        part
     )
     .fetch_all(&mut *tx)
     .await?;
-    let ids: Vec<_> = open.iter().map(|post| post.id).collect();
+    if ids.is_empty() {
+        return Ok((0, 0));
+    }
+    let containers = look_up(&mut tx, &ids, since).await?;
+    tx.commit().await?;
+    Ok((ids.len() as u64, containers))
+}
+
+/// Has what is due of some posts looked up before it is published. Returns the number of containers.
+async fn look_up(tx: &mut PgConnection, ids: &[Uuid], since: DateTime<Utc>) -> sqlx::Result<u64> {
+    sqlx::query!(
+        "update posts
+         set version = version + $2, updated_at = clock_timestamp(),
+           starts_at = coalesce(starts_at, scheduled_at, clock_timestamp())
+         where id = any($1)",
+        ids,
+        LEAP
+    )
+    .execute(&mut *tx)
+    .await?;
     // A look-up comes at once, and is followed by an attempt if it is needed.
     sqlx::query!(
         "update targets set fence = fence + $2, processing_since = null, is_continuation = false,
@@ -54,7 +131,7 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
            updated_at = clock_timestamp()
          where post_id = any($1) and (status in ('pending', 'queued', 'failed')
            or status = 'published' and next_attempt_at is not null)",
-        &ids,
+        ids,
         LEAP
     )
     .execute(&mut *tx)
@@ -73,7 +150,7 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
              commit_deadline = excluded.commit_deadline, commit_ended_at = null, is_restored = true,
              is_reply = excluded.is_reply
          where publications.platform_id is null",
-        &ids,
+        ids,
         since
     )
     .execute(&mut *tx)
@@ -84,22 +161,57 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>) -> sqlx::Result<Prepared
          where id = any($1) and status in ('scheduled', 'queued') and exists (
            select from targets t join publications u on u.target_id = t.id
            where t.post_id = p.id and u.is_restored and u.platform_id is null)",
-        &ids
+        ids
     )
     .execute(&mut *tx)
     .await?;
-    // The workflow that renews a grant may know a later one than the backup, and would ignore this one.
-    sqlx::query!(
-        "update accounts set grant_version = grant_version + $1, refresh_leased_until = null, swept_at = null
-         where status <> 'disconnected' and grant_sealed is not null",
-        i64::from(LEAP)
-    )
-    .execute(&mut *tx)
-    .await?;
-    // No relay of before the restore holds a message any more.
-    sqlx::query!("update outbox set available_at = clock_timestamp() where available_at > clock_timestamp()")
-        .execute(&mut *tx)
+    Ok(marked.rows_affected())
+}
+
+/// Raises the numbers of the grants: the workflow that renews one may know a later one than the backup, and would
+/// ignore this one. Raising them twice does no harm.
+async fn prepare_grants(db: &PgPool, part: i64) -> sqlx::Result<()> {
+    let mut after = Uuid::nil();
+    loop {
+        let last = sqlx::query_scalar!(
+            r#"with part as (
+                 select id from accounts where id > $1 and status <> 'disconnected' and grant_sealed is not null
+                 order by id limit $2),
+               raised as (
+                 update accounts a set grant_version = grant_version + $3, refresh_leased_until = null, swept_at = null
+                 from part where a.id = part.id)
+               select max(id::text)::uuid as last from part"#,
+            after,
+            part,
+            i64::from(LEAP)
+        )
+        .fetch_one(db)
         .await?;
-    tx.commit().await?;
-    Ok(Prepared { posts: open.len(), containers: marked.rows_affected() })
+        match last {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Makes all messages available: no relay of before the restore holds one any more.
+async fn release_messages(db: &PgPool, part: i64) -> sqlx::Result<()> {
+    let mut after = 0;
+    loop {
+        let last = sqlx::query_scalar!(
+            r#"with part as (
+                 select id from outbox where id > $1 and available_at > clock_timestamp() order by id limit $2),
+               released as (
+                 update outbox o set available_at = clock_timestamp() from part where o.id = part.id)
+               select max(id) as last from part"#,
+            after,
+            part
+        )
+        .fetch_one(db)
+        .await?;
+        match last {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
 }

@@ -164,6 +164,57 @@ async fn an_account_whose_grant_was_renewed_since_the_backup_has_to_be_connected
         .await;
 }
 
+/// The connection is lost between two of the transactions.
+#[tokio::test]
+async fn an_interrupted_preparation_is_continued_and_no_worker_starts_before_its_end() {
+    let mut world = service().start().await;
+    world.connect("threads", "dee").await;
+    let mut posts = Vec::new();
+    for number in 0..5 {
+        posts.push(world.post(json!({ "content": format!("Post {number}"), "accounts": ["dee"] })).await);
+    }
+    assert!(world.stop("api").await);
+    let since = tests::now() - TimeDelta::minutes(5);
+    // The fourth post can't be prepared while its row is locked.
+    let id: uuid::Uuid = posts[3]["id"].as_str().unwrap().parse().unwrap();
+    let mut lock = world.db.begin().await.unwrap();
+    sqlx::query("select from posts where id = $1 for update").bind(id).execute(&mut *lock).await.unwrap();
+    let db = world.db.clone();
+    let preparing = tokio::spawn(async move { store::restored::prepare(&db, since, 2).await });
+    let prepared = async || {
+        let fences: Vec<i32> = sqlx::query_scalar("select fence from targets order by post_id")
+            .fetch_all(&world.db)
+            .await
+            .unwrap();
+        let is_begun = fences[..2].iter().all(|fence| *fence >= 1_000_000);
+        if is_begun { Ok(fences) } else { Err(format!("{fences:?}")) }
+    };
+    let fences = wait_until("the first two posts to be prepared", prepared).await;
+    assert_eq!(fences[2..], [0; 3], "the rest is not");
+    preparing.abort();
+    assert!(preparing.await.unwrap_err().is_cancelled());
+    drop(lock);
+
+    world.set("FANFARE_START_TIMEOUT", "1");
+    let mut worker = world.spawn(&["worker"], std::process::Stdio::null());
+    assert!(!worker.wait().await.unwrap().success(), "no worker starts");
+    let since = since.to_rfc3339();
+    let output = world.command(&["ops", "restored", "--since", &since]).await;
+    assert!(output.status.success(), "{output:?}");
+    let report = String::from_utf8(output.stdout).unwrap();
+    let rest = "3 open posts; 3 publications are looked up before they are repeated\n";
+    assert_eq!(report, format!("continued what was interrupted\n{rest}"));
+    let fences: Vec<i32> =
+        sqlx::query_scalar("select fence from targets order by post_id").fetch_all(&world.db).await.unwrap();
+    assert_eq!(fences, [1_000_000; 5], "each once");
+    world.set("FANFARE_START_TIMEOUT", "60");
+    started(&mut world).await;
+    for post in &posts {
+        assert_eq!(world.ended(post).await["status"], "published");
+    }
+    assert_eq!(world.accepted("threads", "dee").await, posts.len());
+}
+
 #[tokio::test]
 async fn a_time_in_the_future_is_refused() {
     let world = service().start().await;
