@@ -8,8 +8,10 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, KeysWrite},
+        page::{List, Paging},
         plan,
         problem::{Code, Issue, Problem, Segment},
+        query::Query,
     },
     openapi::{tag::Tag, validate::Rules},
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp},
@@ -49,8 +51,8 @@ impl Keys {
     ///
     /// Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
     #[oai(path = "/api-keys", method = "get", operation_id = "listApiKeys")]
-    async fn list(&self, caller: Caller<KeysWrite>) -> Result<Json<KeyList>, Problem> {
-        Ok(Json(list(&caller.call()).await?))
+    async fn list(&self, caller: Caller<KeysWrite>, query: Query<Paging>) -> Result<Json<KeyList>, Problem> {
+        Ok(Json(list(&caller.call(), &query.0).await?))
     }
 
     /// Revoke a key
@@ -138,9 +140,11 @@ async fn check_bound(call: &Call<'_>, owner: Owner, bound: &Bound) -> Result<(),
 }
 
 /// Lists the keys of the caller's mode that are not revoked.
-pub async fn list(call: &Call<'_>) -> Result<KeyList, Problem> {
-    let keys = keys::list(call.db(), call.owner, call.now()).await?;
-    Ok(KeyList { data: keys.into_iter().map(Key::from).collect() })
+pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<KeyList, Problem> {
+    let page = List::Keys.paged(call, paging)?;
+    let found = keys::list(call.db(), call.owner, call.now(), page).await?;
+    let next_cursor = List::Keys.next(call, found.next);
+    Ok(KeyList { data: found.items.into_iter().map(Key::from).collect(), next_cursor })
 }
 
 /// Revokes a key, if the caller has all of its scopes: a narrow key must not lock its organization out.
@@ -305,6 +309,9 @@ impl From<keys::Key> for Key {
 pub struct KeyList {
     /// The keys, newest first.
     pub data: Vec<Key>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// The response to creating or rotating a key.

@@ -5,8 +5,10 @@ use crate::{
     http::{
         body::{self, Json},
         caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+        page::{List, Paging},
         plan,
         problem::{Code, Issue, Problem, Segment},
+        query::Query,
         reach,
     },
     openapi::{
@@ -27,7 +29,10 @@ use crate::{
 use domain::{AccountId, Bound, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use store::profiles::{self, Created, Edit, NewProfile as New, Saved};
+use store::{
+    page::Page,
+    profiles::{self, Created, Edit, NewProfile as New, Saved},
+};
 use uuid::Uuid;
 
 /// The operations on profiles.
@@ -49,10 +54,15 @@ impl Profiles {
 
     /// List profiles
     ///
-    /// Lists profiles, newest first. Scope `profiles:read`.
+    /// Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
+    /// `next_cursor` leads to more. Scope `profiles:read`.
     #[oai(path = "/profiles", method = "get", operation_id = "listProfiles")]
-    async fn list(&self, caller: Caller<ProfilesRead>) -> Result<Json<ProfileList>, Problem> {
-        Ok(Json(list(&caller.call()).await?))
+    async fn list(
+        &self,
+        caller: Caller<ProfilesRead>,
+        query: Query<Paging>,
+    ) -> Result<Json<ProfileList>, Problem> {
+        Ok(Json(list(&caller.call(), &query.0).await?))
     }
 
     /// Get a profile
@@ -115,15 +125,16 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
     }
 }
 
-/// Lists all profiles.
-pub async fn list(call: &Call<'_>) -> Result<ProfileList, Problem> {
-    let mut profiles = profiles::list(call.db(), call.owner).await?;
+/// Lists profiles.
+pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<ProfileList, Problem> {
+    let page = List::Profiles.paged(call, paging)?;
+    let Page { items: mut profiles, next } = profiles::list(call.db(), call.owner, page).await?;
     profiles.retain(|profile| call.bound.has_profile(profile.id, profile.tenant_id.as_deref()));
     let mut data = Vec::with_capacity(profiles.len());
     for profile in profiles {
         data.push(shown(call, profile).await?);
     }
-    Ok(ProfileList { data })
+    Ok(ProfileList { data, next_cursor: List::Profiles.next(call, next) })
 }
 
 /// Returns a profile.
@@ -345,11 +356,14 @@ impl From<profiles::Profile> for Profile {
     }
 }
 
-/// Lists all profiles.
+/// A page of profiles.
 #[derive(Debug, Object)]
 pub struct ProfileList {
     /// The profiles, newest first.
     pub data: Vec<Profile>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// The response to a creation.

@@ -11,6 +11,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, SchedulingRead, SchedulingWrite},
+        page::{List, Paging},
         plan,
         problem::{Code, Issue, Problem},
         query::Query,
@@ -34,6 +35,7 @@ use poem_openapi::{Object, OpenApi, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
     bounds::{self, Resource},
+    page::Page,
     slots::{self, Queue, Set},
 };
 use uuid::Uuid;
@@ -66,10 +68,15 @@ impl Slots {
 
     /// List posting slots
     ///
-    /// Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
+    /// Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
+    /// than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
     #[oai(path = "/scheduling/slots", method = "get", operation_id = "listSlots")]
-    async fn list(&self, caller: Caller<SchedulingRead>) -> Result<Json<SlotSets>, Problem> {
-        Ok(Json(list(&caller.call()).await?))
+    async fn list(
+        &self,
+        caller: Caller<SchedulingRead>,
+        query: Query<Paging>,
+    ) -> Result<Json<SlotSets>, Problem> {
+        Ok(Json(list(&caller.call(), &query.0).await?))
     }
 
     /// Find open slots
@@ -106,15 +113,18 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
     Ok(SlotSet::of(set, call.now()))
 }
 
-/// Lists all slot sets.
-pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
-    let (mut sets, now) = (slots::list(call.db(), call.owner).await?, call.now());
+/// Lists slot sets.
+pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<SlotSets, Problem> {
+    let page = List::Slots.paged(call, paging)?;
+    let Page { items: mut sets, next } = slots::list(call.db(), call.owner, page).await?;
+    let now = call.now();
     if call.bound.is_limited() {
         let ids: Vec<_> = sets.iter().filter_map(|set| set.account).collect();
         let own = accounts::within(call, &ids).await?;
         sets.retain(|set| set.account.is_some_and(|account| own.contains(&account)));
     }
-    Ok(SlotSets { data: sets.into_iter().map(|set| SlotSet::of(set, now)).collect() })
+    let next_cursor = List::Slots.next(call, next);
+    Ok(SlotSets { data: sets.into_iter().map(|set| SlotSet::of(set, now)).collect(), next_cursor })
 }
 
 /// Finds the next open slots of an account.
@@ -234,11 +244,14 @@ impl SlotSet {
     }
 }
 
-/// All slots of an organization.
+/// A page of the slots of an organization.
 #[derive(Debug, Object)]
 pub struct SlotSets {
     /// The slot sets; the organization's first.
     pub data: Vec<SlotSet>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// Filter for open slots.

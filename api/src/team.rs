@@ -9,8 +9,10 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, TeamRead, TeamWrite},
+        page::{List, Paging},
         plan,
         problem::{Code, Problem},
+        query::Query,
     },
     keys::hold,
     openapi::{
@@ -34,8 +36,12 @@ impl Team {
     /// Lists the members in the order they were invited. Live and test keys see the same team. Scope
     /// `team:read`.
     #[oai(path = "/team", method = "get", operation_id = "listTeam")]
-    async fn list(&self, caller: Caller<TeamRead>) -> Result<Json<MemberList>, Problem> {
-        Ok(Json(list(&caller.call()).await?))
+    async fn list(
+        &self,
+        caller: Caller<TeamRead>,
+        query: Query<Paging>,
+    ) -> Result<Json<MemberList>, Problem> {
+        Ok(Json(list(&caller.call(), &query.0).await?))
     }
 
     /// Invite a person
@@ -79,9 +85,11 @@ impl Team {
 }
 
 /// Lists the team.
-pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
-    let members = team::list(call.db(), call.owner.org).await?;
-    Ok(MemberList { data: members.into_iter().map(Member::from).collect() })
+pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<MemberList, Problem> {
+    let page = List::Team.paged(call, paging)?;
+    let found = team::list(call.db(), call.owner.org, page).await?;
+    let next_cursor = List::Team.next(call, found.next);
+    Ok(MemberList { data: found.items.into_iter().map(Member::from).collect(), next_cursor })
 }
 
 /// Invites a person and returns the URL for accepting.
@@ -217,12 +225,15 @@ impl From<team::Member> for Member {
     }
 }
 
-/// Lists the team.
+/// A page of the team.
 #[derive(Object)]
 #[oai(rename = "Team")]
 pub struct MemberList {
     /// The members, in the order they were invited.
     pub data: Vec<Member>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// The response to an invitation.

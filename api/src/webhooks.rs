@@ -8,7 +8,7 @@ use crate::{
         body::{self, Json},
         caller::{Call, Caller, WebhooksRead, WebhooksWrite},
         outbound_url,
-        page::List,
+        page::{List, Paging},
         plan,
         problem::{Code, Issue, Problem},
         query::Query,
@@ -68,8 +68,12 @@ impl Webhooks {
     ///
     /// Lists endpoints, newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list(&self, caller: Caller<WebhooksRead>) -> Result<Json<WebhookList>, Problem> {
-        Ok(Json(list(&caller.call()).await?))
+    async fn list(
+        &self,
+        caller: Caller<WebhooksRead>,
+        query: Query<Paging>,
+    ) -> Result<Json<WebhookList>, Problem> {
+        Ok(Json(list(&caller.call(), &query.0).await?))
     }
 
     /// Get an endpoint
@@ -185,10 +189,12 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
 }
 
-/// Lists all endpoints.
-pub async fn list(call: &Call<'_>) -> Result<WebhookList, Problem> {
-    let webhooks = webhooks::list(call.db(), call.owner).await?;
-    Ok(WebhookList { data: webhooks.into_iter().map(Webhook::from).collect() })
+/// Lists endpoints.
+pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<WebhookList, Problem> {
+    let page = List::Webhooks.paged(call, paging)?;
+    let found = webhooks::list(call.db(), call.owner, page).await?;
+    let next_cursor = List::Webhooks.next(call, found.next);
+    Ok(WebhookList { data: found.items.into_iter().map(Webhook::from).collect(), next_cursor })
 }
 
 /// Returns an endpoint.
@@ -446,11 +452,14 @@ impl From<webhooks::Webhook> for Webhook {
     }
 }
 
-/// All webhook endpoints.
+/// A page of webhook endpoints.
 #[derive(Object)]
 pub struct WebhookList {
     /// The endpoints, newest first.
     pub data: Vec<Webhook>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// Result of a test event.

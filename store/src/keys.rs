@@ -10,6 +10,7 @@ use crate::{
     bounds,
     ceilings::{self, Exceeded, Kind},
     decode::Parsed,
+    page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Bound, KeyId, Mode, Owner, client::Client, scope::Scope};
@@ -306,22 +307,28 @@ pub async fn refused(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Resul
     Ok(row.map(|row| (Owner { org: row.org_id.into(), mode: row.mode.0 }, row.id.into())))
 }
 
-/// Returns the owner's keys that are not revoked, expired ones included, newest first.
-pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
+/// Returns a page of the owner's keys that are not revoked, expired ones included, newest first.
+pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>, page: Request) -> sqlx::Result<Page<Key>> {
+    let before = page.before();
     let rows = sqlx::query_as!(
         Row,
         r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four,
                   expires_at, revoked_at, last_used_at, created_at, created_by
            from api_keys
            where org_id = $1 and mode = $2 and client is null and (revoked_at is null or revoked_at > $3)
-           order by created_at desc, id desc"#,
+             and (created_at, id) < ($4, $5)
+           order by created_at desc, id desc limit $6"#,
         owner.org.0,
         owner.mode.as_str(),
-        now
+        now,
+        before.created_at,
+        before.id,
+        page.rows()
     )
     .fetch_all(db)
     .await?;
-    Ok(rows.into_iter().map(Key::from).collect())
+    let rows = rows.into_iter().map(Key::from).collect();
+    Ok(page.page(rows, |key: &Key| Cursor { created_at: key.created_at, id: key.id.0 }))
 }
 
 /// Revokes a key at `at`. Returns false when it doesn't exist or is revoked earlier.

@@ -24,6 +24,8 @@ use uuid::Uuid;
 
 /// Time after which an upload that was not confirmed is deleted.
 pub const UPLOAD_TTL: TimeDelta = TimeDelta::hours(24);
+/// Targets that are woken at once when their asset is ready.
+const MAX_WOKEN: i64 = 500;
 
 /// A media asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -578,7 +580,8 @@ pub async fn fail(
     Ok(true)
 }
 
-/// Lets the targets begin that waited for an asset.
+/// Lets the targets begin that waited for an asset, the oldest ones at once: a post is seldom one of many with the same
+/// new file, and the others look again by themselves.
 async fn wake_targets(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<()> {
     let waiting = sqlx::query!(
         "select t.id, t.post_id from post_media m join posts p on p.id = m.post_id join targets t on t.post_id = p.id
@@ -587,18 +590,20 @@ async fn wake_targets(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx:
            and t.status in ('pending', 'queued')
            and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= clock_timestamp()
            and p.starts_at is null
-         group by t.id",
+         group by t.id order by t.id limit $4",
         id.0.to_string(),
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        MAX_WOKEN
     )
     .fetch_all(&mut *tx)
     .await?;
-    for row in waiting {
-        let wake = Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner };
-        outbox::push(&mut *tx, &wake).await?;
-    }
-    Ok(())
+    let woken = waiting.into_iter().map(|row| Message::RetryTarget {
+        target: row.id.into(),
+        post: row.post_id.into(),
+        owner,
+    });
+    outbox::push_all(tx, &woken.collect::<Vec<_>>()).await
 }
 
 async fn append(

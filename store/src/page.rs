@@ -18,6 +18,17 @@ pub struct Cursor {
     pub id: Uuid,
 }
 
+impl Cursor {
+    /// Comes before all rows.
+    pub(crate) const FIRST: Self = Self { created_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
+}
+
+/// A time later than all that are stored: the last second of the year 9999.
+const LAST: DateTime<Utc> = match DateTime::from_timestamp(253_402_300_799, 0) {
+    Some(last) => last,
+    None => panic!("a time of four-digit years"),
+};
+
 /// A request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -55,9 +66,23 @@ impl Request {
             query.push(format_args!(" and ({time}, {id}) < (")).push_bind(after.created_at);
             query.push(", ").push_bind(after.id).push(")");
         }
-        query
-            .push(format_args!(" order by {time} desc, {id} desc limit "))
-            .push_bind(i64::from(self.limit) + 1);
+        query.push(format_args!(" order by {time} desc, {id} desc limit ")).push_bind(self.rows());
+    }
+
+    /// Returns the row that all rows of the page come before, newest first: one later than all on the first page. For a
+    /// statement with a fixed text, `(created_at, id) < ($1, $2)`.
+    pub(crate) fn before(&self) -> Cursor {
+        self.after.unwrap_or(Cursor { created_at: LAST, id: Uuid::max() })
+    }
+
+    /// Returns the row that all rows of the page come after, oldest first: one earlier than all on the first page.
+    pub(crate) fn beyond(&self) -> Cursor {
+        self.after.unwrap_or(Cursor::FIRST)
+    }
+
+    /// Returns the number of rows to read: one more than requested, to know whether there is another page.
+    pub(crate) fn rows(&self) -> i64 {
+        i64::from(self.limit) + 1
     }
 
     /// Creates the page from the rows of such a query.

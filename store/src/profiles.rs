@@ -6,6 +6,7 @@
 use crate::{
     Change,
     ceilings::{self, Exceeded, Kind},
+    page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
@@ -13,6 +14,9 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use std::collections::HashMap;
 use uuid::Uuid;
+
+/// Accounts that leave a deleted profile in one transaction.
+const BATCH: i64 = 500;
 
 /// A group of accounts.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,21 +134,27 @@ pub async fn create(
     Ok(Created::Stored(profile))
 }
 
-/// Returns the owner's profiles, newest first.
-pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Profile>> {
-    sqlx::query_as!(
+/// Returns a page of the owner's profiles, newest first.
+pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Profile>> {
+    let before = page.before();
+    let rows = sqlx::query_as!(
         Profile,
         r#"select id, name, tenant_id, description, timezone, default_config,
              array(select id from accounts
                    where accounts.profile_id = profiles.id and status <> 'disconnected'
                    order by created_at, id) as "social_account_ids!",
              created_at, updated_at
-           from profiles where org_id = $1 and mode = $2 order by created_at desc, id desc"#,
+           from profiles where org_id = $1 and mode = $2 and (created_at, id) < ($3, $4)
+           order by created_at desc, id desc limit $5"#,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        before.created_at,
+        before.id,
+        page.rows()
     )
     .fetch_all(db)
-    .await
+    .await?;
+    Ok(page.page(rows, |row| Cursor { created_at: row.created_at, id: row.id.0 }))
 }
 
 /// Returns a profile.
@@ -270,7 +280,27 @@ async fn set_accounts(
 }
 
 /// Deletes a profile; its accounts are then in none. Returns false when it doesn't exist.
+///
+/// Most accounts leave it before, in transactions of bounded size, so that none is locked for long. If that is
+/// interrupted, the profile has fewer accounts, and is deleted by the next call.
 pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    loop {
+        let left = sqlx::query!(
+            "update accounts set profile_id = null, updated_at = $4
+             where id in (
+               select id from accounts where org_id = $1 and mode = $2 and profile_id = $3 order by id limit $5)",
+            owner.org.0,
+            owner.mode.as_str(),
+            id.0,
+            now,
+            BATCH
+        )
+        .execute(db)
+        .await?;
+        if left.rows_affected() < BATCH.unsigned_abs() {
+            break;
+        }
+    }
     let mut tx = crate::begin(db).await?;
     let found = sqlx::query_scalar!(
         "select id from profiles where id = $1 and org_id = $2 and mode = $3 for update",

@@ -19,6 +19,8 @@ use uuid::Uuid;
 pub const TTL: TimeDelta = TimeDelta::hours(12);
 /// Time without use after which a session ends.
 pub const IDLE_TTL: TimeDelta = TimeDelta::hours(2);
+/// Maximum number of sessions that are listed.
+const SHOWN: i64 = 100;
 /// Number of random characters in a session's token: 256 bits.
 const LENGTH: usize = 43;
 
@@ -224,7 +226,8 @@ pub struct Listed {
     pub user_agent: Option<String>,
 }
 
-/// Returns the sessions of the same person, or of the same key, latest use first.
+/// Returns the sessions of the same person, or of the same key, latest use first: those that were used last if there
+/// are more than [`SHOWN`].
 pub async fn list(db: &PgPool, of: &Session, now: DateTime<Utc>) -> sqlx::Result<Vec<Listed>> {
     let (key, person) = holder(of);
     let rows = sqlx::query!(
@@ -233,11 +236,12 @@ pub async fn list(db: &PgPool, of: &Session, now: DateTime<Utc>) -> sqlx::Result
            from sessions s join organizations o on o.id = s.org_id left join members m on m.id = s.member_id
            where (s.key_id = $1 or m.person_id = $2) and s.expires_at > $3
              and coalesce(s.last_used_at, s.created_at) > $4
-           order by 5 desc, s.digest"#,
+           order by 5 desc, s.digest limit $5"#,
         key,
         person,
         now,
-        now - IDLE_TTL
+        now - IDLE_TTL,
+        SHOWN
     )
     .fetch_all(db)
     .await?;

@@ -5,7 +5,10 @@
 //! concurrently would wait for each other, slot by slot; so each first locks the slot that it is about to
 //! take, and skips those that other transactions have locked.
 
-use crate::ceilings::{self, Exceeded, Kind};
+use crate::{
+    ceilings::{self, Exceeded, Kind},
+    page::{Cursor, Page, Request},
+};
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Owner, PostId,
@@ -83,20 +86,33 @@ pub async fn set(
     Ok(Some(Ok(row.into())))
 }
 
-/// Returns all sets of the owner, the organization's first, without those of disconnected accounts.
-pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Set>> {
+/// Returns a page of the owner's sets, the organization's first, without those of disconnected accounts.
+pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Set>> {
+    let beyond = page.beyond();
     let rows = sqlx::query_as!(
         Row,
         r#"select s.id, s.account_id, s.slots as "slots: Json<Vec<Slot>>", s.created_at, s.updated_at
            from slots s left join accounts a on a.id = s.account_id
-           where s.org_id = $1 and s.mode = $2 and (s.account_id is null or a.status <> 'disconnected')
-           order by s.account_id is not null, s.created_at, s.id"#,
+           where s.org_id = $1 and s.mode = $2
+             and case when s.account_id is null then $3
+               else a.status <> 'disconnected' and (s.created_at, s.id) > ($4, $5) end
+           order by s.account_id is not null, s.created_at, s.id limit $6"#,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        page.after.is_none(),
+        beyond.created_at,
+        beyond.id,
+        page.rows()
     )
     .fetch_all(db)
     .await?;
-    Ok(rows.into_iter().map(Set::from).collect())
+    // After the organization's set come those of all accounts.
+    let key = |row: &Row| match row.account_id {
+        Some(_) => Cursor { created_at: row.created_at, id: row.id },
+        None => Cursor::FIRST,
+    };
+    let Page { items, next } = page.page(rows, key);
+    Ok(Page { items: items.into_iter().map(Set::from).collect(), next })
 }
 
 /// Returns the slots that apply to an account: its own, else the organization's; empty without any.

@@ -8,6 +8,7 @@ use crate::{
     ceilings::{self, Exceeded, Kind},
     decode::Parsed,
     keys,
+    page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
@@ -121,17 +122,22 @@ pub async fn invite(
     Ok(InviteResult::Invited(member, token))
 }
 
-/// Returns the members of an organization, in the order of their invitations.
-pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
-    sqlx::query_as!(
+/// Returns a page of the members of an organization, in the order of their invitations.
+pub async fn list(db: &PgPool, org: OrgId, page: Request) -> sqlx::Result<Page<Member>> {
+    let beyond = page.beyond();
+    let rows = sqlx::query_as!(
         Member,
         r#"select id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>", invited_at,
              joined_at, is_test_only
-           from members where org_id = $1 order by invited_at, id"#,
-        org.0
+           from members where org_id = $1 and (invited_at, id) > ($2, $3) order by invited_at, id limit $4"#,
+        org.0,
+        beyond.created_at,
+        beyond.id,
+        page.rows()
     )
     .fetch_all(db)
-    .await
+    .await?;
+    Ok(page.page(rows, |row| Cursor { created_at: row.invited_at, id: row.id.0 }))
 }
 
 /// Returns a member of an organization.

@@ -3,6 +3,7 @@
 //! Entries are written in the transaction that causes them. Deliveries are not copied here: they are rows
 //! that change with each attempt, and are joined when the timeline is read.
 
+use crate::page::{Cursor, Page, Request};
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId};
 use serde_json::Value;
@@ -64,16 +65,18 @@ pub(crate) async fn reopen(tx: &mut PgConnection, post: PostId, now: DateTime<Ut
     Ok(())
 }
 
-/// Returns a post's timeline with its deliveries, oldest first; empty for a post that doesn't exist.
-pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Entry>> {
+/// Returns a page of a post's timeline with its deliveries, oldest first; empty for a post that doesn't exist.
+pub async fn list(db: &PgPool, owner: Owner, post: PostId, page: Request) -> sqlx::Result<Page<Entry>> {
+    let beyond = page.beyond();
     let rows = sqlx::query!(
         r#"with post as (
              select id from posts where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            ), entries as (
-             select t.at, 0 as source, t.id as line, t.kind, t.message, t.target_id, t.detail
+             -- As an id, so that all lines have one. It is smaller than a delivery's.
+             select t.at, lpad(to_hex(t.id), 32, '0')::uuid as line, t.kind, t.message, t.target_id, t.detail
              from timeline t join post on t.post_id = post.id
              union all
-             select coalesce(d.delivered_at, d.created_at), 1, 0, 'delivery',
+             select coalesce(d.delivered_at, d.created_at), d.id, 'delivery',
                     case d.status
                       when 'delivered' then 'Delivered ' || d.event || ' to ' || w.host
                       when 'failed' then 'Gave up delivering ' || d.event || ' to ' || w.host
@@ -92,22 +95,24 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<E
                from webhooks where id = d.webhook_id
              ) w on true
            )
-           select at as "at!", kind as "kind!", message as "message!", target_id, detail as "detail!"
-           from entries order by at, source, line"#,
+           select at as "at!", line as "line!", kind as "kind!", message as "message!", target_id, detail as "detail!"
+           from entries where (at, line) > ($4, $5) order by at, line limit $6"#,
         post.0,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        beyond.created_at,
+        beyond.id,
+        page.rows()
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Entry {
-            at: row.at,
-            kind: row.kind,
-            message: row.message,
-            target_id: row.target_id.map(TargetId),
-            detail: row.detail,
-        })
-        .collect())
+    let Page { items, next } = page.page(rows, |row| Cursor { created_at: row.at, id: row.line });
+    let entries = items.into_iter().map(|row| Entry {
+        at: row.at,
+        kind: row.kind,
+        message: row.message,
+        target_id: row.target_id.map(TargetId),
+        detail: row.detail,
+    });
+    Ok(Page { items: entries.collect(), next })
 }

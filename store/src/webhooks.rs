@@ -5,6 +5,7 @@ use crate::{
     audit::{self, Action, Actor},
     ceilings::{self, Exceeded, Kind},
     drain,
+    page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};
@@ -94,19 +95,25 @@ pub async fn create(
     Ok(Ok(webhook))
 }
 
-/// Returns the owner's endpoints, newest first.
-pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
-    sqlx::query_as!(
+/// Returns a page of the owner's endpoints, newest first.
+pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Webhook>> {
+    let before = page.before();
+    let rows = sqlx::query_as!(
         Webhook,
         "select id, url, events, description, is_active,
            case when failures >= 10 then failing_since end as failing_since, created_at,
            updated_at from webhooks
-         where org_id = $1 and mode = $2 and deleted_at is null order by created_at desc, id desc",
+         where org_id = $1 and mode = $2 and deleted_at is null and (created_at, id) < ($3, $4)
+         order by created_at desc, id desc limit $5",
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        before.created_at,
+        before.id,
+        page.rows()
     )
     .fetch_all(db)
-    .await
+    .await?;
+    Ok(page.page(rows, |row| Cursor { created_at: row.created_at, id: row.id.0 }))
 }
 
 /// Returns an endpoint.

@@ -1,6 +1,7 @@
 //! The audit trail: each change that concerns an organization's security leaves an entry, in its transaction.
 
 use crate::{
+    WHOLE,
     api::{fail, request},
     dashboard::Browser,
     database, people, world,
@@ -228,7 +229,7 @@ async fn a_change_that_can_not_be_recorded_is_not_made() {
         .unwrap();
     keys::create(&db, new(), now()).await.unwrap_err();
     keys::revoke(&db, owner, key.id, &audit::Actor::OPERATOR, now()).await.unwrap_err();
-    let left = keys::list(&db, owner, now()).await.unwrap();
+    let left = keys::list(&db, owner, now(), WHOLE).await.unwrap().items;
     assert_eq!(left.iter().map(|key| (key.id, key.revoked_at)).collect::<Vec<_>>(), [(key.id, None)]);
 }
 

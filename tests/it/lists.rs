@@ -171,3 +171,59 @@ async fn posts_are_found_by_metadata_tenant_and_text() {
         assert_eq!(problem["errors"][0]["code"], code, "{query}: {problem}");
     }
 }
+
+/// These lists once had no pages: without `limit` they answer with all that the default ceilings allow.
+#[tokio::test]
+async fn short_lists_have_pages_for_those_who_ask() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let create = async |path: &str, body: Value| {
+        let (status, made) = world.call(Method::POST, path, Some(&body)).await;
+        assert_eq!(status, 201, "{path}: {made}");
+    };
+    for number in 0..3 {
+        create("/api-keys", json!({ "name": format!("key {number}"), "scopes": ["posts:read"] })).await;
+        create("/profiles", json!({ "name": format!("profile {number}") })).await;
+        create("/team", json!({ "email": format!("{number}@example.com"), "role": "viewer" })).await;
+        let url = format!("https://127.0.0.1/{number}");
+        create("/webhooks", json!({ "url": url, "events": ["post.published"] })).await;
+    }
+    let other = world.connect("bluesky", "ada.bsky.social").await;
+    let slots = json!([{ "weekday": "monday", "time": "09:00" }]);
+    // The organization's comes first, although it is the youngest.
+    for account in [json!(account), json!(other), Value::Null] {
+        let set = json!({ "social_account_id": account, "slots": slots });
+        let (status, made) = world.call(Method::PUT, "/scheduling/slots", Some(&set)).await;
+        assert_eq!(status, 200, "{made}");
+    }
+    let post = world.post(json!({ "content": "Told step by step", "accounts": [account] })).await;
+    world.ended(&post).await;
+    world.completed(&post, 1).await;
+    let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
+
+    let paths = ["/api-keys", "/profiles", "/team", "/webhooks", "/scheduling/slots", &timeline];
+    let mut cursors = Vec::new();
+    for path in paths {
+        let all = world.get(path).await;
+        let entries = all["data"].as_array().unwrap();
+        assert!(entries.len() >= 3, "{path}: {all:#}");
+        assert_eq!(all["next_cursor"], Value::Null, "{path}");
+        let (mut walked, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.get(&format!("{path}?limit=1{cursor}")).await;
+            let entries = page["data"].as_array().unwrap();
+            assert_eq!(entries.len(), 1, "{path}: {page:#}");
+            walked.extend(entries.clone());
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(walked, *entries, "{path}");
+        cursors.push(cursor);
+    }
+    let sets = world.get("/scheduling/slots").await;
+    assert_eq!(sets["data"][0]["social_account_id"], Value::Null, "{sets:#}");
+    for (path, cursor) in paths.iter().zip(cursors.iter().cycle().skip(1)) {
+        let (status, problem) = world.call(Method::GET, &format!("{path}?limit=1{cursor}"), None).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (400, &json!("invalid_cursor")), "{path}");
+    }
+}

@@ -92,6 +92,9 @@ use tests::{World, WorldBuilder};
 /// The program under test.
 static PROGRAM: LazyLock<&'static str> = LazyLock::new(|| env!("CARGO_BIN_EXE_fanfare-under-test"));
 
+/// A page that has all of a short list.
+const WHOLE: ::store::page::Request = ::store::page::Request { after: None, limit: 1000 };
+
 /// Returns the settings of a world: an organization for one test.
 fn world() -> WorldBuilder {
     World::of(&PROGRAM)

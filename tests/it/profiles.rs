@@ -311,3 +311,40 @@ async fn updating_an_account_changes_only_the_fields_sent() {
         assert!(problem["detail"].as_str().unwrap().contains(scope), "{problem}");
     }
 }
+
+/// The last of its accounts is locked while the others leave.
+#[tokio::test]
+async fn a_large_profile_is_deleted_in_parts() {
+    const ACCOUNTS: i64 = 501;
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let profile = create(&world, json!({ "name": "Large", "social_account_ids": [account] })).await;
+    let id = profile["id"].as_str().unwrap().to_owned();
+    let of_profile = "from accounts where profile_id = $1";
+    let copied = "insert into accounts select (jsonb_populate_record(a, jsonb_build_object(
+        'id', gen_random_uuid(), 'network_unique_id', 'copy ' || n, 'username', 'copy' || n))).*
+      from accounts a, generate_series(2, $2) n where profile_id = $1";
+    let id_of: uuid::Uuid = id.parse().unwrap();
+    sqlx::query(copied).bind(id_of).bind(ACCOUNTS).execute(&world.db).await.unwrap();
+    let mut lock = world.db.begin().await.unwrap();
+    let last = sqlx::AssertSqlSafe(format!("select id {of_profile} order by id desc limit 1 for update"));
+    sqlx::query(last).bind(id_of).execute(&mut *lock).await.unwrap();
+    let count = async || {
+        let statement = sqlx::AssertSqlSafe(format!("select count(*) {of_profile}"));
+        sqlx::query_scalar::<_, i64>(statement).bind(id_of).fetch_one(&world.db).await.unwrap()
+    };
+    let (db, owner) = (world.db.clone(), world.owner);
+    let deleting = tokio::spawn(async move {
+        store::profiles::delete(&db, owner, id.parse().unwrap(), tests::now()).await.unwrap()
+    });
+    tests::wait_until("all but the last to leave", async || match count().await {
+        1 => Ok(()),
+        left => Err(format!("{left} accounts")),
+    })
+    .await;
+    drop(lock);
+    assert!(deleting.await.unwrap());
+    assert_eq!(count().await, 0);
+    let account = world.get(&format!("/social-accounts/{account}")).await;
+    assert_eq!(account["profile_id"], Value::Null, "{account}");
+}

@@ -1,6 +1,6 @@
 //! The work of Postgres for one call or one step does not grow with the number of rows.
 
-use crate::{PROGRAM, database};
+use crate::{PROGRAM, WHOLE, database};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Bound, Mode, Owner, PostStatus, ProfileId, outbox::Disconnection};
 use serde_json::Value;
@@ -208,7 +208,7 @@ async fn a_list_reads_a_bounded_number_of_rows() {
             reads(&db, MOST, name, async || audit::list(&db, OWNER, filter.clone(), first).await).await;
         assert_eq!(page.items.len(), count, "{name}");
     }
-    reads(&db, MOST, "a timeline", async || timeline::list(&db, OWNER, id(3, 7).into()).await).await;
+    reads(&db, MOST, "a timeline", async || timeline::list(&db, OWNER, id(3, 7).into(), WHOLE).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ mod parked;
 mod releasing;
 mod timelines;
 
-use crate::database;
+use crate::{WHOLE, database};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId,
@@ -175,7 +175,7 @@ async fn a_post_reads_back_as_it_was_returned() {
     {
         assert_eq!(posts::get(&db, stranger, post.id).await.unwrap(), None);
         assert!(!posts::delete(&db, stranger, post.id, None, at(30)).await.unwrap());
-        assert_eq!(timeline::list(&db, stranger, post.id).await.unwrap(), []);
+        assert_eq!(timeline::list(&db, stranger, post.id, WHOLE).await.unwrap().items, []);
         assert_eq!(accounts::get(&db, stranger, x.id).await.unwrap(), None);
     }
 }
@@ -202,7 +202,7 @@ async fn concurrent_calls_with_one_external_ref_create_one_post() {
     assert_eq!((made, ids.len()), (1, 1));
     assert_eq!(messages(&db).await.len(), 1);
     let id = ids.into_iter().next().unwrap();
-    assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
+    assert_eq!(timeline::list(&db, owner, id, WHOLE).await.unwrap().items.len(), 1);
 
     assert!(posts::delete(&db, owner, id, None, at(20)).await.unwrap());
     let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
@@ -733,7 +733,7 @@ async fn a_dead_target_is_not_settled_again() {
     assert_eq!(late, Settled::Late(TargetStatus::Dead));
     let after = now_of(&db, owner, &post).await;
     assert_eq!((after.status, statuses(&after)), (PostStatus::Failed, vec![TargetStatus::Dead]));
-    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
     assert!(entries.iter().any(|entry| entry.kind == "late" && entry.message.contains('9')), "{entries:?}");
 }
 
@@ -751,9 +751,9 @@ async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
     let reported = |entries: Vec<timeline::Entry>| {
         entries.into_iter().filter(|entry| entry.kind == "duplicate").collect::<Vec<_>>()
     };
-    assert_eq!(reported(timeline::list(&db, owner, post.id).await.unwrap()), []);
+    assert_eq!(reported(timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items), []);
     assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap().platform_id, "1");
-    let [reported] = &reported(timeline::list(&db, owner, post.id).await.unwrap())[..] else {
+    let [reported] = &reported(timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items)[..] else {
         panic!("one entry")
     };
     assert!(reported.message.contains("2 beside 1"), "{}", reported.message);
@@ -776,7 +776,7 @@ async fn an_attempt_that_only_looks_up_another_is_told_once() {
         let spent = domain::retry::Spent { attempts: 1, token_attempts: 0 };
         publishing::refund_attempts(&db, key.target, Some(look.fence), spent).await.unwrap();
     }
-    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
     let begun: Vec<_> =
         entries.iter().filter(|entry| entry.kind == "attempt").map(|entry| &entry.message).collect();
     assert_eq!(begun, ["Attempt 1 begins", "Attempt 2 begins"]);
@@ -881,11 +881,11 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     assert_eq!((target.status, target.attempts), (TargetStatus::Queued, 0));
     assert_eq!(target.error_code.as_deref(), Some("rate_limited"));
     assert!(target.next_attempt_at.is_some_and(|at| at >= next), "{target:?}");
-    let timeline = timeline::list(&db, owner, two.id).await.unwrap();
+    let timeline = timeline::list(&db, owner, two.id, WHOLE).await.unwrap().items;
     assert_eq!(timeline.iter().filter(|entry| entry.kind == "rest").count(), 1);
     // The time is in the row: further tries find it and write nothing.
     assert!(matches!(begin(&db, owner, &two, 0).await.1, BeginResult::Early(_)));
-    assert_eq!(timeline::list(&db, owner, two.id).await.unwrap().len(), timeline.len());
+    assert_eq!(timeline::list(&db, owner, two.id, WHOLE).await.unwrap().items.len(), timeline.len());
     // Another account does not rest, and a call that was made is looked up.
     assert!(matches!(begin(&db, owner, &two, 1).await.1, BeginResult::Attempt(_)));
     let (_, BeginResult::Attempt(look)) = begin(&db, owner, &three, 0).await else { panic!("in doubt") };
@@ -1036,7 +1036,7 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     assert!(claim.body.contains("\"post.error\""), "{}", claim.body);
     assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
     assert!(!webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(24)).await.unwrap());
-    assert_eq!(webhooks::list(&db, owner).await.unwrap(), []);
+    assert_eq!(webhooks::list(&db, owner, WHOLE).await.unwrap().items, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1058,7 +1058,7 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     let end =
         End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()), left_out: None };
     publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
-    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
     let reported: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(reported, ["created", "attempt", "published", "delivery", "delivery"]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
@@ -1067,7 +1067,7 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
     assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
     let open_from = tests::now() - TimeDelta::days(1);
     assert_eq!(drain::abandon(&db, webhook.id, open_from).await.unwrap(), 2);
-    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
     assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
 }
 
@@ -1183,9 +1183,9 @@ async fn a_key_authenticates_until_it_expires_or_is_revoked() {
     assert!(keys::revoke(&db, owner, other.id, &Actor::OPERATOR, at(50)).await.unwrap());
     assert!(open(&text, at(49)).await.is_some());
     assert_eq!(open(&text, at(50)).await, None);
-    assert_eq!(keys::list(&db, owner, at(49)).await.unwrap().len(), 2);
+    assert_eq!(keys::list(&db, owner, at(49), WHOLE).await.unwrap().items.len(), 2);
     assert_eq!(
-        keys::list(&db, owner, at(50)).await.unwrap(),
+        keys::list(&db, owner, at(50), WHOLE).await.unwrap().items,
         [keys::get(&db, owner, key.id, at(50)).await.unwrap().unwrap()]
     );
 }
@@ -1204,8 +1204,8 @@ async fn one_of_many_concurrent_rotations_creates_a_key() {
     let mut made = rotated.into_iter().filter_map(Result::unwrap);
     let ((new, _), None) = (made.next().unwrap(), made.next()) else { panic!("rotated twice") };
     assert_eq!((new.name, new.scopes, new.expires_at), (old.name, old.scopes, old.expires_at));
-    assert_eq!(keys::list(&db, owner, at(99)).await.unwrap().len(), 2);
-    assert_eq!(keys::list(&db, owner, at(100)).await.unwrap().len(), 1);
+    assert_eq!(keys::list(&db, owner, at(99), WHOLE).await.unwrap().items.len(), 2);
+    assert_eq!(keys::list(&db, owner, at(100), WHOLE).await.unwrap().items.len(), 1);
 }
 
 const GLOBAL: Bucket = Bucket { name: "global", ceiling: 5, seconds: 60 };
@@ -1402,7 +1402,7 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", false));
     let captured = publishing::capture(&db, loser, 0, "9").await.unwrap();
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", true));
-    let reported = timeline::list(&db, owner, loser.post).await.unwrap();
+    let reported = timeline::list(&db, owner, loser.post, WHOLE).await.unwrap().items;
     assert_eq!(reported.iter().filter(|entry| entry.kind == "shared").count(), 1, "{reported:?}");
     let (third, _) = begun(&ada).await;
     let captured = publishing::capture(&db, third, 0, "10").await.unwrap();
@@ -1985,7 +1985,7 @@ async fn a_reply_waits_for_the_whole_thread_and_keeps_what_it_found() {
     let (reply_key, first) = begin(&db, owner, &reply, 0).await;
     let first = begun(first);
     assert_eq!((&first.place, first.attempts), (&below("1", "2"), 1), "waiting is no attempt");
-    let entries = timeline::list(&db, owner, reply.id).await.unwrap();
+    let entries = timeline::list(&db, owner, reply.id, WHOLE).await.unwrap().items;
     assert_eq!(entries.iter().filter(|entry| entry.kind == "waiting").count(), 1, "{entries:?}");
     // What the post gets later changes nothing for a reply that has begun.
     sqlx::query("update publications set platform_id = 'other' where target_id = $1 and position = 1")

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     http::{
         caller::Call,
+        page::Paging,
         problem::{Code, Problem},
     },
 };
@@ -24,6 +25,9 @@ use store::{
     audit::Actor,
     sessions::{Holder, Session, SessionMember},
 };
+
+/// Entries of a list on one page.
+const PAGE_SIZE: i64 = 100;
 
 /// Context of a page or an action.
 pub(crate) struct PageContext<'a> {
@@ -89,6 +93,11 @@ impl<'a> PageContext<'a> {
             Holder::Key(key) => Some(key.id.0),
             Holder::Member(_) => None,
         }
+    }
+
+    /// The page of a list that the address asks for.
+    pub(crate) fn paging(&self) -> Paging {
+        Paging { limit: Some(PAGE_SIZE), cursor: self.query.given("cursor").map(str::to_owned) }
     }
 
     /// The database.

@@ -21,6 +21,7 @@ use uuid::Uuid;
 struct Keys<'a> {
     layout: Layout,
     keys: Vec<Row>,
+    older: Option<String>,
     scopes: Vec<&'static str>,
     made: Option<Made>,
     form: &'a Fields,
@@ -64,10 +65,11 @@ async fn draw(
     made: Option<Made>,
 ) -> Result<Response, Problem> {
     let own = context.key();
+    let found = keys::list(&context.call(), &context.paging()).await?;
     let page = Keys {
         layout: context.layout_with_error("API keys", "/keys", error),
-        keys: keys::list(&context.call())
-            .await?
+        older: found.next_cursor,
+        keys: found
             .data
             .into_iter()
             .map(|key| Row {

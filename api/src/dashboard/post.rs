@@ -10,6 +10,7 @@ use super::{
 use crate::{
     http::{
         body,
+        page::Paging,
         problem::{Code, Problem},
     },
     posts::{self, checks, edit, edit_target, timeline},
@@ -42,6 +43,7 @@ struct Page {
     contents: Vec<Content>,
     targets: Vec<Target>,
     events: Vec<Event>,
+    later: Option<String>,
     steps: Vec<Step>,
     workflow: Option<String>,
     is_draft: bool,
@@ -130,7 +132,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let post = posts::find(&call, id).await?;
-    let story = timeline::of(&call, &post).await?;
+    let story = timeline::of(&call, &post, &Paging { limit: None, ..context.paging() }).await?;
     let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
     let names = overview::names(context.db(), call.owner, &ids).await?;
     let who = |target: &store::posts::Target| {
@@ -253,6 +255,7 @@ pub(crate) async fn show(
                 }
             })
             .collect(),
+        later: story.next_cursor,
         events: story
             .data
             .iter()

@@ -21,6 +21,7 @@ use store::team::Status;
 struct Team<'a> {
     layout: Layout,
     members: Vec<Row>,
+    later: Option<String>,
     roles: Vec<&'static str>,
     invited: Option<(String, String)>,
     form: &'a Fields,
@@ -47,10 +48,11 @@ async fn draw(
     error: Option<PageError>,
     invited: Option<(String, String)>,
 ) -> Result<Response, Problem> {
+    let found = team::list(&context.call(), &context.paging()).await?;
     let page = Team {
         layout: context.layout_with_error("Team", "/team", error),
-        members: team::list(&context.call())
-            .await?
+        later: found.next_cursor,
+        members: found
             .data
             .into_iter()
             .map(|member| Row {

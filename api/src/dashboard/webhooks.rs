@@ -21,6 +21,7 @@ use serde_json::json;
 struct Webhooks<'a> {
     layout: Layout,
     webhooks: Vec<Row>,
+    older: Option<String>,
     events: Vec<&'static str>,
     form: &'a Fields,
 }
@@ -36,10 +37,11 @@ struct Row {
 
 /// Shows the page.
 pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
+    let found = webhooks::list(&context.call(), &context.paging()).await?;
     let page = Webhooks {
         layout: context.layout_with_error("Webhooks", "/webhooks", error),
-        webhooks: webhooks::list(&context.call())
-            .await?
+        older: found.next_cursor,
+        webhooks: found
             .data
             .into_iter()
             .map(|webhook| Row {

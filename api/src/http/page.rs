@@ -3,14 +3,18 @@
 //! The signature keeps the format private and prevents using a cursor with another list or owner. It is not
 //! encryption: a cursor contains a time and an id that the list has shown.
 
-use crate::http::{
-    caller::Call,
-    problem::{Code, Problem},
+use crate::{
+    http::{
+        caller::Call,
+        problem::{Code, Problem},
+    },
+    openapi::validate::Rules,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::DateTime;
-use domain::{AccountId, Owner, WebhookId};
+use domain::{AccountId, Owner, PostId, WebhookId};
 use hmac::{Hmac, KeyInit, Mac};
+use poem_openapi::Object;
 use sha2::Sha256;
 use store::page::{Cursor, Request};
 use uuid::Uuid;
@@ -19,6 +23,9 @@ use uuid::Uuid;
 const DEFAULT_LIMIT: i64 = 25;
 /// Maximum page size.
 const MAX_LIMIT: i64 = 100;
+/// Page size of a list that once had no pages, for clients that ask for none: more than the default ceilings allow of
+/// what such a list contains.
+const WHOLE: u32 = 1000;
 /// Length of the signature, in bytes.
 const TAG_BYTES: usize = 16;
 
@@ -27,6 +34,18 @@ pub fn page_size(limit: Option<i64>) -> u32 {
     let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     u32::try_from(limit).expect("a limit is at most 100")
 }
+
+/// The page of a list that once had no pages.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "ShortListPaging")]
+pub struct Paging {
+    /// Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries.
+    pub limit: Option<i64>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+}
+
+impl Rules for Paging {}
 
 /// A paginated list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +62,18 @@ pub enum List {
     Requests,
     /// The audit trail.
     Audit,
+    /// API keys.
+    Keys,
+    /// Webhook endpoints.
+    Webhooks,
+    /// Profiles.
+    Profiles,
+    /// Members of the organization.
+    Team,
+    /// Posting slots.
+    Slots,
+    /// The timeline of a post.
+    Timeline(PostId),
     /// Imports of an account.
     Imports(AccountId),
     /// Imported posts of an account.
@@ -64,6 +95,16 @@ impl List {
         let after =
             cursor.map(|text| self.read(&call.app.config.cursor_key, call.owner, text)).transpose()?;
         Ok(Request { after, limit: page_size(limit) })
+    }
+
+    /// Parses the page of a list that once had no pages.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_cursor`, when the cursor was not made by this list for this owner.
+    pub fn paged(self, call: &Call<'_>, paging: &Paging) -> Result<Request, Problem> {
+        let request = self.request(call, paging.limit, paging.cursor.as_deref())?;
+        Ok(if paging.limit.is_none() { Request { limit: WHOLE, ..request } } else { request })
     }
 
     /// Signs the cursor of the next page.
@@ -98,6 +139,12 @@ impl List {
             Self::Events => "events".to_owned(),
             Self::Requests => "requests".to_owned(),
             Self::Audit => "audit".to_owned(),
+            Self::Keys => "keys".to_owned(),
+            Self::Webhooks => "webhooks".to_owned(),
+            Self::Profiles => "profiles".to_owned(),
+            Self::Team => "team".to_owned(),
+            Self::Slots => "slots".to_owned(),
+            Self::Timeline(post) => format!("timeline-{post}"),
             Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
             Self::Imports(account) => format!("imports-{account}"),
             Self::ImportedPosts(account) => format!("imported-posts-{account}"),

@@ -153,9 +153,9 @@ const TABLE: &[ToolEntry] = &[
         effect: Effect::Reads,
         run: |call, arguments| {
             Box::pin(async move {
-                let (id, Nothing {}) = arguments.about("id")?;
+                let (id, paging) = arguments.about("id")?;
                 let post = posts::find(call, &id).await?;
-                Ok(json(&posts::timeline::of(call, &post).await?))
+                Ok(json(&posts::timeline::of(call, &post, &paging).await?))
             })
         },
     },
@@ -299,7 +299,9 @@ const TABLE: &[ToolEntry] = &[
         operation: "listWebhooks",
         scope: Scope::WebhooksRead,
         effect: Effect::Reads,
-        run: |call, _| Box::pin(async move { Ok(json(&webhooks::list(call).await?)) }),
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&webhooks::list(call, &arguments.read()?).await?)) })
+        },
     },
     ToolEntry {
         name: "create_webhook",

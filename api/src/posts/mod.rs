@@ -19,7 +19,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, PostsRead, PostsWrite},
-        page::List,
+        page::{List, Paging},
         problem::{Code, Issue, Problem},
         query::Query,
     },
@@ -195,10 +195,15 @@ impl Posts {
     /// Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
     /// Past events are kept for a year after the post has ended. Scope `posts:read`.
     #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
-    async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
+    async fn timeline(
+        &self,
+        caller: Caller<PostsRead>,
+        id: Path<String>,
+        query: Query<Paging>,
+    ) -> Result<Json<Timeline>, Problem> {
         let call = caller.call();
         let post = find(&call, &id).await?;
-        Ok(Json(timeline::of(&call, &post).await?))
+        Ok(Json(timeline::of(&call, &post, &query.0).await?))
     }
 }
 

@@ -1,7 +1,11 @@
 //! The timeline of a post: past events and upcoming steps.
 
 use crate::{
-    http::{caller::Call, problem::Problem},
+    http::{
+        caller::Call,
+        page::{List, Paging},
+        problem::Problem,
+    },
     types::{
         json_object::{JsonObject, json_object},
         timestamp::Timestamp,
@@ -10,19 +14,23 @@ use crate::{
 use domain::{PostStatus, TargetStatus};
 use poem_openapi::Object;
 use store::{
+    page::Page,
     posts::{Post, Target},
     timeline,
 };
 use uuid::Uuid;
 
-/// Reads the timeline of a post.
-pub async fn of(call: &Call<'_>, post: &Post) -> Result<Timeline, Problem> {
-    let entries = timeline::list(call.db(), call.owner, post.id).await?;
+/// Reads a page of the timeline of a post.
+pub async fn of(call: &Call<'_>, post: &Post, paging: &Paging) -> Result<Timeline, Problem> {
+    let list = List::Timeline(post.id);
+    let page = list.paged(call, paging)?;
+    let Page { items: entries, next: after } = timeline::list(call.db(), call.owner, post.id, page).await?;
     let mut next: Vec<_> = post.targets.iter().filter_map(|target| publishing(post, target)).collect();
     next.extend(entries.iter().filter_map(delivery));
     // Steps without a time are due now and come first.
     next.sort_by_key(|step| step.at.map(|Timestamp(at)| at));
-    Ok(Timeline { data: entries.into_iter().map(Entry::from).collect(), next })
+    let next_cursor = list.next(call, after);
+    Ok(Timeline { data: entries.into_iter().map(Entry::from).collect(), next, next_cursor })
 }
 
 /// The next step of a target; `None` for a draft, a target that ended, and one that is live with its whole thread.
@@ -60,8 +68,11 @@ fn delivery(entry: &timeline::Entry) -> Option<Step> {
 pub struct Timeline {
     /// Past events, oldest first.
     pub data: Vec<Entry>,
-    /// Upcoming steps, soonest first.
+    /// Upcoming steps, soonest first: those of all targets, and of the deliveries on this page.
     pub next: Vec<Step>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
 }
 
 /// A past event.

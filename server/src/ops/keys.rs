@@ -7,7 +7,10 @@ use super::{
 use crate::{clock, config::Database};
 use domain::{KeyId, Mode, OrgId, Owner};
 use serde_json::json;
-use store::{keys, operators, organizations};
+use store::{keys, operators, organizations, page::Request};
+
+/// Keys that are read at once.
+const PAGE: u32 = 1000;
 
 /// Lists the keys of an organization.
 pub(super) async fn list(database: &Database, org: OrgId, json: bool) -> anyhow::Result<()> {
@@ -17,7 +20,16 @@ pub(super) async fn list(database: &Database, org: OrgId, json: bool) -> anyhow:
     }
     let mut found = Vec::new();
     for mode in Mode::ALL {
-        found.extend(keys::list(&db, Owner { org, mode: *mode }, clock::now()).await?);
+        let (owner, mut after) = (Owner { org, mode: *mode }, None);
+        loop {
+            let page = Request { after, limit: PAGE };
+            let keys = keys::list(&db, owner, clock::now(), page).await?;
+            found.extend(keys.items);
+            after = keys.next;
+            if after.is_none() {
+                break;
+            }
+        }
     }
     let scopes = |key: &keys::Key| key.scopes.iter().map(ToString::to_string).collect::<Vec<_>>();
     if json {

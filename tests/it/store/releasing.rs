@@ -43,7 +43,7 @@ async fn edit(db: &Pool, owner: Owner, post: &Post, change: impl FnOnce(&mut Edi
 
 /// Returns the kinds of the entries in a post's timeline.
 async fn kinds(db: &Pool, owner: Owner, post: &Post) -> Vec<String> {
-    let timeline = timeline::list(db, owner, post.id).await.unwrap();
+    let timeline = timeline::list(db, owner, post.id, WHOLE).await.unwrap().items;
     timeline.into_iter().map(|entry| entry.kind).collect()
 }
 
