@@ -59,6 +59,10 @@ domain::string_enum! {
         PasskeyAdded = "passkey.added",
         /// A person removed a passkey.
         PasskeyRemoved = "passkey.removed",
+        /// A person linked an identity at the OpenID provider.
+        IdentityLinked = "identity.linked",
+        /// A person unlinked an identity.
+        IdentityUnlinked = "identity.unlinked",
         /// A webhook endpoint was created.
         WebhookCreated = "webhook.created",
         /// A webhook endpoint was changed.

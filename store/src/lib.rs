@@ -20,6 +20,7 @@ pub mod durability;
 pub mod events;
 pub mod freezes;
 pub mod grants;
+pub mod identities;
 pub mod imports;
 pub mod keys;
 pub mod limits;

@@ -157,6 +157,8 @@ async fn each_change_leaves_an_entry_that_tells_who_from_where_and_what() {
     seen.extend([Action::SessionEnded, Action::MemberJoined]);
     // The last two are in `people`: `passkeys_are_added_and_removed_except_the_last`, and
     // `a_refused_key_is_recorded_where_it_is_known`.
+    // `openid::an_identity_is_linked_and_unlinked_by_the_person_themselves`.
+    seen.extend([Action::IdentityLinked, Action::IdentityUnlinked]);
     // What only operators do is in `ops`.
     seen.extend([Action::TargetRetried, Action::TargetStopped, Action::Redelivered, Action::Frozen]);
     seen.extend([Action::Released, Action::SessionsEnded, Action::Reconciled, Action::OperatorSignedIn]);

@@ -3,13 +3,13 @@
 use crate::{
     api::key,
     dashboard::{Browser, Page},
-    replay, world,
+    people, replay, world,
 };
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
-use domain::{Mode, Owner, scope::Scope};
+use domain::{Mode, Owner, member::Role, scope::Scope};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use poem::{
     EndpointExt, Route, Server, get, handler,
@@ -44,7 +44,7 @@ struct Provider {
     state: Arc<Mutex<State>>,
 }
 
-/// What the provider says, and the codes that it issued.
+/// Claims that the provider makes and the key that signs them, and the authorization codes that it issued.
 struct State {
     claims: Value,
     header: Header,
@@ -337,4 +337,89 @@ async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
     );
     assert_eq!(browser.get(&back).await.leads(), "/dashboard");
     assert_eq!(browser.get(&back).await.status, StatusCode::UNAUTHORIZED, "a second time");
+}
+
+/// A person who joined with a passkey links their identity at the provider on their own page.
+#[tokio::test]
+async fn an_identity_is_linked_and_unlinked_by_the_person_themselves() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    let bob = json!({ "sub": "7", "email": "bob@other.example", "email_verified": true });
+    provider.is(bob.clone());
+    let (browser, ..) = people::join(&world, &world.key, "bob@example.com", Role::Viewer).await;
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED, "the identity is nobody's: {}", page.text);
+
+    /// Begins on the person's page, and comes back as browsers do: without the cookie of the session.
+    async fn link(world: &World, provider: &Provider, browser: &Browser) -> Page {
+        let begun = browser.post("/me/identities", &[]).await;
+        let mut back = Browser::new(world);
+        back.cookie = cookies(&begun);
+        back.get(&provider.consent(&begun)).await
+    }
+    let me = browser.get("/me").await;
+    assert!(me.text.contains("Link your identity at Acme SSO"), "{}", me.text);
+    let policy = me.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.contains("form-action 'self' https:"), "the form leads to the provider: {policy}");
+    let begun = browser.post("/me/identities", &[]).await;
+    let back = provider.consent(&begun);
+    let state = back.split_once("&state=").unwrap().1;
+    let mut denied = Browser::new(&world);
+    denied.cookie = cookies(&begun);
+    let page = denied.get(&format!("/sign-in/openid/callback?error=access_denied&state={state}")).await;
+    assert_eq!(page.leads(), "/dashboard/me?done=identity_refused");
+    for _ in 0..2 {
+        assert_eq!(link(&world, &provider, &browser).await.leads(), "/dashboard/me?done=identity_linked");
+    }
+    let entries = world.get("/account/audit?action=identity.linked").await;
+    let [entry] = &entries["data"].as_array().unwrap()[..] else { panic!("one entry: {entries:#}") };
+    assert_eq!(
+        (&entry["member"], &entry["details"]["issuer"]),
+        (&json!("bob@example.com"), &json!(provider.issuer))
+    );
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.leads(), "/dashboard/posts", "{}", page.text);
+
+    // It belongs to Bob, whoever else is signed in at the provider with it.
+    let (eve, ..) = people::join(&world, &world.key, "eve@example.com", Role::Viewer).await;
+    assert_eq!(link(&world, &provider, &eve).await.leads(), "/dashboard/me?done=identity_taken");
+    let form = [("issuer", provider.issuer.as_str()), ("subject", "7")];
+    assert_eq!(eve.post("/me/identities/unlink", &form).await.status, StatusCode::NOT_FOUND);
+    // A session that ended meanwhile links nothing.
+    provider.is(json!({ "sub": "8" }));
+    let begun = eve.post("/me/identities", &[]).await;
+    assert_eq!(eve.post("/sign-out", &[]).await.leads(), "/dashboard");
+    let mut back = Browser::new(&world);
+    back.cookie = cookies(&begun);
+    assert_eq!(back.get(&provider.consent(&begun)).await.leads(), "/dashboard/me");
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{}", page.text);
+
+    provider.is(bob);
+    assert_eq!(
+        browser.post("/me/identities/unlink", &form).await.leads(),
+        "/dashboard/me?done=identity_unlinked"
+    );
+    assert_eq!(world.get("/account/audit?limit=1").await["data"][0]["action"], "identity.unlinked");
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{}", page.text);
+}
+
+/// Either a passkey or an identity stays.
+#[tokio::test]
+async fn the_last_way_to_sign_in_is_not_unlinked() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    invite(&world, "bob@example.com", "viewer").await;
+    provider.is(json!({ "sub": "7", "email": "bob@example.com", "email_verified": true }));
+    let (browser, _) = sign_in(&world, &provider).await;
+    let form = [("issuer", provider.issuer.as_str()), ("subject", "7")];
+    let page = browser.post("/me/identities/unlink", &form).await;
+    assert!(
+        page.status == StatusCode::CONFLICT && page.text.contains("only way to sign in"),
+        "{}",
+        page.text
+    );
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.leads(), "/dashboard/posts");
 }

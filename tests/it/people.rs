@@ -126,7 +126,12 @@ pub(crate) async fn accept(world: &World, invite_url: &str, name: &str) -> (Brow
 }
 
 /// Invites a person with a key, who accepts.
-async fn join(world: &World, key: &str, email: &str, role: Role) -> (Browser, Authenticator, String) {
+pub(crate) async fn join(
+    world: &World,
+    key: &str,
+    email: &str,
+    role: Role,
+) -> (Browser, Authenticator, String) {
     let call = world.http.post(format!("{}/team", world.base)).bearer_auth(key);
     let member: Value = call
         .json(&json!({ "email": email, "role": role.as_str() }))

@@ -51,6 +51,16 @@ domain::string_enum! {
         PasskeyAdded = "passkey_added",
         /// A passkey was removed.
         PasskeyRemoved = "passkey_removed",
+        /// An identity was linked.
+        IdentityLinked = "identity_linked",
+        /// An identity was not linked: it belongs to another person.
+        IdentityTaken = "identity_taken",
+        /// An identity was not linked: there are too many.
+        IdentityTooMany = "identity_too_many",
+        /// An identity was not linked: the provider did not vouch for it.
+        IdentityRefused = "identity_refused",
+        /// An identity was unlinked.
+        IdentityUnlinked = "identity_unlinked",
         /// Sessions were ended.
         SessionsEnded = "sessions_ended",
         /// A file is being fetched.
@@ -87,6 +97,13 @@ impl Done {
             Self::RoleChanged => "The role was changed. It applies from the member’s next request on.",
             Self::PasskeyAdded => "The passkey was added.",
             Self::PasskeyRemoved => "The passkey was removed. Delete it on your device as well.",
+            Self::IdentityLinked => "Your identity at the provider signs you in from now on.",
+            Self::IdentityTaken => {
+                "Nothing was linked: this identity at the provider belongs to another person here."
+            }
+            Self::IdentityTooMany => "Nothing was linked: you have too many identities. Unlink one first.",
+            Self::IdentityRefused => "Nothing was linked: the provider did not sign you in.",
+            Self::IdentityUnlinked => "The identity at the provider does not sign you in any more.",
             Self::SessionsEnded => "The sessions were ended.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Discarded => "The file was deleted.",

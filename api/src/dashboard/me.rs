@@ -3,14 +3,21 @@
 use super::{
     context::{PageContext, done, see},
     labels::{AbsoluteTime, Done},
-    layout::{Layout, PageError, render},
+    layout::{Layout, PageError, render_leading},
     passkeys::{self, Offer},
+    session,
 };
-use crate::http::problem::{Code, Problem};
+use crate::{
+    app::App,
+    http::problem::{Code, Problem},
+    people::openid::{self, Link},
+};
 use askama::Template;
 use domain::{Mode, OrgId, Owner};
 use poem::{Request, Response, http::StatusCode};
 use store::{
+    audit::Actor,
+    identities::{self, Linking, Unlinking},
     passkeys::Removal,
     people,
     sessions::{self, Ended, Holder, SessionMember},
@@ -28,6 +35,9 @@ struct Me {
     scopes: String,
     offer: Offer,
     passkeys: Vec<Row>,
+    identities: Vec<IdentityRow>,
+    /// Name of the provider, if there is one.
+    provider: Option<String>,
     sessions: Vec<SessionRow>,
     organizations: Vec<Organization>,
 }
@@ -37,6 +47,12 @@ struct Row {
     name: String,
     created: AbsoluteTime,
     used: Option<AbsoluteTime>,
+}
+
+struct IdentityRow {
+    issuer: String,
+    subject: String,
+    created: AbsoluteTime,
 }
 
 struct SessionRow {
@@ -66,9 +82,10 @@ pub(crate) async fn show(
 ) -> Result<Response, Problem> {
     let session = &context.session;
     let member = context.member().cloned();
-    let (mut passkeys, mut organizations) = (Vec::new(), Vec::new());
+    let (mut passkeys, mut identities, mut organizations) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(member) = &member {
         passkeys = store::passkeys::list(context.db(), member.person).await?;
+        identities = identities::list(context.db(), member.person).await?;
         organizations = people::memberships(context.db(), member.person).await?;
     }
     let page = Me {
@@ -88,6 +105,15 @@ pub(crate) async fn show(
                 used: passkey.last_used_at.map(AbsoluteTime),
             })
             .collect(),
+        identities: identities
+            .into_iter()
+            .map(|linked| IdentityRow {
+                issuer: linked.issuer,
+                subject: linked.subject,
+                created: AbsoluteTime(linked.created_at),
+            })
+            .collect(),
+        provider: context.app.config.openid.clone(),
         sessions: sessions::list(context.db(), session, context.now())
             .await?
             .into_iter()
@@ -117,7 +143,9 @@ pub(crate) async fn show(
             .collect(),
         member,
     };
-    Ok(render(page.layout.status(), &page))
+    // The form leads to the provider's page.
+    let places = if page.provider.is_some() { " https:" } else { "" };
+    Ok(render_leading(page.layout.status(), &page, places))
 }
 
 /// Answers the page's script with a challenge for another passkey.
@@ -171,6 +199,52 @@ pub(crate) async fn remove(
     }
 }
 
+/// Leads to the OpenID provider, to link the identity there to the person.
+pub(crate) async fn link(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+    let (app, member) = (context.app, person(context)?);
+    if app.config.openid.is_none() {
+        return Err(Problem::not_found("page"));
+    }
+    let link = Link { session: context.session.id.clone(), person: member.person };
+    match openid::begin(app, context.actor(), "", Some(link), context.now()).await {
+        Ok(begun) => Ok(session::lead_to_provider(app, request, begun)),
+        Err(problem) => show(context, request, Some(PageError::of("identities", problem))).await,
+    }
+}
+
+/// Links the identity of a person who comes back from the OpenID provider.
+pub(crate) async fn linked(
+    app: &App,
+    link: &Link,
+    identity: &people::Identity,
+    by: &Actor,
+) -> Result<Response, Problem> {
+    let now = (app.now)();
+    Ok(match identities::link(&app.db, &link.session, link.person, identity, by, now).await? {
+        Linking::Linked => done("/me", Done::IdentityLinked),
+        Linking::Taken => done("/me", Done::IdentityTaken),
+        Linking::TooMany => done("/me", Done::IdentityTooMany),
+        // Leads to the page that asks to sign in.
+        Linking::SignedOut => see("/me"),
+    })
+}
+
+/// Unlinks an identity at an OpenID provider.
+pub(crate) async fn unlink(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+    let (member, form) = (person(context)?, &context.form);
+    let (issuer, subject) = (form.get("issuer"), form.get("subject"));
+    let unlinked =
+        identities::unlink(context.db(), member.person, issuer, subject, context.actor(), context.now());
+    match unlinked.await? {
+        Unlinking::Unlinked => Ok(done("/me", Done::IdentityUnlinked)),
+        Unlinking::NotFound => Err(Problem::not_found("identity")),
+        Unlinking::Last => {
+            let message = "This is your only way to sign in: without it you could not. Add a passkey first.";
+            show(context, request, Some(PageError::new("identities", StatusCode::CONFLICT, message))).await
+        }
+    }
+}
+
 /// Ends a session, or all but this one.
 pub(crate) async fn end(context: &PageContext<'_>, ended: Ended<'_>) -> Result<Response, Problem> {
     sessions::end(context.db(), &context.session, ended, context.actor(), context.now()).await?;
@@ -189,6 +263,6 @@ pub(crate) async fn switch(context: &PageContext<'_>) -> Result<Response, Proble
 }
 
 fn person<'a>(context: &'a PageContext<'_>) -> Result<&'a SessionMember, Problem> {
-    let detail = "you are signed in with an API key, which has no passkeys";
+    let detail = "you are signed in with an API key, which has neither passkeys nor identities";
     context.member().ok_or_else(|| Problem::new(Code::Forbidden, detail))
 }

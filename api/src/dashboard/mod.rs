@@ -172,6 +172,8 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["team", id, "remove"] => team::remove(context, id).await,
         ["me", "passkeys"] => me::add(context, request).await,
         ["me", "passkeys", id, "remove"] => me::remove(context, request, id).await,
+        ["me", "identities"] => me::link(context, request).await,
+        ["me", "identities", "unlink"] => me::unlink(context, request).await,
         ["me", "sessions", "others", "end"] => me::end(context, Ended::Others).await,
         ["me", "sessions", id, "end"] => me::end(context, Ended::One(id)).await,
         ["me", "switch"] => me::switch(context).await,

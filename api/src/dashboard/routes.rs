@@ -108,6 +108,8 @@ const ACTIONS: [Route; 38] = [
     action("/team/{id}/remove", &[TeamWrite], "DELETE", "/team/{id}"),
     page("/me/passkeys", &[]),
     page("/me/passkeys/{id}/remove", &[]),
+    page("/me/identities", &[]),
+    page("/me/identities/unlink", &[]),
     page("/me/sessions/others/end", &[]),
     page("/me/sessions/{id}/end", &[]),
     page("/me/switch", &[]),

@@ -7,10 +7,11 @@
 
 use super::{
     PATH,
-    context::{PageContext, see},
+    context::{PageContext, done, see},
     fields::{self, Fields},
+    labels::Done,
     layout::{self, Layout, PageError, render},
-    passkeys, post_form,
+    me, passkeys, post_form,
 };
 use crate::{
     app::App,
@@ -151,21 +152,24 @@ pub(crate) async fn begin_at_provider(app: &App, request: &Request) -> Result<Re
     }
     let by = caller::actor(app, request, ActorKind::Session, None);
     let next = query.given("next").filter(|next| next.len() <= MAX_NEXT_BYTES && is_dashboard_path(next));
-    match openid::begin(app, &by, next.unwrap_or(PATH), (app.now)()).await {
-        Ok(begun) => {
-            let mut response = Response::builder()
-                .status(StatusCode::SEE_OTHER)
-                .header(header::LOCATION, begun.url)
-                .header(header::CACHE_CONTROL, "no-store")
-                .finish();
-            keep_login(&mut response, app, request, &begun.cookie, openid::TTL.num_seconds());
-            Ok(response)
-        }
+    match openid::begin(app, &by, next.unwrap_or(PATH), None, (app.now)()).await {
+        Ok(begun) => Ok(lead_to_provider(app, request, begun)),
         Err(problem) => refuse(problem),
     }
 }
 
-/// Signs in who comes back from the OpenID provider.
+/// Leads to the provider's page; the browser keeps the login until it comes back.
+pub(crate) fn lead_to_provider(app: &App, request: &Request, begun: openid::Begun) -> Response {
+    let mut response = Response::builder()
+        .status(StatusCode::SEE_OTHER)
+        .header(header::LOCATION, begun.url)
+        .header(header::CACHE_CONTROL, "no-store")
+        .finish();
+    keep_login(&mut response, app, request, &begun.cookie, openid::TTL.num_seconds());
+    response
+}
+
+/// Signs in who comes back from the OpenID provider, or links their identity.
 pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result<Response, Problem> {
     admission::count_sign_in(app, request).await?;
     let (query, now) = (Fields::of_query(request), (app.now)());
@@ -174,10 +178,17 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
     let message = match openid::open(&app.config.seal, kept.as_deref(), query.get("state"), now) {
         None => "This login was begun in another browser, or took more than ten minutes. Sign in again.",
         Some(login) => match query.given("code") {
+            None if login.link.is_some() => return Ok(done("/me", Done::IdentityRefused)),
             None => "The provider did not sign you in. Try again.",
-            Some(code) => match openid::finish(app, &by, &login, code, now).await? {
-                None => "The provider’s answer was not accepted. Sign in again.",
-                Some(identity) => match people::sign_in_with(&app.db, &identity, &by, now).await? {
+            Some(code) => match (openid::finish(app, &by, &login, code, now).await?, &login.link) {
+                (None, Some(_)) => return Ok(done("/me", Done::IdentityRefused)),
+                (None, None) => "The provider’s answer was not accepted. Sign in again.",
+                (Some(identity), Some(link)) => {
+                    let mut response = me::linked(app, link, &identity, &by).await?;
+                    keep_login(&mut response, app, request, "", 0);
+                    return Ok(response);
+                }
+                (Some(identity), None) => match people::sign_in_with(&app.db, &identity, &by, now).await? {
                     Some(token) => {
                         let form = Fields::of([("next", login.next.as_str())]);
                         let mut response = enter(app, request, &form, &token).await?;

@@ -17,7 +17,7 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::Owner;
+use domain::{Owner, PersonId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -40,6 +40,19 @@ pub(crate) struct Login {
     verifier: String,
     /// Path to return to.
     pub(crate) next: String,
+    /// Who links the identity, instead of signing in with it.
+    #[serde(default)]
+    pub(crate) link: Option<Link>,
+}
+
+/// One who links an identity. The provider's page leads back without the cookie of the session, which is
+/// `SameSite=Strict`.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Link {
+    /// Id of the session.
+    pub(crate) session: String,
+    /// The person who is signed in.
+    pub(crate) person: PersonId,
 }
 
 /// Start of a login.
@@ -63,9 +76,15 @@ fn call<'a>(app: &'a App, by: &'a Actor) -> Call<'a> {
     Call::new(app, Owner::NOBODY, by)
 }
 
-/// Begins a login.
-pub(crate) async fn begin(app: &App, by: &Actor, next: &str, now: DateTime<Utc>) -> Result<Begun, Problem> {
-    let login = Login { state: random(), nonce: random(), verifier: random(), next: next.to_owned() };
+/// Begins a login, to sign in or to link an identity.
+pub(crate) async fn begin(
+    app: &App,
+    by: &Actor,
+    next: &str,
+    link: Option<Link>,
+    now: DateTime<Utc>,
+) -> Result<Begun, Problem> {
+    let login = Login { state: random(), nonce: random(), verifier: random(), next: next.to_owned(), link };
     let request = OpenIdLogin {
         redirect_uri: redirect_uri(app),
         state: login.state.clone(),
