@@ -74,8 +74,8 @@ pub(crate) struct Temporal {
     /// Former name of --time-scale
     #[arg(long, env = "FANFARE_PACE", value_parser = time_scale, hide = true)]
     pub(crate) pace: Option<TimeScale>,
-    /// Seconds before a post is due at which its workflow is started; posts that are due later wait in the database
-    /// only. The same for every API process
+    /// Time before a post is due at which its workflow is started, in seconds; until then the post waits in the
+    /// database only. It must be the same for all API processes
     #[arg(long, env = "FANFARE_SCHEDULING_HORIZON", default_value_t = SCHEDULING_HORIZON)]
     pub(crate) scheduling_horizon: u32,
     /// Seconds between metrics collection runs; 0 disables collection
@@ -227,6 +227,10 @@ pub(crate) struct WorkerConfig {
     /// keeps some memory of each; 0 for never
     #[arg(long, env = "FANFARE_RECYCLE_AFTER", default_value_t = RECYCLE_AFTER)]
     pub(crate) recycle_after: u64,
+    /// MiB of resident memory beyond which the process finishes what it has begun and ends with an error, for its
+    /// supervisor to start it again. No limit by default
+    #[arg(long, env = "FANFARE_MEMORY_LIMIT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) memory_limit: Option<u64>,
     #[command(flatten)]
     pub(crate) deployment: deployment::Settings,
 }

@@ -199,6 +199,7 @@ async fn serve(
         queues: Queues::all(),
         start_timeout: config::START_TIMEOUT,
         recycle_after: config::RECYCLE_AFTER,
+        memory_limit: None,
         openid: OpenIdClient::default(),
         deployment: deployment::Settings::default(),
     };

@@ -10,6 +10,7 @@ mod doctor;
 mod health;
 mod http;
 mod logging;
+mod memory;
 mod metrics;
 mod migrate;
 mod openid;

@@ -6,7 +6,7 @@ use crate::{
     config::{
         Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
     },
-    http, startup, stopping,
+    http, memory, startup, stopping,
 };
 use activities::{
     Deps,
@@ -133,7 +133,8 @@ pub(crate) async fn run(
     };
     // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
-    run_services(api, workers, &probes, stop).await
+    let limit = worker.and_then(|worker| worker.memory_limit);
+    memory::bounded(limit, stop.clone(), run_services(api, workers, &probes, stop)).await
 }
 
 /// Returns true if a URL leads to the machine that resolves it, whichever that is. A name below `localhost` may be that

@@ -100,7 +100,22 @@ metrics! {
         "Database connections of the process: used or idle";
     MAX_CONNECTIONS: "fanfare_database_connections_max", Kind::Gauge, [],
         "Maximum database connections of the process (FANFARE_DATABASE_CONNECTIONS)";
+    MEMORY_LIMIT: "fanfare_memory_limit_bytes", Kind::Gauge, [],
+        "Resident memory beyond which the process ends (FANFARE_MEMORY_LIMIT); absent without a limit";
 }
+
+/// The metrics of the process that are recorded by a library, with the names of Prometheus's own clients
+/// (<https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>), and their meaning.
+pub const PROCESS: [(&str, Kind, &str); 8] = [
+    ("process_cpu_seconds_total", Kind::Counter, "CPU time of the process, user and system"),
+    ("process_open_fds", Kind::Gauge, "Open file descriptors"),
+    ("process_max_fds", Kind::Gauge, "Maximum number of open file descriptors"),
+    ("process_virtual_memory_bytes", Kind::Gauge, "Virtual memory"),
+    ("process_virtual_memory_max_bytes", Kind::Gauge, "Maximum of virtual memory"),
+    ("process_resident_memory_bytes", Kind::Gauge, "Resident memory, which FANFARE_MEMORY_LIMIT limits"),
+    ("process_start_time_seconds", Kind::Gauge, "Start of the process, in seconds since 1970"),
+    ("process_threads", Kind::Gauge, "Threads"),
+];
 
 /// Describes all metrics to the recorder.
 pub fn describe() {

@@ -153,6 +153,35 @@ async fn a_malformed_filter_of_the_log_is_reported() {
     assert!(ran.status.success() && said.contains("RUST_LOG is malformed"), "{said}");
 }
 
+/// A publishing call is under way while the process finds that it uses more than a MiB.
+#[tokio::test]
+async fn a_process_beyond_its_memory_limit_finishes_what_it_has_begun_and_ends() {
+    let mut world = connected(world().pace(1.0).running(&["api"]).start().await).await;
+    let hold = world.hold(json!({ "platform": "x", "account": "ada", "method": "POST", "path_prefix": "/2/tweets", "when": "before" })).await;
+    let post = world.post(json!({ "content": "Held", "accounts": ["ada"] })).await;
+    let log = log("memory");
+    world.set("RUST_LOG", "warn,fanfare_activities=info");
+    world.log_to(&log);
+    world.set("FANFARE_MEMORY_LIMIT", "1");
+    let worker = world.run_watched("worker").await;
+    hold.until_held().await;
+    let metrics = world.metrics(&worker).await;
+    assert_eq!(metrics.sum("fanfare_memory_limit_bytes", &[]), Some(f64::from(1 << 20)));
+    assert!(metrics.sum("process_resident_memory_bytes", &[]) > Some(f64::from(1 << 20)));
+    logged(&log, "FANFARE_MEMORY_LIMIT is 1 MiB: it finishes what it has begun and ends", 1).await;
+    logged(&log, "The workers take no further tasks", 1).await;
+    hold.release().await;
+    let ended = world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(1)),
+        "{ended:#}"
+    );
+    assert!(!world.ended_by_itself("worker").await, "it asks to be started again");
+    logged(&log, "FANFARE_MEMORY_LIMIT is 1 MiB: start it again", 1).await;
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
 /// Runs `fanfare deployment`, and returns what it prints.
 async fn deployment(world: &World, arguments: &[&str]) -> String {
     let ran = world.command(&[&["deployment"][..], arguments].concat()).await;

@@ -8,7 +8,7 @@ use std::{
     fs,
     path::Path,
 };
-use telemetry::metrics::{ALL, Kind, Metric};
+use telemetry::metrics::{ALL, Kind, Metric, PROCESS};
 use tests::{Receiver, Samples, World, directory, if_right, temporal, wait_until};
 
 /// Waits until the sum of some samples of a process is at least a number.
@@ -96,6 +96,9 @@ async fn metrics_of_both_roles_tell_what_happened() {
     {
         assert!(metrics.sum(name, &[]).is_some(), "{name}");
     }
+    for (name, ..) in PROCESS {
+        assert!(metrics.described.contains(name) && metrics.sum(name, &[]).is_some(), "{name}");
+    }
     for name in ["process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total"] {
         assert!(sum(name, &[]) > 0.0, "{name}");
     }
@@ -166,6 +169,10 @@ fn table() -> String {
         };
         let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
         table += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "));
+    }
+    for (name, kind, help) in PROCESS {
+        let kind = if matches!(kind, Kind::Counter) { "counter" } else { "gauge" };
+        table += &format!("| `{name}` | {kind} |  | {help} |\n");
     }
     table
 }

@@ -351,6 +351,17 @@ impl World {
         well
     }
 
+    /// Waits until every process of a command has ended by itself, and returns whether all exited successfully.
+    pub async fn ended_by_itself(&mut self, command: &str) -> bool {
+        let mut well = true;
+        for (_, mut child) in self.take(command) {
+            let ended =
+                tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waited for");
+            well &= ended.success();
+        }
+        well
+    }
+
     /// Writes the log of processes started from now on to a file.
     pub fn log_to(&mut self, path: &Path) {
         self.log = Some(path.to_owned());
