@@ -5,6 +5,7 @@
 
 use crate::progress;
 use anyhow::Context;
+use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},
     io::{IsTerminal, Write},
@@ -62,6 +63,17 @@ pub(crate) async fn cached(
     make(&unfinished).await?;
     fs::rename(&unfinished, &path).context("storing a downloaded program")?;
     Ok(path)
+}
+
+/// Fails unless a downloaded file has this SHA-256, in hexadecimal.
+///
+/// # Errors
+///
+/// If it has another, or can't be read.
+pub(crate) fn check_sha256(file: &Path, expected: &str) -> anyhow::Result<()> {
+    let found = hex::encode(Sha256::digest(fs::read(file).context("reading a downloaded file")?));
+    anyhow::ensure!(found == expected, "the downloaded file has the SHA-256 {found} instead of {expected}");
+    Ok(())
 }
 
 /// Waits for the lock of this program, which is held until the file is dropped.
@@ -184,6 +196,18 @@ mod tests {
         });
         made.await.unwrap();
         fs::remove_dir_all(tool_dir).unwrap();
+    }
+
+    #[test]
+    fn a_download_with_another_checksum_is_refused() {
+        let file = folder("sum").join("archive");
+        fs::write(&file, "abc").unwrap();
+        // The example of FIPS 180-2.
+        let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        check_sha256(&file, sum).unwrap();
+        fs::write(&file, "abd").unwrap();
+        let refused = check_sha256(&file, sum).unwrap_err().to_string();
+        assert!(refused.contains(sum), "{refused}");
     }
 
     #[tokio::test]

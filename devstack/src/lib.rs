@@ -21,7 +21,7 @@ pub use guard::Guarded;
 pub use npm::npm_packages;
 pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};
-pub use temporal_server::{Layout, NEWEST, TemporalServer, TemporalServerOptions, VERSION};
+pub use temporal_server::{Layout, TemporalServer, TemporalServerOptions};
 
 use anyhow::Context;
 use std::{

@@ -6,9 +6,9 @@
 
 use crate::{
     child::{Child, Spec, send_signal},
-    fetch::{cached, on_path, reason, run, tool_dir},
+    fetch::{cached, check_sha256, on_path, reason, run, tool_dir},
     orphans, ports,
-    versions::TEMPORAL_CLI as VERSION,
+    versions::{TEMPORAL_CLI as VERSION, TEMPORAL_CLI_SHA256},
 };
 use anyhow::Context;
 use nix::sys::signal::Signal;
@@ -24,8 +24,8 @@ use std::{
 use tokio::{net::TcpStream, process::Command, sync::watch};
 use tracing::warn;
 
-/// Temporal's own download site; see <https://docs.temporal.io/cli/setup-cli>.
-const DOWNLOAD: &str = "https://temporal.download/cli/archive";
+/// Releases of Temporal's CLI.
+const RELEASES: &str = "https://github.com/temporalio/cli/releases/download";
 /// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Starts until one finds free ports.
@@ -296,9 +296,12 @@ async fn download(into: &Path) -> anyhow::Result<()> {
             ])
             .arg("--output")
             .arg(&archive)
-            .arg(format!("{DOWNLOAD}/v{VERSION}?platform={os}&arch={arch}")),
+            .arg(format!("{RELEASES}/v{VERSION}/temporal_cli_{VERSION}_{os}_{arch}.tar.gz")),
     )
     .await?;
+    let known = TEMPORAL_CLI_SHA256.iter().find(|known| (known.0, known.1) == (os, arch));
+    let (.., sha256) = known.context("the archive has no known checksum")?;
+    check_sha256(&archive, sha256)?;
     run("Unpacking Temporal's CLI", Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(into))
         .await?;
     fs::remove_file(archive)?;

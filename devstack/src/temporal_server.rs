@@ -21,10 +21,6 @@ use std::{
 };
 use tokio::{net::TcpStream, process::Command};
 
-/// Version of the server, the same as in the compose file.
-pub const VERSION: &str = "1.29.1";
-/// Newest version that the tests ran with.
-pub const NEWEST: &str = "1.32.2";
 /// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Pause between two attempts to reach the server.
@@ -197,10 +193,10 @@ impl TemporalServer {
     }
 }
 
-/// Returns free ports that fit into a `smallint`, the type of the port in the server's table of members: `preferred`
-/// ones if they are free.
+/// Returns free ports, `preferred` ones first. They fit into a `smallint`, which is the type of a member's port in the
+/// server's own table.
 fn low_ports(preferred: impl Iterator<Item = u16>) -> anyhow::Result<[u16; PORTS]> {
-    // Where the scan begins differs between processes, so that two that start at the same time seldom meet.
+    // The beginning of the scan differs between processes, so that two that start at the same time seldom meet.
     let begin = LOW_PORTS.start + u16::try_from(std::process::id() % 16_000).expect("a small number");
     let others = (begin..LOW_PORTS.end).chain(LOW_PORTS.start..begin);
     // Kept open until all are found.
@@ -449,7 +445,7 @@ mod tests {
     #[test]
     fn processes_of_a_service_have_ports_of_their_own_and_agree_on_the_frontend() {
         let options = TemporalServerOptions {
-            version: VERSION,
+            version: crate::versions::TEMPORAL_SERVER,
             layout: Layout::Split,
             shards: 4,
             postgres: 1,

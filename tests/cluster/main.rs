@@ -17,7 +17,7 @@ mod everywhere;
 mod load;
 
 use client::Client;
-use devstack::{Layout, NEWEST};
+use devstack::{Layout, versions::NEWEST_TEMPORAL_SERVER};
 use load::Load;
 use nix::sys::signal::Signal;
 use reqwest::{Method, StatusCode};
@@ -185,7 +185,7 @@ async fn nothing_is_lost_or_repeated(cluster: Cluster) -> Cluster {
     cluster.kill_postgres().await;
     step("Postgres was killed").await;
     let cluster = if proof::is_full() {
-        let cluster = cluster.replace_temporal(NEWEST, Layout::Single).await.unwrap();
+        let cluster = cluster.replace_temporal(NEWEST_TEMPORAL_SERVER, Layout::Single).await.unwrap();
         step("Temporal was replaced by the newest version").await;
         everywhere::every_platform_publishes(&cluster).await;
         cluster

@@ -169,7 +169,7 @@ fn the_cluster_runs_the_server_that_the_compose_file_names() {
         [("temporal", "temporalio/server:"), ("temporal-schema", "temporalio/admin-tools:")]
     {
         let version = text(&file["services"][service]["image"]).strip_prefix(image).unwrap();
-        assert_eq!(version.split(['-', '@']).next(), Some(devstack::VERSION), "{service}");
+        assert_eq!(version.split(['-', '@']).next(), Some(devstack::versions::TEMPORAL_SERVER), "{service}");
     }
 }
 

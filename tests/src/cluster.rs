@@ -60,7 +60,7 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { temporal: devstack::VERSION, layout: Layout::Single, env: BTreeMap::new() }
+        Self { temporal: devstack::versions::TEMPORAL_SERVER, layout: Layout::Single, env: BTreeMap::new() }
     }
 }
 
