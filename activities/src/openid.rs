@@ -71,7 +71,7 @@ pub struct SealedCode {
     pub code: String,
     /// The PKCE verifier.
     pub verifier: String,
-    /// What the identity token must contain.
+    /// The nonce that the identity token must contain.
     pub nonce: String,
 }
 

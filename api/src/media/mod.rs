@@ -41,7 +41,7 @@ const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
 const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
 /// First and longest pause between two looks at an asset that is waited for.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// What the plan's storage has room for.
+/// Name of the storage ceiling in the message of a refusal.
 pub(crate) const STORAGE: &str = "bytes of media";
 /// A content type without information.
 const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
