@@ -22,7 +22,7 @@ use ring::{
 use serde_json::{Value, json};
 use std::process::Command;
 use store::organizations;
-use tests::World;
+use tests::{Receiver, World, if_right, wait_until};
 
 /// An authenticator with one passkey, which verifies its user.
 pub(crate) struct Authenticator {
@@ -302,6 +302,40 @@ async fn a_role_decides_what_opens_and_what_is_offered() {
         page.status == StatusCode::FORBIDDEN && page.text.contains("does not include the scope posts:read")
     );
     assert_eq!(browser.get("/nowhere").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_overview_and_actions_show_endpoints_only_to_those_who_may_read_them() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&format!("{}?token=t0ken-in-url", receiver.url)).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    world.ended(&world.post(json!({ "content": "Hello", "accounts": [account] })).await).await;
+    let fail = async || {
+        let failed = sqlx::query(
+            "update deliveries set status = 'failed', error = 'err0r-of-endpoint'
+             where org_id = $1 and status = 'delivered'",
+        );
+        let failed = failed.bind(world.owner.org.0).execute(&world.db).await.unwrap().rows_affected();
+        if_right(failed, |failed| *failed > 0)
+    };
+    wait_until("the delivery", fail).await;
+    for role in [Role::Viewer, Role::Publisher, Role::Admin, Role::Owner] {
+        let (browser, ..) = join(&world, &world.key, &format!("{role}@example.com"), role).await;
+        let page = browser.open("").await;
+        for words in ["t0ken-in-url", "err0r-of-endpoint", "1 webhook endpoint fails"] {
+            assert_eq!(page.contains(words), allows(role.scopes(), Scope::WebhooksRead), "{role}: {page}");
+        }
+    }
+    // An action draws its page, so it needs the page's scopes too.
+    let mut browser = Browser::new(&world);
+    browser.sign_in(&key(&world, world.owner, &[Scope::WebhooksWrite]).await).await;
+    for action in ["test", "pause", "reveal", "rotate"] {
+        let page = browser.post(&format!("{path}/{action}"), &[]).await;
+        assert_eq!(page.status, StatusCode::FORBIDDEN, "{action}: {}", page.text);
+        assert!(!page.text.contains("t0ken-in-url"), "{action}: {}", page.text);
+    }
 }
 
 #[tokio::test]

@@ -199,7 +199,7 @@ impl Layout {
     pub(crate) fn sections(&self) -> Vec<Group> {
         let may_open = |entry: &Entry| {
             let segments: Vec<_> = entry.path.split('/').skip(1).collect();
-            Route::of(true, &segments).is_some_and(|route| route.scopes.iter().all(|scope| self.has(*scope)))
+            Route::of(true, &segments).is_some_and(|route| route.needed().all(|scope| self.has(scope)))
         };
         let groups = NAVIGATION.iter().map(|(name, entries)| Group {
             name: *name,

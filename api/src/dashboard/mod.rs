@@ -99,8 +99,8 @@ async fn answer_to(
     segments: &[&str],
 ) -> Result<Response, Problem> {
     let route = Route::of(is_read, segments).ok_or_else(nothing)?;
-    for scope in route.scopes {
-        context.may(*scope)?;
+    for scope in route.needed() {
+        context.may(scope)?;
     }
     let operation = route.operation();
     let operation = operation.as_ref().map(|(method, path)| (method, *path));

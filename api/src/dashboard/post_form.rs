@@ -9,6 +9,7 @@ use super::{
     labels::{self, AbsoluteTime, Done, Label},
     layout::{self, Layout, PageError, render},
     posts::Choice,
+    routes::Route,
 };
 use crate::{
     accounts,
@@ -105,6 +106,7 @@ struct IssueView {
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut form = PostForm::of(&context.query);
     if let Some(id) = context.query.given("from") {
+        context.may(Scope::PostsRead)?;
         let post = posts::find(&context.call(), id).await?;
         let main = post.containers.first();
         form.media =
@@ -122,7 +124,8 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
 
 /// Shows the form with what was written before the session ended.
 pub(crate) async fn show_kept(context: &PageContext<'_>) -> Result<Response, Problem> {
-    for scope in [Scope::PostsWrite, Scope::AccountsRead, Scope::MediaRead] {
+    let page = Route::of(true, &["compose"]).expect("there is this page");
+    for scope in page.needed() {
         context.may(scope)?;
     }
     show_form(context, PostForm::of(&context.form), None).await

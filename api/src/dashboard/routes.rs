@@ -1,147 +1,194 @@
 //! What each page and action asks for, and the operation of the API that it counts as.
 //!
-//! A page asks for the scopes of the operations that it shows, an action for that of the operation that it calls. What
-//! is not in this table is not there.
+//! A page asks for the scopes of the operations that it shows, an action for that of the operation that it calls, and
+//! for those of the page that it draws. What is not in this table is not there.
 
 use domain::scope::Scope::{self, *};
 use poem::http::Method;
+
+/// An operation of the API: method and path.
+type Operation = (&'static str, &'static str);
 
 /// A page or an action.
 #[derive(Debug)]
 pub(crate) struct Route {
     /// Path below the dashboard's; a segment in braces stands for any.
     path: &'static str,
-    /// Scopes that it asks for, all of them.
-    pub(crate) scopes: &'static [Scope],
-    /// The operation that an action stands for: method and path.
-    operation: Option<(&'static str, &'static str)>,
+    /// Scopes of the operations.
+    scopes: &'static [Scope],
+    /// Operations that a page shows, or the one that an action stands for.
+    operations: &'static [Operation],
+    /// The page that an action draws when it fails, or to show its result; `None` for a page.
+    page: Option<&'static str>,
 }
 
-const fn page(path: &'static str, scopes: &'static [Scope]) -> Route {
-    Route { path, scopes, operation: None }
+const fn page(path: &'static str, scopes: &'static [Scope], shows: &'static [Operation]) -> Route {
+    Route { path, scopes, operations: shows, page: None }
 }
 
 const fn action(
     path: &'static str,
-    scopes: &'static [Scope],
-    method: &'static str,
-    operation: &'static str,
+    page: &'static str,
+    scope: &'static [Scope; 1],
+    operation: &'static [Operation; 1],
 ) -> Route {
-    Route { path, scopes, operation: Some((method, operation)) }
+    Route { path, scopes: scope, operations: operation, page: Some(page) }
 }
 
 /// The pages.
 const PAGES: [Route; 17] = [
-    page("/calendar", &[PostsRead, AccountsRead]),
-    page("/requests", &[UsageRead]),
-    page("", &[PostsRead, AccountsRead]),
-    page("/sign-in", &[]),
-    page("/me", &[]),
-    page("/me/passkeys/options", &[]),
-    page("/posts", &[PostsRead, AccountsRead]),
-    page("/posts/{id}", &[PostsRead, AccountsRead]),
-    page("/compose", &[PostsWrite, AccountsRead, MediaRead]),
-    page("/accounts", &[AccountsRead]),
-    page("/webhooks", &[WebhooksRead]),
-    page("/webhooks/{id}", &[WebhooksRead]),
-    page("/media", &[MediaRead]),
-    page("/keys", &[KeysWrite]),
-    page("/team", &[TeamRead]),
-    page("/audit", &[TeamRead]),
-    page("/usage", &[UsageRead]),
+    page("/calendar", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
+    page("/requests", &[UsageRead], &[("GET", "/account/requests")]),
+    page("", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
+    page("/sign-in", &[], &[]),
+    page("/me", &[], &[]),
+    page("/me/passkeys/options", &[], &[]),
+    page("/posts", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
+    page(
+        "/posts/{id}",
+        &[PostsRead, AccountsRead],
+        &[("GET", "/posts/{id}"), ("GET", "/posts/{id}/timeline"), ("GET", "/social-accounts")],
+    ),
+    page(
+        "/compose",
+        &[PostsWrite, AccountsRead, MediaRead],
+        &[("POST", "/posts/validate"), ("GET", "/social-accounts"), ("GET", "/media")],
+    ),
+    page("/accounts", &[AccountsRead], &[("GET", "/social-accounts")]),
+    page("/webhooks", &[WebhooksRead], &[("GET", "/webhooks")]),
+    page(
+        "/webhooks/{id}",
+        &[WebhooksRead],
+        &[("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
+    ),
+    page("/media", &[MediaRead], &[("GET", "/media")]),
+    page("/keys", &[KeysWrite], &[("GET", "/api-keys")]),
+    page("/team", &[TeamRead], &[("GET", "/team")]),
+    page("/audit", &[TeamRead], &[("GET", "/account/audit")]),
+    page("/usage", &[UsageRead], &[("GET", "/account/usage")]),
 ];
 
 /// The actions.
-const ACTIONS: [Route; 38] = [
-    action("/posts/{id}/reschedule", &[PostsWrite, PostsRead, AccountsRead], "PATCH", "/posts/{id}"),
-    action("/retry", &[PostsWrite, PostsRead, AccountsRead], "POST", "/posts/{id}/targets/{target_id}/retry"),
-    action("/posts/{id}/cancel", &[PostsWrite], "DELETE", "/posts/{id}"),
-    action("/posts/{id}/release", &[PostsWrite], "PATCH", "/posts/{id}"),
+const ACTIONS: [Route; 40] = [
+    action("/posts/{id}/reschedule", "/calendar", &[PostsWrite], &[("PATCH", "/posts/{id}")]),
+    action("/retry", "", &[PostsWrite], &[("POST", "/posts/{id}/targets/{target_id}/retry")]),
+    action("/posts/{id}/cancel", "/posts/{id}", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
+    action("/posts/{id}/release", "/posts/{id}", &[PostsWrite], &[("PATCH", "/posts/{id}")]),
     action(
         "/posts/{id}/targets/{target}/retry",
+        "/posts/{id}",
         &[PostsWrite],
-        "POST",
-        "/posts/{id}/targets/{target_id}/retry",
+        &[("POST", "/posts/{id}/targets/{target_id}/retry")],
     ),
     action(
         "/posts/{id}/targets/{target}/revive",
+        "/posts/{id}",
         &[PostsWrite],
-        "POST",
-        "/posts/{id}/targets/{target_id}/retry",
+        &[("POST", "/posts/{id}/targets/{target_id}/retry")],
     ),
     action(
         "/posts/{id}/targets/{target}/unpublish",
+        "/posts/{id}",
         &[PostsWrite],
-        "POST",
-        "/posts/{id}/targets/{target_id}/unpublish",
+        &[("POST", "/posts/{id}/targets/{target_id}/unpublish")],
     ),
-    action("/posts/{id}/targets/{target}/edit", &[PostsWrite], "PATCH", "/posts/{id}/targets/{target_id}"),
-    action("/compose", &[PostsWrite, AccountsRead, MediaRead], "POST", "/posts"),
-    action("/accounts/connect", &[AccountsWrite], "POST", "/social-networks/{platform}/auth-url"),
-    action("/accounts/bluesky", &[AccountsWrite], "POST", "/social-accounts/bluesky/connect"),
-    action("/accounts/{id}/check", &[AccountsRead], "GET", "/social-accounts/{id}/health"),
-    action("/accounts/{id}/retry", &[PostsWrite, AccountsRead], "POST", "/social-accounts/{id}/retry-failed"),
-    action("/accounts/{id}/reconnect", &[AccountsWrite], "POST", "/social-networks/{platform}/auth-url"),
-    action("/accounts/{id}/disconnect", &[AccountsWrite], "DELETE", "/social-accounts/{id}"),
-    action("/webhooks", &[WebhooksWrite], "POST", "/webhooks"),
-    action("/webhooks/{id}/test", &[WebhooksWrite], "POST", "/webhooks/{id}/test"),
-    action("/webhooks/{id}/pause", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
-    action("/webhooks/{id}/resume", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
-    action("/webhooks/{id}/reveal", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
-    action("/webhooks/{id}/prepare", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
-    action("/webhooks/{id}/rotate", &[WebhooksWrite], "PATCH", "/webhooks/{id}"),
-    action("/webhooks/{id}/replay", &[WebhooksWrite], "POST", "/webhooks/{id}/replay"),
-    action("/webhooks/{id}/delete", &[WebhooksWrite], "DELETE", "/webhooks/{id}"),
+    action(
+        "/posts/{id}/targets/{target}/edit",
+        "/posts/{id}",
+        &[PostsWrite],
+        &[("PATCH", "/posts/{id}/targets/{target_id}")],
+    ),
+    action("/compose", "/compose", &[PostsWrite], &[("POST", "/posts")]),
+    action(
+        "/accounts/connect",
+        "/accounts",
+        &[AccountsWrite],
+        &[("POST", "/social-networks/{platform}/auth-url")],
+    ),
+    action(
+        "/accounts/bluesky",
+        "/accounts",
+        &[AccountsWrite],
+        &[("POST", "/social-accounts/bluesky/connect")],
+    ),
+    action("/accounts/{id}/check", "/accounts", &[AccountsRead], &[("GET", "/social-accounts/{id}/health")]),
+    action(
+        "/accounts/{id}/retry",
+        "/accounts",
+        &[PostsWrite],
+        &[("POST", "/social-accounts/{id}/retry-failed")],
+    ),
+    action(
+        "/accounts/{id}/reconnect",
+        "/accounts",
+        &[AccountsWrite],
+        &[("POST", "/social-networks/{platform}/auth-url")],
+    ),
+    action(
+        "/accounts/{id}/disconnect",
+        "/accounts",
+        &[AccountsWrite],
+        &[("DELETE", "/social-accounts/{id}")],
+    ),
+    action("/webhooks", "/webhooks", &[WebhooksWrite], &[("POST", "/webhooks")]),
+    action("/webhooks/{id}/test", "/webhooks/{id}", &[WebhooksWrite], &[("POST", "/webhooks/{id}/test")]),
+    action("/webhooks/{id}/pause", "/webhooks/{id}", &[WebhooksWrite], &[("PATCH", "/webhooks/{id}")]),
+    action("/webhooks/{id}/resume", "/webhooks/{id}", &[WebhooksWrite], &[("PATCH", "/webhooks/{id}")]),
+    action("/webhooks/{id}/reveal", "/webhooks/{id}", &[WebhooksWrite], &[("PATCH", "/webhooks/{id}")]),
+    action("/webhooks/{id}/prepare", "/webhooks/{id}", &[WebhooksWrite], &[("PATCH", "/webhooks/{id}")]),
+    action("/webhooks/{id}/rotate", "/webhooks/{id}", &[WebhooksWrite], &[("PATCH", "/webhooks/{id}")]),
+    action("/webhooks/{id}/replay", "/webhooks/{id}", &[WebhooksWrite], &[("POST", "/webhooks/{id}/replay")]),
+    action("/webhooks/{id}/delete", "/webhooks/{id}", &[WebhooksWrite], &[("DELETE", "/webhooks/{id}")]),
     action(
         "/webhooks/{id}/deliveries/{delivery}/redeliver",
+        "/webhooks/{id}",
         &[WebhooksWrite],
-        "POST",
-        "/webhooks/{id}/deliveries/{delivery_id}/redeliver",
+        &[("POST", "/webhooks/{id}/deliveries/{delivery_id}/redeliver")],
     ),
-    action("/media", &[MediaWrite], "POST", "/media/import"),
-    action("/media/{id}/delete", &[MediaWrite], "DELETE", "/media/{id}"),
-    action("/keys", &[KeysWrite], "POST", "/api-keys"),
-    action("/keys/{id}/rotate", &[KeysWrite], "POST", "/api-keys/{id}/rotate"),
-    action("/keys/{id}/revoke", &[KeysWrite], "DELETE", "/api-keys/{id}"),
-    action("/team", &[TeamWrite], "POST", "/team"),
-    action("/team/{id}/role", &[TeamWrite], "PATCH", "/team/{id}"),
-    action("/team/{id}/remove", &[TeamWrite], "DELETE", "/team/{id}"),
-    page("/me/passkeys", &[]),
-    page("/me/passkeys/{id}/remove", &[]),
-    page("/me/identities", &[]),
-    page("/me/identities/unlink", &[]),
-    page("/me/sessions/others/end", &[]),
-    page("/me/sessions/{id}/end", &[]),
-    page("/me/switch", &[]),
+    action("/media", "/media", &[MediaWrite], &[("POST", "/media/import")]),
+    action("/media/{id}/delete", "/media", &[MediaWrite], &[("DELETE", "/media/{id}")]),
+    action("/keys", "/keys", &[KeysWrite], &[("POST", "/api-keys")]),
+    action("/keys/{id}/rotate", "/keys", &[KeysWrite], &[("POST", "/api-keys/{id}/rotate")]),
+    action("/keys/{id}/revoke", "/keys", &[KeysWrite], &[("DELETE", "/api-keys/{id}")]),
+    action("/team", "/team", &[TeamWrite], &[("POST", "/team")]),
+    action("/team/{id}/role", "/team", &[TeamWrite], &[("PATCH", "/team/{id}")]),
+    action("/team/{id}/remove", "/team", &[TeamWrite], &[("DELETE", "/team/{id}")]),
+    page("/me/passkeys", &[], &[]),
+    page("/me/passkeys/{id}/remove", &[], &[]),
+    page("/me/identities", &[], &[]),
+    page("/me/identities/unlink", &[], &[]),
+    page("/me/sessions/others/end", &[], &[]),
+    page("/me/sessions/{id}/end", &[], &[]),
+    page("/me/switch", &[], &[]),
 ];
 
 /// The operators' pages, below theirs. They ask for no scope: an operator may do everything there.
 const OPERATOR_PAGES: [Route; 9] = [
-    page("", &[]),
-    page("/sign-in", &[]),
-    page("/open", &[]),
-    page("/stuck", &[]),
-    page("/posts/{id}", &[]),
-    page("/freezes", &[]),
-    page("/deliveries", &[]),
-    page("/organizations", &[]),
-    page("/organizations/{id}", &[]),
+    page("", &[], &[]),
+    page("/sign-in", &[], &[]),
+    page("/open", &[], &[]),
+    page("/stuck", &[], &[]),
+    page("/posts/{id}", &[], &[]),
+    page("/freezes", &[], &[]),
+    page("/deliveries", &[], &[]),
+    page("/organizations", &[], &[]),
+    page("/organizations/{id}", &[], &[]),
 ];
 
 /// The operators' actions.
 const OPERATOR_ACTIONS: [Route; 12] = [
-    page("/sign-in", &[]),
-    page("/sign-out", &[]),
-    page("/stuck", &[]),
-    page("/reconcile", &[]),
-    page("/posts/{id}", &[]),
-    page("/freezes", &[]),
-    page("/freezes/release", &[]),
-    page("/deliveries", &[]),
-    page("/organizations/sessions/end", &[]),
-    page("/organizations/{id}/keys", &[]),
-    page("/organizations/{id}/keys/{key}/revoke", &[]),
-    page("/organizations/{id}/sessions/end", &[]),
+    page("/sign-in", &[], &[]),
+    page("/sign-out", &[], &[]),
+    page("/stuck", &[], &[]),
+    page("/reconcile", &[], &[]),
+    page("/posts/{id}", &[], &[]),
+    page("/freezes", &[], &[]),
+    page("/freezes/release", &[], &[]),
+    page("/deliveries", &[], &[]),
+    page("/organizations/sessions/end", &[], &[]),
+    page("/organizations/{id}/keys", &[], &[]),
+    page("/organizations/{id}/keys/{key}/revoke", &[], &[]),
+    page("/organizations/{id}/sessions/end", &[], &[]),
 ];
 
 impl Route {
@@ -165,9 +212,16 @@ impl Route {
         })
     }
 
+    /// Returns the scopes that it asks for, all of them.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = Scope> {
+        let page = self.page.and_then(|page| PAGES.iter().find(|known| known.path == page));
+        self.scopes.iter().chain(page.into_iter().flat_map(|page| page.scopes)).copied()
+    }
+
     /// The operation that an action counts as; `None` for a page.
     pub(crate) fn operation(&self) -> Option<(Method, &'static str)> {
-        let (method, path) = self.operation?;
+        self.page?;
+        let &(method, path) = self.operations.first()?;
         Some((method.parse().expect("the table has methods"), path))
     }
 }
@@ -176,6 +230,7 @@ impl Route {
 mod tests {
     use super::*;
     use serde_json::Value;
+    use std::collections::HashSet;
 
     fn find(is_read: bool, path: &str) -> Option<&'static Route> {
         Route::of(is_read, &path.split('/').skip(1).collect::<Vec<_>>())
@@ -193,16 +248,36 @@ mod tests {
         }
     }
 
+    /// Returns the scope that the document says an operation asks for.
+    fn documented(document: &Value, (method, path): &Operation) -> Scope {
+        let text = document["paths"][path][method.to_lowercase()]["description"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{method} {path} is no operation"));
+        let (_, rest) = text.split_once("Scope").unwrap_or_else(|| panic!("{method} {path}: {text}"));
+        let scope = rest.trim_start().strip_prefix('`').and_then(|rest| rest.split_once('`'));
+        scope.unwrap_or_else(|| panic!("{method} {path}: {text}")).0.parse().unwrap()
+    }
+
     #[test]
-    fn an_action_asks_for_the_scope_of_its_operation() {
+    fn pages_and_actions_ask_for_the_scopes_of_their_operations() {
         let document: Value = serde_json::from_str(&crate::document()).unwrap();
-        for route in &ACTIONS {
-            let Some((method, path)) = route.operation else { continue };
-            let operation = &document["paths"][path][method.to_lowercase()];
-            let text = operation["description"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
-            let scope = format!("Scope `{}`", route.scopes[0]);
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains(&scope), "{}: {text}", route.path);
+        for route in PAGES.iter().chain(&ACTIONS) {
+            let documented = |operation| documented(&document, operation);
+            let expected: HashSet<_> = route.operations.iter().map(documented).collect();
+            let found: HashSet<_> = route.scopes.iter().copied().collect();
+            assert_eq!(found, expected, "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn an_action_asks_for_the_scopes_of_the_page_that_it_draws() {
+        for action in &ACTIONS {
+            let Some(page) = action.page else { continue };
+            let page = PAGES.iter().find(|known| known.path == page).unwrap_or_else(|| panic!("{action:?}"));
+            let needed: Vec<_> = action.needed().collect();
+            assert!(
+                page.scopes.iter().chain(action.scopes).all(|scope| needed.contains(scope)),
+                "{action:?}"
+            );
         }
     }
 }
