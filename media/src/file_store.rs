@@ -300,6 +300,11 @@ impl FileStore {
         }
     }
 
+    /// Returns true if clients upload to a bucket, past the API.
+    pub fn is_in_bucket(&self) -> bool {
+        matches!(self.access, Access::Presigned(_))
+    }
+
     /// Returns the maximum file sizes.
     pub fn size_limits(&self) -> &SizeLimits {
         &self.limits

@@ -214,6 +214,20 @@ pub async fn create(
     Ok(Ok(media))
 }
 
+/// Checks that the storage has room for files that were just inserted, of which each needs a byte at least.
+///
+/// Called when the transaction has locked all its assets: an upload locks its asset before the organization, too.
+pub(crate) async fn check_room(
+    tx: &mut PgConnection,
+    owner: Owner,
+    imports: &[(MediaId, NewMedia)],
+    now: DateTime<Utc>,
+) -> sqlx::Result<Result<(), Exceeded>> {
+    let Some((_, first)) = imports.first() else { return Ok(Ok(())) };
+    let count = imports.len().try_into().unwrap_or(u64::MAX);
+    ceilings::check(tx, owner, Kind::StorageBytes, count, first.storage_limit, now).await
+}
+
 /// Creates an asset with this id, as [`create`] does.
 pub(crate) async fn insert(
     tx: &mut PgConnection,

@@ -5,6 +5,7 @@
 
 use crate::{
     Transaction, bounds,
+    ceilings::Exceeded,
     decode::Parsed,
     events::{self, NewEvent},
     media::{self, NewMedia},
@@ -273,6 +274,8 @@ pub enum CreateError {
     NoOpenSlot,
     /// A media asset is missing or was deleted by a concurrent transaction.
     MediaMissing,
+    /// The storage has no room for the files to fetch.
+    Exceeded(Exceeded),
     /// A statement failed.
     Database(sqlx::Error),
 }
@@ -419,6 +422,9 @@ async fn write(
         || may_wait && horizon::wait(&mut tx, owner, post.id, post.reply_to, new.horizon).await?;
     if !waits {
         outbox::push(&mut tx, &Message::PublishPost(to_job(owner, &post))).await?;
+    }
+    if let Err(exceeded) = media::check_room(&mut tx, owner, &new.imports, post.created_at).await? {
+        return Err(CreateError::Exceeded(exceeded));
     }
     tx.commit().await?;
     Ok(Created::New(post))

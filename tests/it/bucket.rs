@@ -3,7 +3,11 @@
 //! The bucket here implements the part of S3 that is used, over HTTP, and rejects unsigned requests.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html>
 
-use crate::{media::until, world};
+use crate::{
+    api::{fail, request},
+    media::until,
+    world,
+};
 use bytes::Bytes;
 use poem::{
     Endpoint, Request, Response,
@@ -169,6 +173,11 @@ impl Endpoint for Bucket {
 
 /// Starts a world that stores media in a bucket, and returns it with the bucket's URL.
 async fn world_of(bucket: &Bucket) -> (World, String) {
+    world_on(bucket, "").await
+}
+
+/// Starts a world with these plans that stores media in a bucket.
+async fn world_on(bucket: &Bucket, plans: &str) -> (World, String) {
     let address = bucket.serve().await;
     let secret = tests::directory().join("bucket-secret");
     std::fs::write(&secret, "secret\n").unwrap();
@@ -179,6 +188,7 @@ async fn world_of(bucket: &Bucket) -> (World, String) {
         .set("AWS_REGION", "eu-central-1")
         .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
         .set("AWS_SECRET_ACCESS_KEY_FILE", secret.to_str().unwrap())
+        .set("FANFARE_PLANS", plans)
         .set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 1000000}"#)
         .platforms(&["x", "instagram"])
         .start()
@@ -273,4 +283,21 @@ async fn an_imported_file_is_uploaded_to_the_bucket_in_parts() {
         world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();
     assert!(fetched == bytes);
     assert!(bucket.keys().iter().any(|key| key.starts_with("fan/fare/test/")), "{:?}", bucket.keys());
+}
+
+/// A bucket takes what the signature allows, without asking the API whether there is room.
+#[tokio::test]
+async fn on_a_plan_with_a_ceiling_on_storage_an_upload_to_a_bucket_declares_its_size() {
+    let bucket = Bucket::default();
+    let bytes = png(64, 64);
+    let plan = json!([{ "key": "default", "name": "Small", "storage_bytes": bytes.len() }]);
+    let (world, _) = world_on(&bucket, &plan.to_string()).await;
+    let upload = request(&world, Method::POST, "/media/upload").json(&json!({ "filename": "a.png" }));
+    let (_, problem) = fail(upload, 400, "invalid_request").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["size"]), "{problem}");
+    let sized = json!({ "filename": "a.png", "size": bytes.len() });
+    let reported = world.upload(sized.clone(), bytes).await;
+    let (status, problem) = world.call(Method::POST, "/media/upload", Some(&sized)).await;
+    assert_eq!(status, 402, "{problem}");
+    assert_eq!(world.confirm(&reported).await.0, 200);
 }

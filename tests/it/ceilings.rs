@@ -174,6 +174,51 @@ async fn a_plan_limits_the_storage_of_media() {
 }
 
 #[tokio::test]
+async fn a_plan_limits_the_storage_of_files_that_posts_name() {
+    let picture = png(64, 64);
+    let size = picture.len();
+    let world = on_plan(json!({ "storage_bytes": size + 1 })).await;
+    let account = world.connect("x", "ada").await;
+    let medium = world.medium("a.png", None, picture).await;
+    let body = |external_ref: &str, is_draft: bool| {
+        let container = json!({ "content": "Look", "media": [{ "url": medium["url"] }] });
+        json!({
+            "containers": [container], "accounts": [account], "external_ref": external_ref,
+            "is_draft": is_draft,
+        })
+    };
+    // There is room for a byte, so that the file may be fetched, but not for all of it.
+    let post = world.post(body("first", false)).await;
+    let asset = &post["containers"][0]["media"][0]["id"];
+    let failed = until(&world, asset, "failed").await;
+    assert_eq!(world.ended(&post).await["status"], "failed", "{failed}");
+    let used = async || world.get("/account/usage").await["usage"]["storage_bytes"]["current"].clone();
+    assert_eq!(used().await, json!(size));
+
+    let fill = format!("update media set size = size + 1 where id = '{}'", medium["id"].as_str().unwrap());
+    tests::sql(&world.db, &fill).await;
+    let call = async |method, path: &str, body: Value| world.call(method, path, Some(&body)).await;
+    let draft = json!({ "content": "Look", "accounts": [account], "is_draft": true });
+    let draft = format!("/posts/{}", world.post(draft).await["id"].as_str().unwrap());
+    let containers = json!({ "containers": body("", true)["containers"] });
+    for (method, path, body) in [
+        (Method::POST, "/posts", body("second", false)),
+        (Method::POST, "/posts", body("third", true)),
+        (Method::PATCH, &draft, containers),
+    ] {
+        let (status, problem) = call(method, path, body).await;
+        assert_eq!(
+            (status.as_u16(), &problem["limit"], &problem["used"]),
+            (402, &json!(size + 1), &json!(size + 1)),
+            "{path}: {problem}"
+        );
+    }
+    // A repeated call creates nothing, so that it is answered.
+    let (status, again) = call(Method::POST, "/posts", body("first", false)).await;
+    assert_eq!((status, &again["id"]), (StatusCode::OK, &post["id"]), "{again}");
+}
+
+#[tokio::test]
 async fn one_upload_of_a_file_runs_at_a_time() {
     let world = world().start().await;
     let picture = png(64, 64);

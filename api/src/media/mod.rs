@@ -25,7 +25,10 @@ use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{DeleteResult, NewMedia, Reason};
+use store::{
+    ceilings::Exceeded,
+    media::{DeleteResult, NewMedia, Reason},
+};
 use tokio::time::Instant;
 use tracing::error;
 use url::Url;
@@ -144,6 +147,14 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     if body.size.is_some_and(|size| size > most) {
         return Err(too_large(format!("the maximum for this type of file is {most} bytes")));
     }
+    if body.size.is_none()
+        && call.app.config.media.is_in_bucket()
+        && plan::of(call).await?.storage_bytes.is_some()
+    {
+        // A bucket takes a file of any size that the signature does not fix, whether there is room or not.
+        let message = "Is required, because the plan limits the storage and the file goes to a bucket";
+        return Err(Problem::invalid_body(vec![Issue::custom(["size"], message)]));
+    }
     let now = call.now();
     let declared = DeclaredFile {
         content_type: body.content_type.filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE),
@@ -220,6 +231,14 @@ async fn create(call: &Call<'_>, new: NewMedia, now: DateTime<Utc>) -> Result<st
     let new = NewMedia { storage_limit: plan.storage_bytes, ..new };
     let created = store::media::create(call.db(), call.owner, new, now).await?;
     created.map_err(|exceeded| plan.refuse_more(STORAGE, exceeded))
+}
+
+/// 402: the plan's storage has no room for the files of a post.
+pub(crate) async fn no_room(call: &Call<'_>, exceeded: Exceeded) -> Problem {
+    match plan::of(call).await {
+        Ok(plan) => plan.refuse_more(STORAGE, exceeded),
+        Err(problem) => problem,
+    }
 }
 
 /// Returns the asset to create for a file at a URL.
@@ -381,7 +400,7 @@ pub struct NewUpload {
     /// Declared content type. A file whose bytes contradict it is rejected.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub content_type: Option<String>,
-    /// Declared size in bytes.
+    /// Declared size in bytes. Required on a plan that limits the storage, where files are uploaded to a bucket.
     #[oai(validator(minimum(value = "1"), maximum(value = "1099511627776")))]
     pub size: Option<u64>,
     /// Declared SHA-256, in hex.

@@ -9,6 +9,7 @@ use crate::{
         caller::Call,
         problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
     },
+    media,
     openapi::validate::Rules,
     posts::{
         checks::{self, Assets, Finding, SourcePaths},
@@ -201,7 +202,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         scheduled_at: draft.scheduled_at,
         default_config: draft.default_config,
         external_ref: key,
-        imports: draft.imports.rows(call),
+        imports: draft.imports.rows(call).await?,
         deviations: overrides::deviations(&draft.variants),
         metadata,
         request_id: call.request_id(),
@@ -214,20 +215,19 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await,
         None => posts::create(call.db(), call.owner, new, call.now()).await,
     };
-    let created = created.map_err(|error| match (error, &draft.queue) {
-        (CreateError::NoOpenSlot, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
-        (CreateError::NoOpenSlot, None) => unreachable!("only a post for a queue needs a slot"),
-        (CreateError::MediaMissing, _) => checks::media_not_ready(),
-        (CreateError::Database(error), _) => error.into(),
-    })?;
-    match created {
-        Created::New(post) => {
+    match created.map_err(|error| (error, &draft.queue)) {
+        Ok(Created::New(post)) => {
             let attributes =
                 [("fanfare.request_id", &*request_id), ("fanfare.mode", call.owner.mode.as_str())];
             trace::created(post.id.0.into_bytes(), began.into(), call.now().into(), &attributes);
             Ok(Created::New(post))
         }
-        Created::Replay(first) => replayed(call, first).await,
+        Ok(Created::Replay(first)) => replayed(call, first).await,
+        Err((CreateError::NoOpenSlot, Some(queue))) => Err(slots::full(queue, QUEUED_FROM_ACCOUNT)),
+        Err((CreateError::NoOpenSlot, None)) => unreachable!("only a post for a queue needs a slot"),
+        Err((CreateError::MediaMissing, _)) => Err(checks::media_not_ready()),
+        Err((CreateError::Exceeded(exceeded), _)) => Err(media::no_room(call, exceeded).await),
+        Err((CreateError::Database(error), _)) => Err(error.into()),
     }
 }
 

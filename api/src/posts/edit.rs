@@ -10,6 +10,7 @@ use crate::{
         caller::Call,
         problem::{Code, Issue, Problem},
     },
+    media,
     openapi::validate::{Null, Rules},
     posts::{
         self,
@@ -115,6 +116,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             EditResult::Begun => return Err(publishing_started()),
             EditResult::NotFound => return Err(missing()),
             EditResult::MediaMissing => return Err(checks::media_not_ready()),
+            EditResult::Exceeded(exceeded) => return Err(media::no_room(call, exceeded).await),
             EditResult::NoConnectedAccount => {
                 let detail = "none of the post's accounts is connected; specify other accounts";
                 let issue = Issue::custom(["accounts"], "Are not connected");
@@ -275,7 +277,7 @@ async fn resolve_edit(
         containers,
         accounts,
         deviations,
-        imports: imports.rows(call),
+        imports: imports.rows(call).await?,
         request_id: call.request_id(),
         horizon: call.app.config.horizon,
     };

@@ -5,7 +5,7 @@
 use crate::{
     http::{
         caller::Call,
-        outbound_url,
+        outbound_url, plan,
         problem::{Issue, Problem, Segment},
     },
     media,
@@ -67,10 +67,14 @@ impl Imports {
         Ok(())
     }
 
-    /// Returns the assets to create.
-    pub(crate) fn rows(&self, call: &Call<'_>) -> Vec<(MediaId, NewMedia)> {
-        let now = call.now();
+    /// Returns the assets to create, with the plan's ceiling on storage.
+    pub(crate) async fn rows(&self, call: &Call<'_>) -> Result<Vec<(MediaId, NewMedia)>, Problem> {
+        if self.by_url.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (now, storage_limit) = (call.now(), plan::of(call).await?.storage_bytes);
         let parsed = self.by_url.iter().filter_map(|(url, id)| Some((*id, Url::parse(url).ok()?)));
-        parsed.map(|(id, url)| (id, media::imported(url, None, call.bound.clone(), now))).collect()
+        let new = |url| NewMedia { storage_limit, ..media::imported(url, None, call.bound.clone(), now) };
+        Ok(parsed.map(|(id, url)| (id, new(url))).collect())
     }
 }

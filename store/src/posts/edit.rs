@@ -10,6 +10,7 @@ use super::{
     to_job,
 };
 use crate::{
+    ceilings::Exceeded,
     media::{self, NewMedia},
     outbox,
     slots::{self, Queue},
@@ -67,6 +68,8 @@ pub enum EditResult {
     NoOpenSlot,
     /// A media asset is missing or was deleted by a concurrent transaction.
     MediaMissing,
+    /// The storage has no room for the files to fetch.
+    Exceeded(Exceeded),
     /// There is no such post.
     NotFound,
 }
@@ -213,6 +216,9 @@ async fn apply(
     if may_start || is_far_off && may_have_workflow {
         let job = PostJob { is_far_off, ..to_job(owner, &post) };
         outbox::push(&mut tx, &Message::PostChanged(job)).await?;
+    }
+    if let Err(exceeded) = media::check_room(&mut tx, owner, &edit.imports, now).await? {
+        return Ok(EditResult::Exceeded(exceeded));
     }
     tx.commit().await?;
     Ok(EditResult::Updated(Box::new(post)))
