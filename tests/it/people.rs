@@ -181,7 +181,7 @@ async fn a_person_joins_with_a_passkey_and_signs_in_with_it() {
 #[tokio::test]
 async fn an_answer_is_accepted_once_and_for_this_service_only() {
     let world = world().start().await;
-    let (browser, mut passkey, _) = join(&world, &world.key, "bob@example.com", Role::Viewer).await;
+    let (mut browser, mut passkey, _) = join(&world, &world.key, "bob@example.com", Role::Viewer).await;
     browser.post("/sign-out", &[]).await;
     let send = async |state: &str, answer: &str| {
         Browser::new(&world)
@@ -227,6 +227,17 @@ async fn an_answer_is_accepted_once_and_for_this_service_only() {
     let (options, state) = begin().await;
     let form = [("name", "Eve"), ("state", state.as_str()), ("credential", &passkey.get(&options))];
     assert_eq!(browser.post(&path, &form).await.status, StatusCode::BAD_REQUEST);
+    // Nor does a challenge for a further passkey of a member accept an invitation, or the other way round.
+    sign_in(&mut browser, &passkey).await;
+    let further = "/me/passkeys/options".to_owned();
+    for (from, to) in [(further, path.as_str()), (format!("{path}/passkey"), "/me/passkeys")] {
+        let (options, state) = challenge(&browser, &from).await;
+        let (_, answer) = Authenticator::create(&world, &options);
+        let form = [("name", "Eve"), ("state", state.as_str()), ("credential", &answer)];
+        let page = browser.post(to, &form).await;
+        assert_eq!(page.status, StatusCode::BAD_REQUEST, "{from}: {}", page.text);
+        assert!(page.text.contains("took more than five minutes"), "{from}: {}", page.text);
+    }
 }
 
 /// Pages that are there for everyone, with the scopes that the page asks for.

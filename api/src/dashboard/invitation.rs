@@ -14,6 +14,7 @@ use crate::{
         admission, caller,
         problem::{Code, Problem},
     },
+    people::passkeys::Registered,
 };
 use askama::Template;
 use domain::PersonId;
@@ -56,7 +57,8 @@ pub(crate) async fn challenge(app: &App, request: &Request, token: &str) -> Resu
     let invitation = team::invitation(&app.db, token, now).await?;
     let invitation = invitation.ok_or_else(|| Problem::not_found("invitation"))?;
     let person = PersonId(Uuid::now_v7());
-    passkeys::challenge(party.begin_registration(&app.config.seal, person, &invitation.email, &[], now))
+    let key = &app.config.seal;
+    passkeys::challenge(party.begin_registration(key, Registered::First, person, &invitation.email, &[], now))
 }
 
 /// Accepts the invitation and signs in.
@@ -90,14 +92,18 @@ pub(crate) async fn accept(
             }
         }
     } else {
-        let Some(answer) = form.given("credential") else {
+        if form.given("credential").is_none() {
             let message = "Joining takes a passkey, and creating one takes scripts.";
             return refuse("name", StatusCode::BAD_REQUEST, message).await;
-        };
+        }
         let party = passkeys::party(app)?;
         let key = &app.config.seal;
-        let first = party.finish_registration(&app.db, key, form.get("state"), answer, "First passkey", now);
-        match first.await.map_err(passkeys::fault)? {
+        let (answer, name) = (passkeys::answer(form), "First passkey");
+        match party
+            .finish_registration(&app.db, key, Registered::First, answer, name, now)
+            .await
+            .map_err(passkeys::fault)?
+        {
             Ok((person, passkey)) => Invitee::New(person, passkey),
             Err(refusal) => {
                 return refuse("name", StatusCode::BAD_REQUEST, passkeys::message(&refusal)).await;

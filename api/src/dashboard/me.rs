@@ -10,7 +10,10 @@ use super::{
 use crate::{
     app::App,
     http::problem::{Code, Problem},
-    people::openid::{self, Link},
+    people::{
+        openid::{self, Link},
+        passkeys::Registered,
+    },
 };
 use askama::Template;
 use domain::{Mode, OrgId, Owner};
@@ -152,8 +155,8 @@ pub(crate) async fn show(
 pub(crate) async fn challenge(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (party, member) = (passkeys::party(context.app)?, person(context)?);
     let known = store::passkeys::list(context.db(), member.person).await?;
-    let key = &context.app.config.seal;
-    passkeys::challenge(party.begin_registration(key, member.person, &member.email, &known, context.now()))
+    let (key, further, person) = (&context.app.config.seal, Registered::Further, member.person);
+    passkeys::challenge(party.begin_registration(key, further, person, &member.email, &known, context.now()))
 }
 
 /// Adds a passkey.
@@ -163,8 +166,8 @@ pub(crate) async fn add(context: &PageContext<'_>, request: &Request) -> Result<
     let name = form.given("name").unwrap_or("Passkey").chars().filter(|c| *c != '\0');
     let name: String = name.take(MAX_NAME_LENGTH).collect();
     let (key, now) = (&context.app.config.seal, context.now());
-    let answer =
-        party.finish_registration(context.db(), key, form.get("state"), form.get("credential"), &name, now);
+    let (db, answer) = (context.db(), passkeys::answer(form));
+    let answer = party.finish_registration(db, key, Registered::Further, answer, &name, now);
     let refusal = match answer.await.map_err(passkeys::fault)? {
         // The challenge was for this person and no other.
         Ok((owner, passkey)) if owner == member.person => {

@@ -1,9 +1,10 @@
 //! Passkeys on pages: what a page offers, challenges for its script, and errors in words.
 
+use super::fields::Fields;
 use crate::{
     app::App,
     http::problem::{Code, Problem},
-    people::passkeys::{Challenge, Refusal, RelyingParty},
+    people::passkeys::{Answer, Challenge, Refusal, RelyingParty},
 };
 use poem::{
     Request, Response,
@@ -54,6 +55,11 @@ pub(crate) fn challenge(challenge: anyhow::Result<Challenge>) -> Result<Response
         .content_type("application/json")
         .header(header::CACHE_CONTROL, "no-store")
         .body(json!({ "options": options, "state": state }).to_string()))
+}
+
+/// Returns the answer in a form, which the script of a page fills in.
+pub(crate) fn answer(form: &Fields) -> Answer<'_> {
+    Answer { state: form.get("state"), credential: form.get("credential") }
 }
 
 /// A fault of ours.

@@ -120,8 +120,7 @@ pub(crate) async fn begin_with_passkey(
         Err(problem) => return refuse(problem),
     };
     let now = (app.now)();
-    let answer =
-        party.finish_sign_in(&app.db, &app.config.seal, form.get("state"), form.get("credential"), now);
+    let answer = party.finish_sign_in(&app.db, &app.config.seal, passkeys::answer(form), now);
     let by = caller::actor(app, request, ActorKind::Session, None);
     let message = match answer.await.map_err(passkeys::fault)? {
         Ok(passkey) => match people::sign_in(&app.db, &passkey, &by, now).await? {

@@ -39,8 +39,6 @@ use webauthn_rp::{
 
 /// Time to answer a challenge; the options for the browser say the same.
 const TTL: TimeDelta = TimeDelta::minutes(5);
-/// Purpose of the sealed state of a registration.
-const REGISTER: &str = "passkey registration";
 /// Purpose of the sealed state of a sign-in.
 const SIGN_IN: &str = "passkey sign-in";
 
@@ -52,12 +50,40 @@ pub(crate) struct RelyingParty {
     pub(crate) origin: String,
 }
 
+/// Passkeys that are registered: a challenge for one kind registers none of the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Registered {
+    /// The first passkey of a new person, who accepts an invitation.
+    First,
+    /// A further passkey of a person who is signed in.
+    Further,
+}
+
+impl Registered {
+    /// Purpose of the sealed state of the registration.
+    fn purpose(self) -> &'static str {
+        match self {
+            Self::First => "registration of a first passkey",
+            Self::Further => "registration of a further passkey",
+        }
+    }
+}
+
 /// A challenge for the browser.
 pub(crate) struct Challenge {
     /// Argument of `navigator.credentials`, as JSON.
     pub(crate) options: Value,
     /// Sealed state that comes back with the answer.
     pub(crate) state: String,
+}
+
+/// The browser's answer to a challenge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer<'a> {
+    /// The challenge's sealed state.
+    pub(crate) state: &'a str,
+    /// Result of `navigator.credentials`, as JSON.
+    pub(crate) credential: &'a str,
 }
 
 /// Why an answer is not accepted.
@@ -93,6 +119,7 @@ impl RelyingParty {
     pub(crate) fn begin_registration(
         &self,
         key: &seal::Key,
+        registered: Registered,
         person: PersonId,
         email: &str,
         known: &[Passkey],
@@ -117,7 +144,8 @@ impl RelyingParty {
         let (server, client) = options.start_ceremony().ok().context("the options are consistent")?;
         let mut state = person.0.as_bytes().to_vec();
         state.extend(server.encode().context("a time after 1970 can be encoded")?);
-        Ok(Challenge { options: serde_json::to_value(client)?, state: key.seal(REGISTER, &state, TTL, now) })
+        let state = key.seal(registered.purpose(), &state, TTL, now);
+        Ok(Challenge { options: serde_json::to_value(client)?, state })
     }
 
     /// Verifies the answer to a registration. Returns the person that it was begun for, and the passkey.
@@ -125,17 +153,20 @@ impl RelyingParty {
         &self,
         db: &Pool,
         key: &seal::Key,
-        state: &str,
-        answer: &str,
+        registered: Registered,
+        answer: Answer<'_>,
         name: &str,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Result<(PersonId, NewPasskey), Refusal>> {
-        let Some(opened) = key.open(REGISTER, state, now) else { return Ok(Err(Refusal::Stale)) };
+        let Some(opened) = key.open(registered.purpose(), answer.state, now) else {
+            return Ok(Err(Refusal::Stale));
+        };
         let Some((person, server)) = split(&opened) else { return Ok(Err(Refusal::Stale)) };
         let Ok(server) = RegistrationServerState::<16>::decode(server) else {
             return Ok(Err(Refusal::Stale));
         };
-        let registration: Registration = match serde_json::from_str::<RegistrationRelaxed>(answer) {
+        let registration: Registration = match serde_json::from_str::<RegistrationRelaxed>(answer.credential)
+        {
             Ok(registration) => registration.0,
             Err(error) => return Ok(Err(Refusal::Invalid(None, error.to_string()))),
         };
@@ -155,7 +186,7 @@ impl RelyingParty {
             },
             Err(error) => return Ok(Err(Refusal::Invalid(None, error.to_string()))),
         };
-        if !spend(db, state, now).await? {
+        if !spend(db, answer.state, now).await? {
             return Ok(Err(Refusal::Stale));
         }
         Ok(Ok((person, passkey)))
@@ -174,16 +205,15 @@ impl RelyingParty {
         &self,
         db: &Pool,
         key: &seal::Key,
-        state: &str,
-        answer: &str,
+        answer: Answer<'_>,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Result<UsedPasskey, Refusal>> {
-        let Some(opened) = key.open(SIGN_IN, state, now) else { return Ok(Err(Refusal::Stale)) };
+        let Some(opened) = key.open(SIGN_IN, answer.state, now) else { return Ok(Err(Refusal::Stale)) };
         let Ok(server) = DiscoverableAuthenticationServerState::decode(&opened) else {
             return Ok(Err(Refusal::Stale));
         };
         let authentication: DiscoverableAuthentication16 =
-            match serde_json::from_str::<DiscoverableAuthenticationRelaxed16>(answer) {
+            match serde_json::from_str::<DiscoverableAuthenticationRelaxed16>(answer.credential) {
                 Ok(authentication) => authentication.0,
                 Err(error) => return Ok(Err(Refusal::Invalid(None, error.to_string()))),
             };
@@ -210,7 +240,7 @@ impl RelyingParty {
         if let Err(error) = server.verify(&self.id, &authentication, &mut credential, &options) {
             return Ok(Err(Refusal::Invalid(Some(passkey.person), error.to_string())));
         }
-        if !spend(db, state, now).await? {
+        if !spend(db, answer.state, now).await? {
             return Ok(Err(Refusal::Stale));
         }
         let dynamic_state = credential.dynamic_state().encode()?.to_vec();
