@@ -141,6 +141,12 @@ impl Actor {
     };
     /// One who was sent to connect accounts.
     pub const LOGIN: Self = Self { kind: ActorKind::Login, ..Self::OPERATOR };
+
+    /// Returns the actor as the organization of another member of the same person knows them. One who is not signed in
+    /// stays unknown.
+    pub(crate) fn known_as(&self, member: MemberId, email: String) -> Self {
+        Self { member: self.member.as_ref().map(|_| (member, email)), ..self.clone() }
+    }
 }
 
 /// A change to record.
@@ -174,7 +180,7 @@ pub(crate) async fn record_shared(
     insert(tx, org, None, by, now, change).await
 }
 
-/// Records a change of a person in each of their organizations.
+/// Records a change of a person in each of their organizations, which know them by different addresses.
 pub(crate) async fn record_person(
     tx: &mut PgConnection,
     person: PersonId,
@@ -182,13 +188,14 @@ pub(crate) async fn record_person(
     now: DateTime<Utc>,
     change: &Change,
 ) -> sqlx::Result<()> {
-    let orgs =
-        sqlx::query_scalar!("select org_id from members where person_id = $1 order by org_id", person.0)
+    let members =
+        sqlx::query!("select org_id, id, email from members where person_id = $1 order by org_id", person.0)
             .fetch_all(&mut *tx)
             .await?;
-    for org in orgs {
+    for member in members {
         let change = Change { details: change.details.clone(), ..*change };
-        record_shared(tx, OrgId(org), by, now, change).await?;
+        let by = by.known_as(MemberId(member.id), member.email);
+        record_shared(tx, OrgId(member.org_id), &by, now, change).await?;
     }
     Ok(())
 }

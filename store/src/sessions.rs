@@ -96,10 +96,22 @@ pub(crate) async fn begin_member(
 ) -> sqlx::Result<String> {
     let token = keys::random_text(LENGTH);
     insert(tx, &token, owner, None, Some(member.0), by, now).await?;
-    let change =
-        Change { action: Action::SessionStarted, object: member.0, details: json!({ "method": method }) };
-    audit::record_shared(tx, owner.org, by, now, change).await?;
+    record_start(tx, owner.org, member, method, by, now).await?;
     Ok(token)
+}
+
+/// Records the start of a member's session in their organization.
+async fn record_start(
+    tx: &mut PgConnection,
+    org: OrgId,
+    member: MemberId,
+    method: &str,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let details = json!({ "method": method });
+    let change = Change { action: Action::SessionStarted, object: member.0, details };
+    audit::record_shared(tx, org, by, now, change).await
 }
 
 async fn insert(
@@ -282,10 +294,15 @@ pub async fn end(
     let Ok(digest) = hex::decode(id) else { return Ok(0) };
     let mut tx = crate::begin(db).await?;
     let rows = sqlx::query!(
-        r#"delete from sessions s
-           where (s.digest = $3) <> $4
-             and (s.key_id = $1 or s.member_id in (select m.id from members m where m.person_id = $2))
-           returning org_id, mode as "mode: Parsed<Mode>", coalesce(key_id, member_id) as "holder!""#,
+        r#"with ended as (
+             delete from sessions s
+             where (s.digest = $3) <> $4
+               and (s.key_id = $1 or s.member_id in (select m.id from members m where m.person_id = $2))
+             returning org_id, mode, key_id, member_id
+           )
+           select e.org_id as "org_id!", e.mode as "mode!: Parsed<Mode>", e.key_id, m.id as "member_id?",
+             m.email as "email?"
+           from ended e left join members m on m.id = e.member_id"#,
         key,
         person,
         digest,
@@ -293,40 +310,71 @@ pub async fn end(
     )
     .fetch_all(&mut *tx)
     .await?;
-    for row in &rows {
-        let details = match &of.holder {
-            Holder::Key(key) => json!({ "key": key.name }),
-            Holder::Member(_) => json!({}),
-        };
-        let change = Change { action: Action::SessionEnded, object: row.holder, details };
+    let count = rows.len();
+    for row in rows {
         let owner = Owner { org: OrgId(row.org_id), mode: row.mode.0 };
-        match key {
-            Some(_) => audit::record(&mut tx, owner, by, now, change).await?,
-            None => audit::record_shared(&mut tx, owner.org, by, now, change).await?,
+        match (&of.holder, row.key_id, row.member_id.zip(row.email)) {
+            (Holder::Key(key), Some(id), _) => {
+                let details = json!({ "key": key.name });
+                let change = Change { action: Action::SessionEnded, object: id, details };
+                audit::record(&mut tx, owner, by, now, change).await?;
+            }
+            (Holder::Member(_), _, Some((id, email))) => {
+                record_end(&mut tx, owner.org, MemberId(id), email, by, now).await?;
+            }
+            _ => {}
         }
     }
     tx.commit().await?;
-    Ok(rows.len())
+    Ok(count)
+}
+
+/// Records the end of a member's session in their organization.
+async fn record_end(
+    tx: &mut PgConnection,
+    org: OrgId,
+    member: MemberId,
+    email: String,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let change = Change { action: Action::SessionEnded, object: member.0, details: json!({}) };
+    audit::record_shared(tx, org, &by.known_as(member, email), now, change).await
 }
 
 /// Leads a member's session to another organization or mode of the same person. Returns false when they have no
-/// access to it.
-pub async fn switch(db: &PgPool, of: &Session, to: Owner) -> sqlx::Result<bool> {
-    let Holder::Member(SessionMember { person, .. }) = &of.holder else { return Ok(false) };
+/// access to it. For each of two organizations it is the end or the start of a session.
+pub async fn switch(
+    db: &PgPool,
+    of: &Session,
+    to: Owner,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let Holder::Member(from) = &of.holder else { return Ok(false) };
     let Ok(digest) = hex::decode(&of.id) else { return Ok(false) };
+    let mut tx = crate::begin(db).await?;
     let switched = sqlx::query!(
         "update sessions s set org_id = m.org_id, mode = $4, member_id = m.id
          from members m
          where s.digest = $1 and m.person_id = $2 and m.org_id = $3 and m.status = 'active'
-           and (not m.is_test_only or $4 = 'test')",
+           and (not m.is_test_only or $4 = 'test')
+         returning m.id, m.email",
         digest,
-        person.0,
+        from.person.0,
         to.org.0,
         to.mode.as_str()
     )
-    .execute(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(switched.rows_affected() > 0)
+    let Some(member) = switched else { return Ok(false) };
+    if of.owner.org != to.org {
+        record_end(&mut tx, of.owner.org, from.id, from.email.clone(), by, now).await?;
+        let id = MemberId(member.id);
+        record_start(&mut tx, to.org, id, "switch", &by.known_as(id, member.email), now).await?;
+    }
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Records that a key which is known was refused for signing in.

@@ -472,6 +472,64 @@ async fn an_address_identifies_no_person_and_a_person_switches_between_organizat
 }
 
 #[tokio::test]
+async fn each_organization_is_told_what_a_person_does_under_its_own_address() {
+    let world = world().start().await;
+    let (mut bob, passkey, here) = join(&world, &world.key, "bob@example.com", Role::Publisher).await;
+    let org = organizations::create(&world.db, "Umbrella").await.unwrap();
+    let other = key(&world, Owner { org, mode: Mode::Live }, &[Scope::All]).await;
+    let with =
+        |method, path: &str| world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&other);
+    let call = with(Method::POST, "/team").json(&json!({ "email": "bob@client.example", "role": "viewer" }));
+    let invited: Value = call.send().await.unwrap().json().await.unwrap();
+    let path = invited["invite_url"].as_str().unwrap().split_once("/dashboard").unwrap().1.to_owned();
+    let page = bob.post(&path, &[("name", "Bob"), ("as", "me")]).await;
+    bob.keep(&page);
+    let there = invited["id"].as_str().unwrap();
+    let newest = async |action: &str| {
+        let query = format!("/account/audit?action={action}&limit=1");
+        let elsewhere: Value = with(Method::GET, &query).send().await.unwrap().json().await.unwrap();
+        [world.get(&query).await, elsewhere].map(|page| page["data"][0].clone())
+    };
+    let own = |entries: &[Value; 2]| {
+        for (entry, email, id) in
+            [(&entries[0], "bob@example.com", here.as_str()), (&entries[1], "bob@client.example", there)]
+        {
+            assert_eq!((&entry["member"], &entry["member_id"]), (&json!(email), &json!(id)), "{entry}");
+        }
+    };
+
+    // Leading the session elsewhere ends it here and starts it there.
+    let form = [("organization", &*world.owner.org.to_string()), ("mode", "test")];
+    assert_eq!(bob.post("/me/switch", &form).await.leads(), "/dashboard");
+    let [started, ended] =
+        [newest("session.started").await[0].clone(), newest("session.ended").await[1].clone()];
+    own(&[started.clone(), ended.clone()]);
+    assert_eq!((&started["object_id"], &ended["object_id"]), (&json!(here), &json!(there)));
+    assert_eq!(started["details"], json!({ "method": "switch" }));
+    bob.post("/me/switch", &form).await;
+    assert_eq!(newest("session.started").await[0]["id"], started["id"], "the organization is the same");
+
+    let (options, state) = challenge(&bob, "/me/passkeys/options").await;
+    let (_, answer) = Authenticator::create(&world, &options);
+    let form = [("name", "Phone"), ("state", state.as_str()), ("credential", &answer)];
+    assert_eq!(bob.post("/me/passkeys", &form).await.leads(), "/dashboard/me?done=passkey_added");
+    own(&newest("passkey.added").await);
+    // This session begins with live data, and so in the other organization.
+    sign_in(&mut Browser::new(&world), &passkey).await;
+    bob.post("/me/sessions/others/end", &[]).await;
+    let ended = newest("session.ended").await;
+    own(&[newest("session.started").await[0].clone(), ended[1].clone()]);
+    assert_eq!(ended[1]["details"], json!({}));
+
+    // One organization removes the member; the person stays in the other.
+    let path = format!("/team/{here}");
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    let mut phone = Browser::new(&world);
+    assert_eq!(sign_in(&mut phone, &passkey).await.leads(), "/dashboard");
+    assert!(phone.open("").await.contains("Umbrella"));
+}
+
+#[tokio::test]
 async fn passkeys_are_added_and_removed_except_the_last() {
     let world = world().start().await;
     let (mut browser, first, _) = join(&world, &world.key, "bob@example.com", Role::Viewer).await;

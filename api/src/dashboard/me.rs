@@ -259,7 +259,8 @@ pub(crate) async fn switch(context: &PageContext<'_>) -> Result<Response, Proble
     let missing = || Problem::not_found("organization");
     let org: OrgId = context.form.get("organization").parse().map_err(|_| missing())?;
     let mode: Mode = context.form.get("mode").parse().map_err(|_| missing())?;
-    if !sessions::switch(context.db(), &context.session, Owner { org, mode }).await? {
+    let to = Owner { org, mode };
+    if !sessions::switch(context.db(), &context.session, to, context.actor(), context.now()).await? {
         return Err(missing());
     }
     Ok(see(""))
