@@ -1,6 +1,6 @@
 //! Rate limits that all processes share, the headers that report them, and quotas.
 
-use crate::world;
+use crate::{dashboard::Browser, world};
 use domain::{Mode, Owner, scope::Scope};
 use futures::{StreamExt, stream};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
@@ -212,6 +212,17 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     ]);
     let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
     let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let browser = Browser::signed_in(&world).await;
+    let spare = async || {
+        let new = keys::NewKey {
+            owner: world.owner,
+            name: "spare".into(),
+            scopes: vec![Scope::PostsRead],
+            expires_at: None,
+        };
+        keys::create(&world.db, new, now()).await.unwrap().0.id
+    };
+    let (leaked, other) = (spare().await, spare().await);
     let list = || request(&world, Method::GET, "/posts");
     // The built-in plan has no limit.
     assert_eq!(send(list()).await.0, 200);
@@ -244,8 +255,26 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     }
     let usage = world.get("/account/usage").await["usage"].clone();
     assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
-    // Only reading the usage is allowed.
     assert_eq!(send(request(&world, Method::POST, "/api-keys").body("{")).await.0, 402);
+    // Reading the usage is allowed, and ending the access of a key or a person that was lost.
+    for (path, status) in
+        [(format!("/api-keys/{leaked}"), 200), ("/client-tokens/7".into(), 404), ("/team/7".into(), 404)]
+    {
+        let (found, levels, body) = send(request(&world, Method::DELETE, &path)).await;
+        assert_eq!((found, levels.is_some()), (status, true), "{path}: {body}");
+    }
+    let form = [("name", "x"), ("scope", "posts:read")];
+    assert_eq!(browser.post("/keys", &form).await.status, StatusCode::PAYMENT_REQUIRED);
+    for (path, status) in [
+        (format!("/keys/{other}/revoke"), StatusCode::SEE_OTHER),
+        ("/team/7/remove".into(), StatusCode::NOT_FOUND),
+        ("/me/sessions/others/end".into(), StatusCode::SEE_OTHER),
+    ] {
+        let page = browser.post(&path, &[]).await;
+        assert_eq!(page.status, status, "{path}: {}", page.text);
+    }
+    let usage = world.get("/account/usage").await["usage"].clone();
+    assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
 
     assert!(!on("gold").await.status.success());
     // What a test key uses takes nothing from live mode.

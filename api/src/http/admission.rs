@@ -26,8 +26,24 @@ use tracing::warn;
 
 /// The header in which proxies list the addresses that a request came through.
 const FORWARDED: &str = "x-forwarded-for";
-/// The path that stays readable when the monthly quota is used up.
-const USAGE: &str = "/account/usage";
+/// Operations that need no quota, as methods and paths: reading the usage, and ending an access that was lost. Who has a
+/// leaked key can use up the quota, and must not keep the key by that.
+const UNMETERED: [(Method, &str); 4] = [
+    (Method::GET, "/account/usage"),
+    (Method::DELETE, "/api-keys/{id}"),
+    (Method::DELETE, "/client-tokens/{id}"),
+    (Method::DELETE, "/team/{id}"),
+];
+
+/// Returns whether an operation needs quota. `path` is relative to the API's prefix; it may be the pattern.
+pub(crate) fn is_metered(method: &Method, path: &str) -> bool {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let fits = |pattern: &str| match pattern.strip_suffix("{id}") {
+        Some(parent) => path.strip_prefix(parent).is_some_and(|id| !id.is_empty() && !id.contains('/')),
+        None => path == pattern,
+    };
+    !UNMETERED.iter().any(|(known, pattern)| known == method && fits(pattern))
+}
 
 /// Authenticates a request and counts the call, in one database round trip. `path` is relative to the
 /// API's prefix.
@@ -47,8 +63,7 @@ pub(crate) async fn authenticate(
     }
     let now = (app.now)();
     let buckets = app.config.limits.of(method, path);
-    let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
-    let quotas = (!is_usage).then(|| app.config.plans.quotas());
+    let quotas = is_metered(method, path).then(|| app.config.plans.quotas());
     let admission = usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await?;
     let Some(admission) = admission else {
         let detail = match keys::ended_client(&app.db, token).await? {
@@ -87,7 +102,8 @@ pub(crate) async fn count_session(
         Some((method, path)) => app.config.limits.of(method, path),
         None => vec![app.config.limits.in_force(DASHBOARD)],
     };
-    let quotas = operation.map(|_| app.config.plans.quotas());
+    let quotas =
+        operation.is_some_and(|(method, path)| is_metered(method, path)).then(|| app.config.plans.quotas());
     let admission = usage::count_owner(&app.db, owner, &buckets, quotas, now).await?;
     let admission = admission.ok_or_else(|| Problem::not_found("organization"))?;
     check(request, &admission.levels, now)?;
@@ -180,7 +196,41 @@ pub(crate) fn address(request: &Request, hops: usize) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use poem::http::StatusCode;
+    use serde_json::Value;
     use store::usage::Bucket;
+
+    #[test]
+    fn what_ends_an_access_needs_no_quota() {
+        let document: Value = serde_json::from_str(&crate::document()).unwrap();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                // The other operations are authorized by a link.
+                if operation.get("security").is_none() {
+                    continue;
+                }
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let is_documented = operation["responses"].get("402").is_some();
+                assert_eq!(is_metered(&method, path), is_documented, "{method} {path}");
+            }
+        }
+        for (method, path, expected) in [
+            (Method::GET, "/account/usage", false),
+            (Method::HEAD, "/account/usage", false),
+            (Method::DELETE, "/api-keys/7", false),
+            (Method::DELETE, "/api-keys/{id}", false),
+            (Method::DELETE, "/team/7", false),
+            (Method::DELETE, "/client-tokens/7", false),
+            (Method::GET, "/account/requests", true),
+            (Method::POST, "/account/usage", true),
+            (Method::POST, "/api-keys/7/rotate", true),
+            (Method::DELETE, "/api-keys/", true),
+            (Method::DELETE, "/api-keys/7/8", true),
+            (Method::PATCH, "/team/7", true),
+            (Method::DELETE, "/posts/7", true),
+        ] {
+            assert_eq!(is_metered(&method, path), expected, "{method} {path}");
+        }
+    }
 
     #[test]
     fn a_rate_limited_response_has_retry_after() {

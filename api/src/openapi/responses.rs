@@ -87,8 +87,8 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("replayWebhook", &[Code::Conflict]),
 ];
 
-/// The operation that works when the quota is used up.
-const UNMETERED: &str = "getUsage";
+/// Operations that work when the quota is used up.
+const UNMETERED: [&str; 4] = ["getUsage", "deleteApiKey", "deleteClientToken", "removeTeamMember"];
 
 /// Reduces each operation's error responses to those that can occur, with an example of each.
 pub(crate) fn narrow(document: &mut Value) {
@@ -112,7 +112,7 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
     let mut codes = vec![Code::InternalError, Code::Unavailable];
     if operation.get("security").is_some() {
         codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::Forbidden, Code::RateLimited]);
-        codes.extend((id != UNMETERED).then_some(Code::QuotaExceeded));
+        codes.extend((!UNMETERED.contains(&id)).then_some(Code::QuotaExceeded));
     }
     let has_body = operation.get("requestBody").is_some();
     let parameters = operation["parameters"].as_array().into_iter().flatten();
