@@ -123,6 +123,19 @@ async fn insert(tx: &mut PgConnection, person: PersonId, now: DateTime<Utc>) -> 
     Ok(())
 }
 
+/// Deletes a person who is a member of no organization any more, with their passkeys and identities.
+pub(crate) async fn forget(tx: &mut PgConnection, person: PersonId) -> sqlx::Result<()> {
+    // Locked first, so that the next statement sees an organization that they join meanwhile.
+    sqlx::query!("select from people where id = $1 for update", person.0).execute(&mut *tx).await?;
+    sqlx::query!(
+        "delete from people where id = $1 and not exists (select from members where person_id = $1)",
+        person.0
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
 /// A passkey that was verified.
 #[derive(Clone, Debug)]
 pub struct UsedPasskey {

@@ -9,6 +9,7 @@ use crate::{
     decode::Parsed,
     keys,
     page::{Cursor, Page, Request},
+    people,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
@@ -219,8 +220,9 @@ pub(crate) async fn join(
     Ok(Some(Joined { member: MemberId(row.id), email: row.email, owner }))
 }
 
-/// Removes a member, unless they are the last owner, and ends their sessions. An invited owner doesn't replace an
-/// active one, because they may never accept, nor one with access to test data only an owner of both.
+/// Removes a member, unless they are the last owner, and ends their sessions. Nothing of the person is kept if they are
+/// in no other organization. An invited owner doesn't replace an active one, because they may never accept, nor one with
+/// access to test data only an owner of both.
 pub async fn remove(
     db: &PgPool,
     owner: Owner,
@@ -232,14 +234,18 @@ pub async fn remove(
     if let Err(refused) = check(&mut tx, owner, id, true).await? {
         return Ok(Err(refused));
     }
-    let email = sqlx::query_scalar!(
-        "delete from members where id = $1 and org_id = $2 returning email",
+    let removed = sqlx::query!(
+        "delete from members where id = $1 and org_id = $2 returning email, person_id",
         id.0,
         owner.org.0
     )
     .fetch_one(&mut *tx)
     .await?;
-    let change = Change { action: Action::MemberRemoved, object: id.0, details: json!({ "email": email }) };
+    if let Some(person) = removed.person_id {
+        people::forget(&mut tx, PersonId(person)).await?;
+    }
+    let details = json!({ "email": removed.email });
+    let change = Change { action: Action::MemberRemoved, object: id.0, details };
     audit::record_shared(&mut tx, owner.org, by, now, change).await?;
     tx.commit().await?;
     Ok(Ok(()))
