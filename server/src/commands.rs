@@ -17,7 +17,7 @@ use std::{
 };
 use store::{
     Pool,
-    audit::{Action, Actor},
+    audit::Action,
     bounds::{self, Resource},
     keys, operators, organizations,
     team::{self, InviteResult},
@@ -71,22 +71,23 @@ pub(crate) async fn create_org(
     let NewOrganization { org, live_key, test_key } = create_organization(&db, name).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
     if let Some(email) = owner {
-        println!("invitation   {}", invitation(&db, org, email, Role::Owner, base_url).await?);
+        println!("invitation   {}", invitation(&db, org, email, Some(Role::Owner), false, base_url).await?);
     }
     Ok(())
 }
 
-/// Invites a person to an organization and prints the invitation.
+/// Invites a person to an organization, or a member `again`, and prints the invitation.
 pub(crate) async fn invite(
     database: &Database,
     org: OrgId,
     email: &Email,
-    role: Role,
+    role: Option<Role>,
+    again: bool,
     base_url: &Url,
 ) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
     anyhow::ensure!(organizations::plan(&db, org).await?.is_some(), "there is no organization {org}");
-    println!("{}", invitation(&db, org, email, role, base_url).await?);
+    println!("{}", invitation(&db, org, email, role, again, base_url).await?);
     Ok(())
 }
 
@@ -95,16 +96,24 @@ async fn invitation(
     db: &Pool,
     org: OrgId,
     email: &Email,
-    role: Role,
+    role: Option<Role>,
+    again: bool,
     base_url: &Url,
 ) -> anyhow::Result<String> {
-    let owner = Owner { org, mode: Mode::Live };
-    let (email, by) = (email.as_str(), &Actor::OPERATOR);
-    // An operator is not bound by the plan.
-    let InviteResult::Invited(_, token) =
-        team::invite(db, owner, email, role, None, by, clock::now()).await?
-    else {
-        anyhow::bail!("{email} is in the team already; remove them first");
+    let (email, by, now) = (email.as_str(), &ops::actor(), clock::now());
+    let token = if again {
+        let token = team::invite_again(db, org, email, role, by, now).await?;
+        token
+            .with_context(|| format!("the organization has no member {email}; invite them without --again"))?
+    } else {
+        // An operator is not bound by the plan.
+        let (owner, role) = (Owner { org, mode: Mode::Live }, role.unwrap_or(Role::Viewer));
+        match team::invite(db, owner, email, role, None, by, now).await? {
+            InviteResult::Invited(_, token) => token,
+            _ => anyhow::bail!(
+                "{email} is in the team already; --again replaces their invitation, and ends the access of one who joined"
+            ),
+        }
     };
     let root = base_url.as_str().trim_end_matches('/').trim_end_matches("/api/v1");
     Ok(format!("{root}/dashboard/invite/{token}"))

@@ -182,9 +182,13 @@ enum Org {
         org: OrgId,
         /// E-mail address of the person
         email: Email,
-        /// What the person may do: `owner`, `admin`, `publisher` or `viewer`
-        #[arg(long, default_value = "viewer")]
-        role: Role,
+        /// What the person may do: `owner`, `admin`, `publisher` or `viewer`, which is the default. One who is invited
+        /// again keeps their role
+        #[arg(long)]
+        role: Option<Role>,
+        /// For a member who lost their passkey: ends their sessions, and invites them with the same membership
+        #[arg(long)]
+        again: bool,
         #[command(flatten)]
         base: BaseUrl,
         #[command(flatten)]
@@ -342,8 +346,8 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Org(Org::Create { name, owner, base, database }) => {
             commands::create_org(&database, &name, owner.as_ref(), &base.base_url).await
         }
-        Command::Org(Org::Invite { org, email, role, base, database }) => {
-            commands::invite(&database, org, &email, role, &base.base_url).await
+        Command::Org(Org::Invite { org, email, role, again, base, database }) => {
+            commands::invite(&database, org, &email, role, again, &base.base_url).await
         }
         Command::Org(Org::Key(options)) => commands::create_key(*options).await,
         Command::Org(Org::Plan { org, plan, pricing, database }) => {

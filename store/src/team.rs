@@ -123,6 +123,51 @@ pub async fn invite(
     Ok(InviteResult::Invited(member, token))
 }
 
+/// Invites a member again who can't sign in any more, and returns the invitation's token; `None` if the organization
+/// has no member with this address. Their sessions end, and nothing leads from the member to the person any more: a new
+/// one accepts, or one who is signed in. Without a `role` they keep theirs.
+pub async fn invite_again(
+    db: &PgPool,
+    org: OrgId,
+    email: &str,
+    role: Option<Role>,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    let token = keys::random_text(TOKEN_LENGTH);
+    let mut tx = crate::begin(db).await?;
+    let member = sqlx::query!(
+        "select id, person_id from members where org_id = $1 and lower(email) = lower($2) for update",
+        org.0,
+        email
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(member) = member else { return Ok(None) };
+    let invited = sqlx::query!(
+        r#"update members
+           set status = 'invited', person_id = null, name = null, joined_at = null, role = coalesce($2, role),
+             invitation_digest = $3, invited_at = $4
+           where id = $1
+           returning email, role as "role: Parsed<Role>""#,
+        member.id,
+        role.map(|role| role.as_str()),
+        keys::digest(&token),
+        now
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    sqlx::query!("delete from sessions where member_id = $1", member.id).execute(&mut *tx).await?;
+    if let Some(person) = member.person_id {
+        people::forget(&mut tx, PersonId(person)).await?;
+    }
+    let details = json!({ "email": invited.email, "role": invited.role.0.as_str(), "again": true });
+    let change = Change { action: Action::MemberInvited, object: member.id, details };
+    audit::record_shared(&mut tx, org, by, now, change).await?;
+    tx.commit().await?;
+    Ok(Some(token))
+}
+
 /// Returns a page of the members of an organization, in the order of their invitations.
 pub async fn list(db: &PgPool, org: OrgId, page: Request) -> sqlx::Result<Page<Member>> {
     let beyond = page.beyond();

@@ -757,3 +757,45 @@ async fn an_operator_invites_the_first_owner() {
     assert!(printed.starts_with("https://fanfare.example/dashboard/invite/"), "{printed}");
     drop(world);
 }
+
+#[tokio::test]
+async fn an_operator_invites_the_only_owner_again_who_lost_their_passkey() {
+    let world = world().start().await;
+    let org = world.owner.org.to_string();
+    let live = live_key(&world).await;
+    let (mut ada, lost, id) = join(&world, &live, "ada@example.com", Role::Owner).await;
+    ada.open("").await;
+    let invite = async |arguments: &[&str]| {
+        let output = world.command(&[&["org", "invite", &org][..], arguments].concat()).await;
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (is_done, said) = invite(&["ada@example.com"]).await;
+    assert!(!is_done && said.contains("in the team already") && said.contains("--again"), "{said}");
+    let (is_done, said) = invite(&["eve@example.com", "--again"]).await;
+    assert!(!is_done && said.contains("no member"), "{said}");
+
+    let (is_done, url) = invite(&["Ada@example.com", "--again"]).await;
+    assert!(is_done, "{url}");
+    assert_eq!(ada.get("").await.status, StatusCode::UNAUTHORIZED, "the session has ended");
+    let page = sign_in(&mut ada, &lost).await;
+    assert!(page.status == StatusCode::UNAUTHORIZED && page.text.contains("not known here"), "{}", page.text);
+    let team = world.get("/team").await;
+    let member = &team["data"][0];
+    let found = ["id", "status", "role", "name", "joined_at"].map(|name| member[name].clone());
+    assert_eq!(found, [json!(id), json!("invited"), json!("owner"), Value::Null, Value::Null], "{team}");
+    let entry = world.get("/account/audit?action=member.invited&limit=1").await["data"][0].clone();
+    assert_eq!(
+        (&entry["actor"], &entry["object_id"], &entry["details"]),
+        (
+            &json!("operator"),
+            &json!(id),
+            &json!({ "email": "ada@example.com", "role": "owner", "again": true })
+        )
+    );
+    // Once more, because the address was lost: the first one does not count any more.
+    let (_, second) = invite(&["ada@example.com", "--again", "--role", "admin"]).await;
+    let first = url.trim().split_once("/dashboard").unwrap().1;
+    assert_eq!(Browser::new(&world).get(first).await.status, StatusCode::NOT_FOUND);
+    let (ada, _) = accept(&world, second.trim(), "Ada").await;
+    assert!(ada.open("").await.contains("Ada, admin"));
+}
