@@ -151,7 +151,21 @@ pub async fn find(
     is_use: bool,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Session>> {
-    let digest = keys::digest(token);
+    find_by_digest(db, keys::digest(token), is_use, now).await
+}
+
+/// Returns the session with an id, without using it.
+pub async fn get(db: &PgPool, id: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Session>> {
+    let Ok(digest) = hex::decode(id) else { return Ok(None) };
+    find_by_digest(db, digest, false, now).await
+}
+
+async fn find_by_digest(
+    db: &PgPool,
+    digest: Vec<u8>,
+    is_use: bool,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
         r#"select s.org_id, s.mode as "mode: Parsed<Mode>", s.key_id, s.member_id, o.name as organization,
              coalesce(s.last_used_at, s.created_at) < $2::timestamptz - interval '1 minute' as "is_stale!"

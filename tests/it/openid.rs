@@ -227,6 +227,17 @@ async fn a_verified_address_leads_to_its_invitation() {
         (&json!("bob@example.com"), &json!("openid"))
     );
 
+    // The session that the browser had when it set out ends, although its cookie stays behind on the way back.
+    let (earlier, mut again) = (browser.cookie.clone(), browser);
+    let page = again.get("/sign-in/openid").await;
+    again.cookie = cookies(&page);
+    let page = again.get(&provider.consent(&page)).await;
+    assert_eq!(page.leads(), "/dashboard");
+    again.cookie = cookies(&page);
+    again.open("").await;
+    again.cookie = earlier;
+    assert_eq!(again.get("").await.status, StatusCode::UNAUTHORIZED);
+
     // Both requests replay. Those of other tests are listed with them, because nobody is known yet who asks.
     let (client, nobody) = (replay::client().await, Uuid::nil().to_string());
     let (mut known, mut names) = (HashSet::new(), HashSet::new());

@@ -209,7 +209,7 @@ pub(crate) async fn link(context: &PageContext<'_>, request: &Request) -> Result
         return Err(Problem::not_found("page"));
     }
     let link = Link { session: context.session.id.clone(), person: member.person };
-    match openid::begin(app, context.actor(), "", Some(link), context.now()).await {
+    match openid::begin(app, context.actor(), "", Some(link), None, context.now()).await {
         Ok(begun) => Ok(session::lead_to_provider(app, request, begun)),
         Err(problem) => show(context, request, Some(PageError::of("identities", problem))).await,
     }

@@ -151,7 +151,11 @@ pub(crate) async fn begin_at_provider(app: &App, request: &Request) -> Result<Re
     }
     let by = caller::actor(app, request, ActorKind::Session, None);
     let next = query.given("next").filter(|next| next.len() <= MAX_NEXT_BYTES && is_dashboard_path(next));
-    match openid::begin(app, &by, next.unwrap_or(PATH), None, (app.now)()).await {
+    let earlier = match state_of(app, request).await? {
+        SessionState::Active(session) => Some(session.id),
+        _ => None,
+    };
+    match openid::begin(app, &by, next.unwrap_or(PATH), None, earlier, (app.now)()).await {
         Ok(begun) => Ok(lead_to_provider(app, request, begun)),
         Err(problem) => refuse(problem),
     }
@@ -189,6 +193,11 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
                 }
                 (Some(identity), None) => match people::sign_in_with(&app.db, &identity, &by, now).await? {
                     Some(token) => {
+                        if let Some(earlier) = &login.earlier
+                            && let Some(earlier) = sessions::get(&app.db, earlier, now).await?
+                        {
+                            end_session(app, request, &earlier).await?;
+                        }
                         let form = Fields::of([("next", login.next.as_str())]);
                         let mut response = enter(app, request, &form, &token).await?;
                         keep_login(&mut response, app, request, "", 0);
@@ -230,8 +239,7 @@ pub(crate) async fn enter(
 ) -> Result<Response, Problem> {
     let now = (app.now)();
     if let SessionState::Active(earlier) = state_of(app, request).await? {
-        let by = actor(app, request, &earlier);
-        sessions::end(&app.db, &earlier, Ended::One(&earlier.id), &by, now).await?;
+        end_session(app, request, &earlier).await?;
     }
     let session = match form.given("kept") {
         Some(_) => sessions::find(&app.db, token, true, now).await?,
@@ -255,11 +263,17 @@ pub(crate) async fn enter(
     Ok(response)
 }
 
+/// Ends the session of the browser.
+async fn end_session(app: &App, request: &Request, session: &Session) -> Result<(), Problem> {
+    let by = actor(app, request, session);
+    sessions::end(&app.db, session, Ended::One(&session.id), &by, (app.now)()).await?;
+    Ok(())
+}
+
 /// Signs out.
 pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Problem> {
     if let SessionState::Active(session) = state_of(app, request).await? {
-        let by = actor(app, request, &session);
-        sessions::end(&app.db, &session, Ended::One(&session.id), &by, (app.now)()).await?;
+        end_session(app, request, &session).await?;
     }
     let mut response = see("");
     set(&mut response, app, request, "", 0);

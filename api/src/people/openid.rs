@@ -43,6 +43,9 @@ pub(crate) struct Login {
     /// Who links the identity, instead of signing in with it.
     #[serde(default)]
     pub(crate) link: Option<Link>,
+    /// Id of the session that the browser had: its cookie does not come back from another site.
+    #[serde(default)]
+    pub(crate) earlier: Option<String>,
 }
 
 /// One who links an identity. The provider's page leads back without the cookie of the session, which is
@@ -82,9 +85,11 @@ pub(crate) async fn begin(
     by: &Actor,
     next: &str,
     link: Option<Link>,
+    earlier: Option<String>,
     now: DateTime<Utc>,
 ) -> Result<Begun, Problem> {
-    let login = Login { state: random(), nonce: random(), verifier: random(), next: next.to_owned(), link };
+    let (state, nonce, verifier) = (random(), random(), random());
+    let login = Login { state, nonce, verifier, next: next.to_owned(), link, earlier };
     let request = OpenIdLogin {
         redirect_uri: redirect_uri(app),
         state: login.state.clone(),
