@@ -1,6 +1,9 @@
 //! Passkeys of people, as the API's WebAuthn library encodes them.
 
-use crate::audit::{self, Action, Actor, Change};
+use crate::{
+    audit::{self, Action, Actor, Change},
+    sessions,
+};
 use chrono::{DateTime, Utc};
 use domain::PersonId;
 use serde_json::json;
@@ -135,11 +138,13 @@ pub enum Removal {
     NotFound,
 }
 
-/// Removes a passkey of a person, unless it is their only way to sign in.
+/// Removes a passkey of a person, unless it is their only way to sign in, and ends the sessions that it started, which
+/// may be on a device that was lost. The session with the id `kept`, in which it is removed, goes on.
 pub async fn remove(
     db: &PgPool,
     person: PersonId,
     id: Uuid,
+    kept: &str,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Removal> {
@@ -154,6 +159,7 @@ pub async fn remove(
     )
     .fetch_one(&mut *tx)
     .await?;
+    sessions::end_of_passkey(&mut tx, id, kept, by, now).await?;
     let name = sqlx::query_scalar!(
         "delete from passkeys where id = $1 and person_id = $2 returning name",
         id,

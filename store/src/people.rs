@@ -8,7 +8,8 @@ use crate::{
     audit::{self, Action, Actor, Change},
     decode::Parsed,
     passkeys::{self, NewPasskey},
-    sessions, team,
+    sessions::{self, Method},
+    team,
 };
 use chrono::{DateTime, Utc};
 use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
@@ -108,12 +109,15 @@ pub async fn accept(
         Err(error) => return Err(error),
     };
     let by = Actor { member: Some((joined.member, joined.email)), ..by.clone() };
-    if let Some(passkey) = passkey
-        && passkeys::insert(&mut tx, person, passkey, &by, now).await?.is_none()
-    {
-        return Ok(Acceptance::KnownPasskey);
-    }
-    let token = sessions::begin_member(&mut tx, joined.owner, joined.member, "invitation", &by, now).await?;
+    let passkey = match passkey {
+        Some(passkey) => match passkeys::insert(&mut tx, person, passkey, &by, now).await? {
+            Some(id) => Some(id),
+            None => return Ok(Acceptance::KnownPasskey),
+        },
+        None => None,
+    };
+    let method = Method::Invitation(passkey);
+    let token = sessions::begin_member(&mut tx, joined.owner, joined.member, method, &by, now).await?;
     tx.commit().await?;
     Ok(Acceptance::Joined(token))
 }
@@ -157,7 +161,7 @@ pub async fn sign_in(
 ) -> sqlx::Result<Option<String>> {
     let mut tx = crate::begin(db).await?;
     passkeys::touch(&mut tx, passkey.id, &passkey.dynamic_state, now).await?;
-    let token = begin(&mut tx, passkey.person, "passkey", by, now).await?;
+    let token = begin(&mut tx, passkey.person, Method::Passkey(passkey.id), by, now).await?;
     tx.commit().await?;
     Ok(token)
 }
@@ -165,7 +169,7 @@ pub async fn sign_in(
 async fn begin(
     tx: &mut PgConnection,
     person: PersonId,
-    method: &str,
+    method: Method,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<String>> {
@@ -243,7 +247,7 @@ pub async fn sign_in_with(
         }
     }
     // Who is in no organization leaves nothing behind: the transaction is rolled back.
-    let Some(token) = begin(&mut tx, person, "openid", by, now).await? else { return Ok(None) };
+    let Some(token) = begin(&mut tx, person, Method::OpenId, by, now).await? else { return Ok(None) };
     tx.commit().await?;
     Ok(Some(token))
 }

@@ -10,7 +10,9 @@ use crate::{
     keys::{self, Key, key},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, MemberId, Mode, OrgId, Owner, PersonId, client::Client, member::Role, scope::Scope};
+use domain::{
+    Bound, KeyId, MemberId, Mode, OrgId, Owner, PersonId, client::Client, member::Role, scope::Scope,
+};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool, types::Json};
 use uuid::Uuid;
@@ -77,7 +79,7 @@ impl Session {
 pub async fn begin(db: &PgPool, key: &Key, by: &Actor, now: DateTime<Utc>) -> sqlx::Result<String> {
     let token = keys::random_text(LENGTH);
     let mut tx = crate::begin(db).await?;
-    insert(&mut tx, &token, key.owner, Some(key.id.0), None, by, now).await?;
+    insert(&mut tx, &token, key.owner, Credential::Key(key.id), by, now).await?;
     let change =
         Change { action: Action::SessionStarted, object: key.id.0, details: json!({ "key": key.name }) };
     audit::record(&mut tx, key.owner, by, now, change).await?;
@@ -85,19 +87,54 @@ pub async fn begin(db: &PgPool, key: &Key, by: &Actor, now: DateTime<Utc>) -> sq
     Ok(token)
 }
 
-/// Starts a session of a member in one of their modes and returns its token. `method` tells how they signed in.
+/// How a member signed in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Method {
+    /// With a passkey, by its id here.
+    Passkey(Uuid),
+    /// By accepting an invitation, and with the passkey of a new person.
+    Invitation(Option<Uuid>),
+    /// At the OpenID provider.
+    OpenId,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Passkey(_) => "passkey",
+            Self::Invitation(_) => "invitation",
+            Self::OpenId => "openid",
+        }
+    }
+
+    fn passkey(self) -> Option<Uuid> {
+        match self {
+            Self::Passkey(id) => Some(id),
+            Self::Invitation(id) => id,
+            Self::OpenId => None,
+        }
+    }
+}
+
+/// Starts a session of a member in one of their modes and returns its token.
 pub(crate) async fn begin_member(
     tx: &mut PgConnection,
     owner: Owner,
     member: MemberId,
-    method: &str,
+    method: Method,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<String> {
     let token = keys::random_text(LENGTH);
-    insert(tx, &token, owner, None, Some(member.0), by, now).await?;
-    record_start(tx, owner.org, member, method, by, now).await?;
+    insert(tx, &token, owner, Credential::Member(member, method.passkey()), by, now).await?;
+    record_start(tx, owner.org, member, method.name(), by, now).await?;
     Ok(token)
+}
+
+/// The key or the member that a new session is of, and the member's passkey.
+enum Credential {
+    Key(KeyId),
+    Member(MemberId, Option<Uuid>),
 }
 
 /// Records the start of a member's session in their organization.
@@ -118,16 +155,20 @@ async fn insert(
     tx: &mut PgConnection,
     token: &str,
     owner: Owner,
-    key: Option<Uuid>,
-    member: Option<Uuid>,
+    credential: Credential,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
+    let (key, member, passkey) = match credential {
+        Credential::Key(key) => (Some(key.0), None, None),
+        Credential::Member(member, passkey) => (None, Some(member.0), passkey),
+    };
     sqlx::query!(
         "with ended as (delete from sessions where expires_at <= $6)
          insert into sessions
-           (digest, org_id, mode, key_id, member_id, created_at, expires_at, last_used_at, address, user_agent)
-         values ($1, $2, $3, $4, $5, $6, $7, $6, ($8::text)::inet, $9)",
+           (digest, org_id, mode, key_id, member_id, created_at, expires_at, last_used_at, address, user_agent,
+            passkey_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $6, ($8::text)::inet, $9, $10)",
         keys::digest(token),
         owner.org.0,
         owner.mode.as_str(),
@@ -136,7 +177,8 @@ async fn insert(
         now,
         now + TTL,
         by.address.map(|address| address.to_canonical().to_string()),
-        by.agent
+        by.agent,
+        passkey
     )
     .execute(tx)
     .await?;
@@ -341,6 +383,30 @@ pub async fn end(
     }
     tx.commit().await?;
     Ok(count)
+}
+
+/// Ends the sessions that a passkey started, except the one with the id `kept`.
+pub(crate) async fn end_of_passkey(
+    tx: &mut PgConnection,
+    passkey: Uuid,
+    kept: &str,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let rows = sqlx::query!(
+        r#"with ended as (
+             delete from sessions where passkey_id = $1 and digest <> $2 returning member_id
+           )
+           select m.org_id, m.id, m.email from ended e join members m on m.id = e.member_id"#,
+        passkey,
+        hex::decode(kept).unwrap_or_default()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for row in rows {
+        record_end(tx, OrgId(row.org_id), MemberId(row.id), row.email, by, now).await?;
+    }
+    Ok(())
 }
 
 /// Records the end of a member's session in their organization.

@@ -561,11 +561,22 @@ async fn passkeys_are_added_and_removed_except_the_last() {
     assert!(browser.open("/me").await.contains("Phone &#60;b&#62;"));
     assert_eq!(world.get("/account/audit?limit=1").await["data"][0]["action"], "passkey.added");
 
+    // Of the sessions that it started, only the present one goes on.
+    let (mut lost, mut phone) = (Browser::new(&world), Browser::new(&world));
+    sign_in(&mut lost, &first).await;
+    sign_in(&mut phone, &second).await;
     assert_eq!(
         browser.post(&format!("/me/passkeys/{only}/remove"), &[]).await.leads(),
         "/dashboard/me?done=passkey_removed"
     );
-    assert_eq!(world.get("/account/audit?limit=1").await["data"][0]["action"], "passkey.removed");
+    assert_eq!(lost.get("").await.status, StatusCode::UNAUTHORIZED);
+    phone.open("").await;
+    browser.open("").await;
+    let entries = world.get("/account/audit?limit=2").await;
+    let actions = ["session.ended", "passkey.removed"];
+    let mut found: Vec<_> = entries["data"].as_array().unwrap().iter().map(|one| &one["action"]).collect();
+    found.sort_by_key(|action| *action != actions[0]);
+    assert_eq!(found, actions, "{entries}");
     let other = &ids(&eve).await[0];
     assert_eq!(
         browser.post(&format!("/me/passkeys/{other}/remove"), &[]).await.status,

@@ -191,7 +191,8 @@ pub(crate) async fn remove(
     let missing = || Problem::not_found("passkey");
     let member = person(context)?;
     let id = id.parse().map_err(|_| missing())?;
-    match store::passkeys::remove(context.db(), member.person, id, context.actor(), context.now()).await? {
+    let (db, own, by) = (context.db(), &context.session.id, context.actor());
+    match store::passkeys::remove(db, member.person, id, own, by, context.now()).await? {
         Removal::Removed => Ok(done("/me", Done::PasskeyRemoved)),
         Removal::NotFound => Err(missing()),
         Removal::Last => {

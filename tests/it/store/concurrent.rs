@@ -40,7 +40,9 @@ async fn of_two_passkeys_that_are_removed_at_once_one_stays() {
     sqlx::query(lock).bind(person.0).execute(&mut *tx).await.unwrap();
     let removals = ids.iter().map(|id| {
         let (db, id) = (db.clone(), *id);
-        tokio::spawn(async move { passkeys::remove(&db, person, id, &Actor::OPERATOR, at(1)).await.unwrap() })
+        tokio::spawn(
+            async move { passkeys::remove(&db, person, id, "", &Actor::OPERATOR, at(1)).await.unwrap() },
+        )
     });
     let removals: Vec<_> = removals.collect();
     until_waiting(&db, 2).await;
