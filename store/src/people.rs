@@ -17,6 +17,11 @@ use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+/// Attempts to sign in with an identity: each is lost to a transaction that committed what the next one finds.
+const SIGN_IN_ATTEMPTS: usize = 5;
+/// Constraint that a person is one member of an organization.
+const MEMBER_OF_ORG: &str = "members_person_key";
+
 /// An organization that a person is a member of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
@@ -103,7 +108,7 @@ pub async fn accept(
     let joined = match team::join(&mut tx, token, person, name, by, now).await {
         Ok(Some(joined)) => joined,
         Ok(None) => return Ok(Acceptance::Gone),
-        Err(sqlx::Error::Database(error)) if error.constraint() == Some("members_person_key") => {
+        Err(sqlx::Error::Database(error)) if error.constraint() == Some(MEMBER_OF_ORG) => {
             return Ok(Acceptance::IsMember);
         }
         Err(error) => return Err(error),
@@ -199,6 +204,26 @@ pub struct Identity {
 /// of their verified address are accepted, as is a membership from before people could sign in. Returns `None` when
 /// nobody has invited them.
 pub async fn sign_in_with(
+    db: &PgPool,
+    identity: &Identity,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    for _ in 1..SIGN_IN_ATTEMPTS {
+        match attempt_sign_in_with(db, identity, by, now).await {
+            // Another login of the identity, or an acceptance of the person, has committed first: the next attempt
+            // sees it.
+            Err(sqlx::Error::Database(error))
+                if error
+                    .constraint()
+                    .is_some_and(|name| ["identities_pkey", MEMBER_OF_ORG].contains(&name)) => {}
+            done => return done,
+        }
+    }
+    attempt_sign_in_with(db, identity, by, now).await
+}
+
+async fn attempt_sign_in_with(
     db: &PgPool,
     identity: &Identity,
     by: &Actor,

@@ -4,6 +4,8 @@ use crate::{
     PROGRAM,
     api::{fail, key, request},
     dashboard::{Browser, Page},
+    database,
+    store::concurrent::until_waiting,
     world,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -21,8 +23,9 @@ use ring::{
 };
 use serde_json::{Value, json};
 use std::process::Command;
-use store::organizations;
-use tests::{Receiver, World, if_right, wait_until};
+use store::{audit::Actor, organizations, people, sessions, team};
+use tests::{Receiver, World, if_right, now, wait_until};
+use uuid::Uuid;
 
 /// An authenticator with one passkey, which verifies its user.
 pub(crate) struct Authenticator {
@@ -809,4 +812,64 @@ async fn an_operator_invites_the_only_owner_again_who_lost_their_passkey() {
     assert_eq!(Browser::new(&world).get(first).await.status, StatusCode::NOT_FOUND);
     let (ada, _) = accept(&world, second.trim(), "Ada").await;
     assert!(ada.open("").await.contains("Ada, admin"));
+}
+
+#[tokio::test]
+async fn logins_and_acceptances_side_by_side_make_one_person_one_member() {
+    let db = database().await;
+    let org = organizations::create(&db, "Acme").await.unwrap();
+    let owner = Owner { org, mode: Mode::Live };
+    for email in ["bob@example.com", "bob@work.example"] {
+        team::invite(&db, owner, email, Role::Viewer, None, &Actor::OPERATOR, now()).await.unwrap();
+    }
+    let sign_in = |email: &str| {
+        let (db, email) = (db.clone(), Some(email.to_owned()));
+        let (issuer, subject) = ("https://sso.example".to_owned(), "7".to_owned());
+        tokio::spawn(async move {
+            let identity = people::Identity { issuer, subject, email, name: None };
+            people::sign_in_with(&db, &identity, &Actor::OPERATOR, now()).await.unwrap().unwrap()
+        })
+    };
+    let joined = async |token: String| match sessions::find(&db, &token, true, now()).await.unwrap() {
+        Some(sessions::Session { holder: sessions::Holder::Member(member), .. }) => {
+            (member.person.0, member.email)
+        }
+        other => panic!("{other:?}"),
+    };
+    // The first login of the identity has not committed yet when another one begins.
+    let person = Uuid::now_v7();
+    let mut first = store::begin(&db).await.unwrap();
+    sqlx::query("insert into people values ($1, now())").bind(person).execute(&mut *first).await.unwrap();
+    sqlx::query("insert into identities values ('https://sso.example', '7', $1, now())")
+        .bind(person)
+        .execute(&mut *first)
+        .await
+        .unwrap();
+    let second = sign_in("nobody@example.com");
+    until_waiting(&db, 1).await;
+    sqlx::query(
+        "update members set person_id = $1, status = 'active', joined_at = now() where email = 'bob@work.example'",
+    )
+    .bind(person)
+    .execute(&mut *first)
+    .await
+    .unwrap();
+    first.commit().await.unwrap();
+    let member = (person, "bob@work.example".to_owned());
+    assert_eq!(joined(second.await.unwrap()).await, member);
+
+    // An acceptance of the same person has not committed yet when they sign in.
+    sqlx::query("update members set person_id = null, status = 'invited'").execute(&db).await.unwrap();
+    let mut acceptance = store::begin(&db).await.unwrap();
+    sqlx::query(
+        "update members set person_id = $1, status = 'active', joined_at = now() where email = 'bob@work.example'",
+    )
+    .bind(person)
+    .execute(&mut *acceptance)
+    .await
+    .unwrap();
+    let second = sign_in("bob@example.com");
+    until_waiting(&db, 1).await;
+    acceptance.commit().await.unwrap();
+    assert_eq!(joined(second.await.unwrap()).await, member);
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod concurrent;
+pub(crate) mod concurrent;
 mod operating;
 mod parked;
 mod releasing;

@@ -8,7 +8,7 @@ use tests::wait_until;
 use uuid::Uuid;
 
 /// Waits until this number of sessions of the test's database wait for a lock.
-pub(super) async fn until_waiting(db: &Pool, sessions: i64) {
+pub(crate) async fn until_waiting(db: &Pool, sessions: i64) {
     wait_until("sessions to wait for a lock", async || {
         let waiting = "select count(*) from pg_stat_activity
                        where datname = current_database() and wait_event_type = 'Lock'";
