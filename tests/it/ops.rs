@@ -397,6 +397,8 @@ async fn a_freeze_stops_an_attempt_that_is_about_to_publish_and_costs_nothing() 
     assert_eq!(target(&post)["attempts"], 0, "{post:#}");
     assert_eq!(world.accepted("threads", "ada").await, 0);
     done(&world, &["release", "account", &account]).await;
+    let actions: Vec<_> = trail(&world).await.into_iter().map(|(action, _)| action).collect();
+    assert_eq!(actions, ["publishing.released", "publishing.frozen"]);
     let ended = world.ended(&post).await;
     assert_eq!(
         (&ended["status"], &target(&ended)["attempts"]),
@@ -542,7 +544,8 @@ async fn an_operator_repeats_deliveries() {
     world.until_at(&path, "their end", delivered).await;
     let (code, ..) = ops(&world, &["redeliver"]).await;
     assert_eq!(code, 2);
-    assert_eq!(trail(&world).await.len(), 3);
+    let trail = trail(&world).await;
+    assert!(trail.len() == 3 && trail.iter().all(|(action, _)| action == "delivery.repeated"), "{trail:?}");
 }
 
 #[tokio::test]
