@@ -719,7 +719,7 @@ async fn hash(mut hasher: Sha256, pieces: Vec<Bytes>) -> object_store::Result<Sh
 }
 
 fn hex(hasher: Sha256) -> Digest {
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(hasher.finalize())
 }
 
 fn api_url(base_url: &Option<Url>, path: &str) -> anyhow::Result<Url> {

@@ -1,16 +1,20 @@
 //! Presigned URLs that also fix the length of the body.
 //!
 //! `object_store` signs no `content-length`. Its URL has all that a signature needs but the secret, so it is signed
-//! again, with that header.
+//! again, with that header. A library that signs from the start, such as `rusty-s3`, would need the endpoint, the region
+//! and the style of addresses once more, which `object_store` reads from its variables and does not tell.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>
 
 use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 use url::{Position, Url};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SIGNED_HEADERS: &str = "X-Amz-SignedHeaders";
 const SIGNATURE: &str = "X-Amz-Signature";
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Signs a presigned URL again for a `PUT` of exactly `length` bytes. Returns `None` if it is none.
 pub(crate) fn with_length(url: &Url, length: u64, secret_key: &str) -> Option<Url> {
@@ -38,12 +42,12 @@ fn sign(url: &Url, method: &str, headers: &[(&str, String)], secret_key: &str) -
     let canonical_headers: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let request =
         format!("{method}\n{}\n{query}\n{canonical_headers}\n{names}\nUNSIGNED-PAYLOAD", url.path());
-    let digest = hex(&Sha256::digest(request));
+    let digest = hex::encode(Sha256::digest(request));
     let text = format!("{ALGORITHM}\n{date}\n{scope}\n{digest}");
     let first = format!("AWS4{secret_key}").into_bytes();
     let key = scope.split('/').fold(first, |key, part| mac(&key, part));
     let mut signed = url.clone();
-    signed.set_query(Some(&format!("{query}&{SIGNATURE}={}", hex(&mac(&key, &text)))));
+    signed.set_query(Some(&format!("{query}&{SIGNATURE}={}", hex::encode(mac(&key, &text)))));
     Some(signed)
 }
 
@@ -53,20 +57,8 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Encodes all but the unreserved characters of RFC 3986.
 fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -29,9 +29,7 @@ pub(crate) struct Versions {
 }
 
 static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
-    let version = |text: &str| {
-        Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>()
-    };
+    let version = |text: &str| hex::encode(&Sha256::digest(text)[..6]);
     Versions {
         style: version(STYLE),
         script: version(SCRIPT),

@@ -346,7 +346,7 @@ fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
 /// The cookie's name. Over https it has the prefix `__Host-`, by which browsers bind it to this host.
 pub(super) fn cookie_name(app: &App, request: &Request) -> String {
     let instance = Sha256::digest(&app.config.base_url);
-    let instance: String = instance.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let instance = hex::encode(&instance[..4]);
     let prefix = if browser::is_plain(app, request) { "" } else { "__Host-" };
     format!("{prefix}fanfare-{instance}")
 }
