@@ -3,6 +3,10 @@
 //! The code flow with PKCE and a nonce. Discovery, exchange and verification happen here, because the API makes no
 //! outgoing call and does not have the client's secret. The provider's keys are fetched for each login, so that a
 //! replaced key is never trusted any longer; logins are rare.
+//!
+//! The crate `openidconnect` would replace less than half of this: the API and a worker share the flow, answers are
+//! limited in size and time, addresses in a discovery document are checked, and tokens are verified by `jsonwebtoken` as
+//! it is. It brings signature algorithms and an OAuth client of its own.
 
 #![expect(
     dead_code,
@@ -26,7 +30,6 @@ use std::{fmt, sync::Arc, time::Duration};
 use store::vault;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tracing::warn;
 use url::{Host, Url};
 use workflows::activities::{OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart, definition};
 
@@ -215,9 +218,8 @@ impl OpenId {
     }
 }
 
-/// Logs why a login is refused, and returns it in one line.
+/// Returns in one line why a login is refused. The API logs it.
 fn report(error: &anyhow::Error) -> String {
-    warn!("A login at the OpenID provider is refused: {error:#}");
     format!("{error:#}").chars().take(500).collect()
 }
 
