@@ -35,7 +35,7 @@ async fn a_post_is_overdue_when_a_target_could_have_been_published() {
     tests::sql(&db, "update targets set scheduled_at = null").await;
     // It waits, as one does that is frozen or whose account rests.
     freezes::freeze(&db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
-    assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Early(_)));
+    assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Held { .. }));
     assert_eq!(overdue_posts(&db).await, 0);
     tests::sql(&db, "update targets set next_attempt_at = now() - interval '2 minutes'").await;
     assert_eq!(overdue_posts(&db).await, 1);

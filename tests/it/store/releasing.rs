@@ -11,7 +11,7 @@ async fn frozen(db: &Pool, name: &str) -> (Owner, Account, Post) {
     let post = create(db, owner, NewPost { external_ref, ..draft_of(&[&ada]) }).await;
     freezes::freeze(db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
     let (_, waits) = begin(db, owner, &post, 0).await;
-    assert!(matches!(waits, BeginResult::Early(_)), "{waits:?}");
+    assert!(matches!(waits, BeginResult::Held { .. }), "{waits:?}");
     (owner, ada, post)
 }
 
