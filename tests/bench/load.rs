@@ -32,6 +32,9 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(25);
 /// Interval of looking whether a burst is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Time limit of the turns of a measurement.
+const TURNS_LIMIT: Duration = Duration::from_secs(250);
+
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns a number that no other call returns.
@@ -323,14 +326,20 @@ pub(crate) async fn unsubscribe(world: &World, webhook: &str) -> anyhow::Result<
     Ok(())
 }
 
-/// Does each of two kinds of work `turns` times, in turns; who begins alternates.
+/// Does each of two kinds of work `turns` times, in turns; who begins alternates. No further turn begins if it would not
+/// end within [`TURNS_LIMIT`]: fewer repetitions are better than none.
 pub(crate) async fn in_turns<T>(
     turns: usize,
     ours: impl AsyncFn() -> anyhow::Result<T>,
     theirs: impl AsyncFn() -> anyhow::Result<T>,
 ) -> anyhow::Result<(Vec<T>, Vec<T>)> {
     let (mut of_us, mut of_them) = (Vec::new(), Vec::new());
+    let began = Instant::now();
     for turn in 0..turns {
+        if turn > 0 && began.elapsed() * (turn as u32 + 1) / turn as u32 > TURNS_LIMIT {
+            eprintln!("       {turn} instead of {turns} turns: the machine is slow");
+            break;
+        }
         if turn % 2 == 0 {
             of_us.push(ours().await?);
             of_them.push(theirs().await?);
