@@ -10,6 +10,7 @@ use devstack::{Layout, TemporalServer, TemporalServerOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::path::Path;
 use tests::{Servers, World, database_url, deploy, directory};
+use tokio::process::Command;
 use url::Url;
 
 /// Role that owns Temporal's databases, and its password.
@@ -94,7 +95,7 @@ async fn start(program: &str, layout: Layout) -> anyhow::Result<TemporalServer> 
     let file: serde_yaml::Value = serde_yaml::from_str(&deploy::read(deploy::compose::FILE))?;
     let dynamic = file["configs"]["temporal"]["content"].as_str().context("Temporal's configuration")?;
     let options = TemporalServerOptions {
-        version: devstack::versions::TEMPORAL_SERVER,
+        version: devstack::VERSION,
         layout,
         shards: 128,
         postgres: url.port().context("a port")?,
@@ -103,6 +104,16 @@ async fn start(program: &str, layout: Layout) -> anyhow::Result<TemporalServer> 
     };
     let dir = directory().join(format!("temporal-{suffix}"));
     let server = TemporalServer::start(&dir, Path::new(program), &options).await?;
-    server.register("default", &workflows::attributes::ALL).await?;
+    let address = format!("http://{}", server.address);
+    let migrated = Command::new(program)
+        .args(["migrate", "--only", "temporal"])
+        .env("TEMPORAL_ADDRESS", address)
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    if !migrated.status.success() {
+        server.end().await?;
+        anyhow::bail!("fanfare migrate: {}", String::from_utf8_lossy(&migrated.stderr));
+    }
     Ok(server)
 }
