@@ -13,7 +13,7 @@ use crate::{
 };
 use ::publishing::{Error, RefreshError, RefusedGrant};
 use domain::{
-    ErrorCode, Failure, TargetStatus,
+    ErrorCode, TargetStatus,
     publish::{PollResult, PublishResult, SettleResult},
 };
 use std::sync::Arc;

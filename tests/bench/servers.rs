@@ -95,7 +95,7 @@ async fn start(program: &str, layout: Layout) -> anyhow::Result<TemporalServer> 
     let file: serde_yaml::Value = serde_yaml::from_str(&deploy::read(deploy::compose::FILE))?;
     let dynamic = file["configs"]["temporal"]["content"].as_str().context("Temporal's configuration")?;
     let options = TemporalServerOptions {
-        version: devstack::VERSION,
+        version: devstack::versions::TEMPORAL_SERVER,
         layout,
         shards: 128,
         postgres: url.port().context("a port")?,

@@ -16,6 +16,7 @@ use store::{
     audit::{Actor, ActorKind},
     keys::{self, NewKey},
     organizations,
+    page::Request,
     passkeys::NewPasskey,
     people::{self, Acceptance, Invitee},
     team::{self, InviteResult, Refused},
@@ -270,7 +271,8 @@ async fn earlier_invitations_with_a_test_key_are_to_test_data_only() {
     let token = invite("joined@example.com", &test, begin).await;
     assert!(accept(&db, &token, begin).await);
     tests::sql(&db, include_str!("../../store/migrations/0153_test_invitations.sql")).await;
-    let members = team::list(&db, org).await.unwrap();
+    let first = Request { after: None, limit: 100 };
+    let members = team::list(&db, org, first).await.unwrap().items;
     let mut limited: Vec<_> = members.iter().filter(|one| one.is_test_only).map(|one| &*one.email).collect();
     limited.sort_unstable();
     assert_eq!(limited, ["live-then-test@example.com", "test@example.com"]);

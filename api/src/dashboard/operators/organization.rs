@@ -13,11 +13,13 @@ use askama::Template;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{Bound, Mode, OrgId, Owner, scope::Scope};
 use poem::Response;
-use store::{keys, operators, organizations};
+use store::{keys, operators, organizations, page::Request};
 use uuid::Uuid;
 
 /// Maximum length of a key's name, in characters.
 const MAX_NAME: usize = 100;
+/// Number of keys of a mode that are shown, the latest.
+const MAX_KEYS: u32 = 100;
 
 #[derive(Template)]
 #[template(path = "dashboard/operators/organization.html")]
@@ -26,6 +28,8 @@ struct Organization<'a> {
     id: String,
     name: String,
     keys: Vec<Row>,
+    /// True if there are more keys.
+    is_partial: bool,
     scopes: Vec<&'static str>,
     made: Option<Made>,
     form: &'a Fields,
@@ -59,9 +63,12 @@ pub(super) async fn show(
     let org = org(id)?;
     let name = organizations::name(operator.db(), org).await?;
     let name = name.ok_or_else(|| Problem::not_found("organization"))?;
-    let mut found = Vec::new();
+    let (mut found, mut is_partial) = (Vec::new(), false);
     for mode in Mode::ALL {
-        found.extend(keys::list(operator.db(), Owner { org, mode: *mode }, operator.now()).await?);
+        let latest = Request { after: None, limit: MAX_KEYS };
+        let page = keys::list(operator.db(), Owner { org, mode: *mode }, operator.now(), latest).await?;
+        is_partial |= page.next.is_some();
+        found.extend(page.items);
     }
     let rows = found.into_iter().map(|key| Row {
         id: key.id.to_string(),
@@ -77,6 +84,7 @@ pub(super) async fn show(
         layout: operator.layout(&name, "/organizations", error),
         id: org.to_string(),
         keys: rows.collect(),
+        is_partial,
         scopes: Scope::ALL.iter().map(|scope| scope.as_str()).collect(),
         made,
         form: operator.form,
