@@ -309,8 +309,8 @@ impl From<keys::Key> for Key {
 pub struct KeyList {
     /// The keys, newest first.
     pub data: Vec<Key>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

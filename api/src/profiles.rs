@@ -361,8 +361,8 @@ impl From<profiles::Profile> for Profile {
 pub struct ProfileList {
     /// The profiles, newest first.
     pub data: Vec<Profile>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

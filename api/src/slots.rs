@@ -249,8 +249,8 @@ impl SlotSet {
 pub struct SlotSets {
     /// The slot sets; the organization's first.
     pub data: Vec<SlotSet>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

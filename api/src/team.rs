@@ -231,8 +231,8 @@ impl From<team::Member> for Member {
 pub struct MemberList {
     /// The members, in the order they were invited.
     pub data: Vec<Member>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

@@ -457,8 +457,8 @@ impl From<webhooks::Webhook> for Webhook {
 pub struct WebhookList {
     /// The endpoints, newest first.
     pub data: Vec<Webhook>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

@@ -309,7 +309,9 @@ async fn each_alert_fires_when_its_condition_is_met() {
 
     // Statements wait for a lock, and requests for a connection.
     let mut lock = store::begin(&world.db).await.unwrap();
-    sqlx::raw_sql("lock table posts, accounts in access exclusive mode").execute(&mut *lock).await.unwrap();
+    // Prometheus may look only after the server would have ended the transaction.
+    let hold = "set local idle_in_transaction_session_timeout = 0; lock table posts, accounts in access exclusive mode";
+    sqlx::raw_sql(hold).execute(&mut *lock).await.unwrap();
     let clients = (0..12).map(|_| {
         let request = world.http.get(format!("{}/posts", world.base)).bearer_auth(&world.key);
         tokio::spawn(async move {

@@ -70,8 +70,8 @@ pub struct Timeline {
     pub data: Vec<Entry>,
     /// Upcoming steps, soonest first: those of all targets, and of the deliveries on this page.
     pub next: Vec<Step>,
-    /// Cursor of the next page; null on the last page.
-    #[oai(nullable)]
+    /// Cursor of the next page; absent on the last page.
+    #[oai(skip_serializing_if_is_none)]
     pub next_cursor: Option<String>,
 }
 

@@ -21,6 +21,7 @@ export type WebhookEvent =
   | schema.PostPublishedEvent
   | schema.PostTargetFailedEvent
   | schema.PostTargetPublishedEvent
+  | schema.WebhookFailingEvent
   | schema.WebhookTestEvent;
 
 export class AccountOperations {
@@ -70,8 +71,8 @@ export class ApiKeysOperations {
    *
    * Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
    */
-  list(options?: RequestOptions): PagePromise<schema.Key> {
-    return this.api.list({ method: "GET", path: "/api-keys" }, options, "none");
+  list(query?: Query<"listApiKeys">, options?: RequestOptions): PagePromise<schema.Key> {
+    return this.api.list({ method: "GET", path: "/api-keys", query }, options, "cursor");
   }
 
   /**
@@ -400,8 +401,8 @@ export class PostsOperations {
    * Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
    * Past events are kept for a year after the post has ended. Scope `posts:read`.
    */
-  getTimeline(id: string, options?: RequestOptions): Promise<schema.Timeline> {
-    return this.api.call({ method: "GET", path: `/posts/${encodeURIComponent(id)}/timeline` }, options);
+  getTimeline(id: string, query?: Query<"getPostTimeline">, options?: RequestOptions): Promise<schema.Timeline> {
+    return this.api.call({ method: "GET", path: `/posts/${encodeURIComponent(id)}/timeline`, query }, options);
   }
 }
 
@@ -411,10 +412,11 @@ export class ProfilesOperations {
   /**
    * List profiles.
    *
-   * Lists profiles, newest first. Scope `profiles:read`.
+   * Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
+   * `next_cursor` leads to more. Scope `profiles:read`.
    */
-  list(options?: RequestOptions): PagePromise<schema.Profile> {
-    return this.api.list({ method: "GET", path: "/profiles" }, options, "none");
+  list(query?: Query<"listProfiles">, options?: RequestOptions): PagePromise<schema.Profile> {
+    return this.api.list({ method: "GET", path: "/profiles", query }, options, "cursor");
   }
 
   /**
@@ -470,10 +472,11 @@ export class SchedulingOperations {
   /**
    * List posting slots.
    *
-   * Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
+   * Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
+   * than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
    */
-  listSlots(options?: RequestOptions): PagePromise<schema.SlotSet> {
-    return this.api.list({ method: "GET", path: "/scheduling/slots" }, options, "none");
+  listSlots(query?: Query<"listSlots">, options?: RequestOptions): PagePromise<schema.SlotSet> {
+    return this.api.list({ method: "GET", path: "/scheduling/slots", query }, options, "cursor");
   }
 
   /**
@@ -726,8 +729,8 @@ export class TeamOperations {
    * Lists the members in the order they were invited. Live and test keys see the same team. Scope
    * `team:read`.
    */
-  list(options?: RequestOptions): PagePromise<schema.TeamMember> {
-    return this.api.list({ method: "GET", path: "/team" }, options, "none");
+  list(query?: Query<"listTeam">, options?: RequestOptions): PagePromise<schema.TeamMember> {
+    return this.api.list({ method: "GET", path: "/team", query }, options, "cursor");
   }
 
   /**
@@ -772,8 +775,8 @@ export class WebhooksOperations {
    *
    * Lists endpoints, newest first. Scope `webhooks:read`.
    */
-  list(options?: RequestOptions): PagePromise<schema.Webhook> {
-    return this.api.list({ method: "GET", path: "/webhooks" }, options, "none");
+  list(query?: Query<"listWebhooks">, options?: RequestOptions): PagePromise<schema.Webhook> {
+    return this.api.list({ method: "GET", path: "/webhooks", query }, options, "cursor");
   }
 
   /**
@@ -831,6 +834,18 @@ export class WebhooksOperations {
    */
   redeliver(id: string, deliveryId: string, options?: RequestOptions): Promise<schema.WebhookDelivery> {
     return this.api.call({ method: "POST", path: `/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(deliveryId)}/redeliver` }, options);
+  }
+
+  /**
+   * Replay events.
+   *
+   * Repeats the deliveries of events since a time, oldest first: the same bodies and event ids, with a new retry
+   * budget. They are sent at the rate at which the endpoint accepts them. Up to 10,000 are queued at once; if
+   * `has_more` is true, call again with the same times. A call that is repeated with the same times does not repeat
+   * what it has queued. Scope `webhooks:write`.
+   */
+  replay(id: string, body: schema.NewWebhookReplay, options?: RequestOptions): Promise<schema.WebhookReplay> {
+    return this.api.call({ method: "POST", path: `/webhooks/${encodeURIComponent(id)}/replay`, body }, options);
   }
 
   /**

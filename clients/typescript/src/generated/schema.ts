@@ -624,7 +624,8 @@ export interface paths {
         };
         /**
          * List profiles
-         * @description Lists profiles, newest first. Scope `profiles:read`.
+         * @description Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
+         *     `next_cursor` leads to more. Scope `profiles:read`.
          */
         get: operations["listProfiles"];
         put?: never;
@@ -697,7 +698,8 @@ export interface paths {
         };
         /**
          * List posting slots
-         * @description Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
+         * @description Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
+         *     than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
          */
         get: operations["listSlots"];
         /**
@@ -1231,6 +1233,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay events
+         * @description Repeats the deliveries of events since a time, oldest first: the same bodies and event ids, with a new retry
+         *     budget. They are sent at the rate at which the endpoint accepts them. Up to 10,000 are queued at once; if
+         *     `has_more` is true, call again with the same times. A call that is repeated with the same times does not repeat
+         *     what it has queued. Scope `webhooks:write`.
+         */
+        post: operations["replayWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{id}/test": {
         parameters: {
             query?: never;
@@ -1283,13 +1308,13 @@ export interface components {
              * @enum {string}
              */
             event: "account.connected";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @description An account was removed */
         AccountDisconnectedEvent: {
@@ -1318,13 +1343,13 @@ export interface components {
              * @enum {string}
              */
             event: "account.disconnected";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
         AccountFeature: "publishing" | "replies" | "analytics" | "import" | "deletion" | "editing";
@@ -1420,13 +1445,13 @@ export interface components {
              * @enum {string}
              */
             event: "account.reauth_required";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
         AccountStatus: "active" | "token_expired" | "reauth_required" | "disconnected";
@@ -1457,16 +1482,16 @@ export interface components {
              * @enum {string}
              */
             event: "account.token_expired";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
-        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "operator.signed_in";
+        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "identity.linked" | "identity.unlinked" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_prepared" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "installation.restored" | "operator.signed_in";
         /** @enum {string} */
         AuditActor: "api_key" | "session" | "invitation" | "login" | "operator";
         /**
@@ -1805,7 +1830,7 @@ export interface components {
             errors: components["schemas"]["BatchFailure"][];
         };
         /** @enum {string} */
-        DeliveredEvent: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed";
+        DeliveredEvent: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing";
         /** @enum {string} */
         DeliveryStatus: "pending" | "delivering" | "delivered" | "failed";
         /**
@@ -1979,7 +2004,7 @@ export interface components {
             timestamp: string;
         };
         /** @enum {string} */
-        EventName: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "*";
+        EventName: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing" | "*";
         /**
          * EventPage
          * @description A page of events.
@@ -2225,13 +2250,13 @@ export interface components {
              * @enum {string}
              */
             event: "import.completed";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @description An import of earlier posts failed */
         ImportFailedEvent: {
@@ -2266,13 +2291,13 @@ export interface components {
              * @enum {string}
              */
             event: "import.failed";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /**
          * ImportPage
@@ -2472,6 +2497,8 @@ export interface components {
         KeyList: {
             /** @description The keys, newest first. */
             data: components["schemas"]["Key"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /** @enum {string} */
         LimitSource: "platform" | "observed" | "counted";
@@ -2695,13 +2722,13 @@ export interface components {
              * @enum {string}
              */
             event: "media.failed";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
         MediaKind: "image" | "video" | "gif" | "document" | "audio";
@@ -2740,13 +2767,13 @@ export interface components {
              * @enum {string}
              */
             event: "media.ready";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
         MediaStatus: "pending_upload" | "uploaded" | "ready" | "failed";
@@ -3273,7 +3300,7 @@ export interface components {
             sha256?: string | null;
             /**
              * Format: uint64
-             * @description Declared size in bytes.
+             * @description Declared size in bytes. Required on a plan that limits the storage, where files are uploaded to a bucket.
              */
             size?: number | null;
         };
@@ -3286,13 +3313,36 @@ export interface components {
             description?: string | null;
             /** @description Subscribed events; `*` for all. */
             events: components["schemas"]["EventName"][];
-            /** @description Secret that signs deliveries; generated by default. */
+            /**
+             * @description Secret that signs deliveries; generated by default. Whoever has a delivery can try out secrets, so take a random
+             *     one.
+             */
             signing_secret?: string | null;
             /**
              * Format: uri
              * @description URL that events are sent to.
              */
             url: string;
+        };
+        /**
+         * NewWebhookReplay
+         * @description Events to deliver again.
+         */
+        NewWebhookReplay: {
+            /** @description Deliveries to repeat; `failed` by default. */
+            include?: components["schemas"]["WebhookReplayInclude"] | null;
+            /**
+             * Format: date-time
+             * @description Time of the first event.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description Time before which the events happened; now by default. Of `all`, only what was delivered before is repeated.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            until?: string | null;
         };
         /**
          * OpenSlots
@@ -3596,13 +3646,13 @@ export interface components {
              * @enum {string}
              */
             event: "post.error";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /**
          * PostPage
@@ -3649,13 +3699,13 @@ export interface components {
              * @enum {string}
              */
             event: "post.published";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /**
          * PostReference
@@ -3746,13 +3796,13 @@ export interface components {
              * @enum {string}
              */
             event: "post.target.failed";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @description A post is live on one account */
         PostTargetPublishedEvent: {
@@ -3791,13 +3841,13 @@ export interface components {
              * @enum {string}
              */
             event: "post.target.published";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /**
          * PostVariant
@@ -3890,11 +3940,13 @@ export interface components {
         };
         /**
          * ProfileList
-         * @description Lists all profiles.
+         * @description A page of profiles.
          */
         ProfileList: {
             /** @description The profiles, newest first. */
             data: components["schemas"]["Profile"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /**
          * ProfilePatch
@@ -4100,11 +4152,13 @@ export interface components {
         };
         /**
          * SlotSets
-         * @description All slots of an organization.
+         * @description A page of the slots of an organization.
          */
         SlotSets: {
             /** @description The slot sets; the organization's first. */
             data: components["schemas"]["SlotSet"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /**
          * SocialAccount
@@ -4520,11 +4574,13 @@ export interface components {
         TargetStatus: "pending" | "queued" | "published" | "failed" | "dead" | "canceled";
         /**
          * Team
-         * @description Lists the team.
+         * @description A page of the team.
          */
         Team: {
             /** @description The members, in the order they were invited. */
             data: components["schemas"]["TeamMember"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /**
          * TeamMember
@@ -4701,8 +4757,10 @@ export interface components {
         Timeline: {
             /** @description Past events, oldest first. */
             data: components["schemas"]["TimelineEntry"][];
-            /** @description Upcoming steps, soonest first. */
+            /** @description Upcoming steps, soonest first: those of all targets, and of the deliveries on this page. */
             next: components["schemas"]["TimelineStep"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /**
          * TimelineEntry
@@ -4923,6 +4981,13 @@ export interface components {
             /** @description Subscribed events; `*` for all. */
             events: components["schemas"]["EventName"][];
             /**
+             * Format: date-time
+             * @description Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
+             *     every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            failing_since: string | null;
+            /**
              * Format: uuid
              * @description The endpoint's id.
              */
@@ -4995,13 +5060,49 @@ export interface components {
             /** @description Cursor of the next page; null on the last page. */
             next_cursor: string | null;
         };
+        /** @description An endpoint accepts nothing; sent to the organization's other endpoints */
+        WebhookFailingEvent: {
+            data: {
+                /** @description Reason of the last failed attempt */
+                error: string;
+                /**
+                 * Format: date-time
+                 * @description Time of the first failed attempt
+                 */
+                failingSince: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the organization
+                 */
+                orgId: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the endpoint that accepts nothing
+                 */
+                webhookId: string;
+            };
+            /**
+             * @description Name of the event
+             * @enum {string}
+             */
+            event: "webhook.failing";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the event
+             */
+            timestamp: string;
+        };
         /**
          * WebhookList
-         * @description All webhook endpoints.
+         * @description A page of webhook endpoints.
          */
         WebhookList: {
             /** @description The endpoints, newest first. */
             data: components["schemas"]["Webhook"][];
+            /** @description Cursor of the next page; absent on the last page. */
+            next_cursor?: string;
         };
         /**
          * WebhookPatch
@@ -5020,6 +5121,30 @@ export interface components {
              */
             url?: string;
         };
+        /**
+         * WebhookReplay
+         * @description Result of starting a replay.
+         */
+        WebhookReplay: {
+            /** @description True if there may be more to repeat. */
+            has_more: boolean;
+            /**
+             * Format: uint64
+             * @description Number of deliveries that were queued.
+             */
+            queued: number;
+            /**
+             * Format: date-time
+             * @description Time before which the events happened, to be sent with the next call.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            until: string;
+        };
+        /**
+         * @description Deliveries that a replay repeats.
+         * @enum {string}
+         */
+        WebhookReplayInclude: "failed" | "all";
         /**
          * WebhookTest
          * @description Result of a test event.
@@ -5056,13 +5181,13 @@ export interface components {
              * @enum {string}
              */
             event: "webhook.test";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
             /**
              * Format: date-time
              * @description Time of the event
              */
             timestamp: string;
-            /** @description Id of the event, the same in every attempt */
-            id: string;
         };
         /** @enum {string} */
         Weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
@@ -5286,6 +5411,7 @@ export type NewSocialNetwork = components['schemas']['NewSocialNetwork'];
 export type NewTeamMember = components['schemas']['NewTeamMember'];
 export type NewUpload = components['schemas']['NewUpload'];
 export type NewWebhook = components['schemas']['NewWebhook'];
+export type NewWebhookReplay = components['schemas']['NewWebhookReplay'];
 export type OpenSlots = components['schemas']['OpenSlots'];
 export type Overrides = components['schemas']['Overrides'];
 export type Pagination = components['schemas']['Pagination'];
@@ -5373,8 +5499,11 @@ export type VerdictVariant = components['schemas']['VerdictVariant'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookDeliveryPage = components['schemas']['WebhookDeliveryPage'];
+export type WebhookFailingEvent = components['schemas']['WebhookFailingEvent'];
 export type WebhookList = components['schemas']['WebhookList'];
 export type WebhookPatch = components['schemas']['WebhookPatch'];
+export type WebhookReplay = components['schemas']['WebhookReplay'];
+export type WebhookReplayInclude = components['schemas']['WebhookReplayInclude'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 export type WebhookTestEvent = components['schemas']['WebhookTestEvent'];
 export type Weekday = components['schemas']['Weekday'];
@@ -5473,7 +5602,12 @@ export interface operations {
     };
     listApiKeys: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6341,7 +6475,12 @@ export interface operations {
     };
     getPostTimeline: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 id: string;
@@ -6363,7 +6502,12 @@ export interface operations {
     };
     listProfiles: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6528,7 +6672,12 @@ export interface operations {
     };
     listSlots: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7205,7 +7354,12 @@ export interface operations {
     };
     listTeam: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7308,7 +7462,12 @@ export interface operations {
     };
     listWebhooks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Page size, 1 to 100; values outside are clamped. Without it, a page has up to 1,000 entries. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7485,6 +7644,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+        };
+    };
+    replayWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "since": "2026-11-20T00:00:00.000Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewWebhookReplay"];
+            };
+        };
+        responses: {
+            /** @description The work was accepted and continues in the background. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookReplay"];
                 };
             };
         };

@@ -20,13 +20,13 @@ class AccountConnectedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -67,13 +67,13 @@ class AccountDisconnectedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -178,13 +178,13 @@ class AccountReauthRequiredEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -230,13 +230,13 @@ class AccountTokenExpiredEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -284,10 +284,13 @@ AuditAction = TypeAliasType(
         "member.role_changed",
         "passkey.added",
         "passkey.removed",
+        "identity.linked",
+        "identity.unlinked",
         "webhook.created",
         "webhook.updated",
         "webhook.deleted",
         "webhook.secret_revealed",
+        "webhook.secret_prepared",
         "webhook.secret_rotated",
         "social_network.created",
         "social_network.updated",
@@ -301,6 +304,7 @@ AuditAction = TypeAliasType(
         "publishing.released",
         "sessions.ended",
         "installation.reconciled",
+        "installation.restored",
         "operator.signed_in",
     ]
     | str,
@@ -711,6 +715,7 @@ DeliveredEvent = TypeAliasType(
         "import.failed",
         "media.ready",
         "media.failed",
+        "webhook.failing",
     ]
     | str,
 )
@@ -794,6 +799,7 @@ EventName = TypeAliasType(
         "import.failed",
         "media.ready",
         "media.failed",
+        "webhook.failing",
         "*",
     ]
     | str,
@@ -915,13 +921,13 @@ class ImportCompletedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -962,13 +968,13 @@ class ImportFailedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -1191,6 +1197,10 @@ class KeyList(Model):
     """
     The keys, newest first.
     """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
+    """
 
 
 LimitSource = TypeAliasType("LimitSource", Literal["platform", "observed", "counted"] | str)
@@ -1368,13 +1378,13 @@ class MediaFailedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -1429,13 +1439,13 @@ class MediaReadyEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -1839,13 +1849,13 @@ class PostErrorEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -1912,13 +1922,13 @@ class PostPublishedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -2026,13 +2036,13 @@ class PostTargetFailedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -2081,13 +2091,13 @@ class PostTargetPublishedEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 
@@ -2271,12 +2281,16 @@ class Profile(Model):
 
 class ProfileList(Model):
     """
-    Lists all profiles.
+    A page of profiles.
     """
 
     data: list[Profile]
     """
     The profiles, newest first.
+    """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
     """
 
 
@@ -2442,12 +2456,16 @@ class SlotSet(Model):
 
 class SlotSets(Model):
     """
-    All slots of an organization.
+    A page of the slots of an organization.
     """
 
     data: list[SlotSet]
     """
     The slot sets; the organization's first.
+    """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
     """
 
 
@@ -2890,12 +2908,16 @@ TargetStatus = TypeAliasType(
 
 class Team(Model):
     """
-    Lists the team.
+    A page of the team.
     """
 
     data: list[TeamMember]
     """
     The members, in the order they were invited.
+    """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
     """
 
 
@@ -2978,7 +3000,11 @@ class Timeline(Model):
     """
     next: list[TimelineStep]
     """
-    Upcoming steps, soonest first.
+    Upcoming steps, soonest first: those of all targets, and of the deliveries on this page.
+    """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
     """
 
 
@@ -3250,6 +3276,11 @@ class Webhook(Model):
     """
     Subscribed events; `*` for all.
     """
+    failing_since: AwareDatetime | None
+    """
+    Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
+    every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+    """
     id: str
     """
     The endpoint's id.
@@ -3330,14 +3361,76 @@ class WebhookDeliveryPage(Model):
     """
 
 
+class WebhookFailingEvent(Model):
+    """
+    An endpoint accepts nothing; sent to the organization's other endpoints
+    """
+
+    data: WebhookFailingEventData
+    event: Literal["webhook.failing"]
+    """
+    Name of the event
+    """
+    id: str
+    """
+    Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
+    """
+
+
+class WebhookFailingEventData(Model):
+    error: str
+    """
+    Reason of the last failed attempt
+    """
+    failing_since: Annotated[AwareDatetime, Field(alias="failingSince")]
+    """
+    Time of the first failed attempt
+    """
+    org_id: Annotated[str, Field(alias="orgId")]
+    """
+    Id of the organization
+    """
+    webhook_id: Annotated[str, Field(alias="webhookId")]
+    """
+    Id of the endpoint that accepts nothing
+    """
+
+
 class WebhookList(Model):
     """
-    All webhook endpoints.
+    A page of webhook endpoints.
     """
 
     data: list[Webhook]
     """
     The endpoints, newest first.
+    """
+    next_cursor: str | None = None
+    """
+    Cursor of the next page; absent on the last page.
+    """
+
+
+class WebhookReplay(Model):
+    """
+    Result of starting a replay.
+    """
+
+    has_more: bool
+    """
+    True if there may be more to repeat.
+    """
+    queued: int
+    """
+    Number of deliveries that were queued.
+    """
+    until: AwareDatetime
+    """
+    Time before which the events happened, to be sent with the next call.
     """
 
 
@@ -3374,13 +3467,13 @@ class WebhookTestEvent(Model):
     """
     Name of the event
     """
-    timestamp: AwareDatetime
-    """
-    Time of the event
-    """
     id: str
     """
     Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
     """
 
 

@@ -27,6 +27,7 @@ WebhookEvent: TypeAlias = (
     | models.PostPublishedEvent
     | models.PostTargetFailedEvent
     | models.PostTargetPublishedEvent
+    | models.WebhookFailingEvent
     | models.WebhookTestEvent
 )
 """An event that a webhook delivers; `event` tells which."""
@@ -44,6 +45,7 @@ EVENTS: dict[str, type[WebhookEvent]] = {
     "post.published": models.PostPublishedEvent,
     "post.target.failed": models.PostTargetFailedEvent,
     "post.target.published": models.PostTargetPublishedEvent,
+    "webhook.failing": models.WebhookFailingEvent,
     "webhook.test": models.WebhookTestEvent,
 }
 """The models of the events, by name."""
@@ -124,12 +126,21 @@ class ApiKeysOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> Page[models.Key]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.Key]:
         """List keys.
 
         Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
         """
-        return self._api.list("GET", "/api-keys", timeout=timeout, paging="none", item=models.Key)
+        return self._api.list(
+            "GET",
+            "/api-keys",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Key,
+        )
 
     def create(self, *, timeout: float | None = None, **body: Unpack[params.NewKey]) -> models.Key:
         """Create a key.
@@ -511,25 +522,43 @@ class PostsOperations:
             model=models.Target,
         )
 
-    def get_timeline(self, id: str, *, timeout: float | None = None) -> models.Timeline:
+    def get_timeline(
+        self, id: str, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> models.Timeline:
         """Get a post's timeline.
 
         Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
         Past events are kept for a year after the post has ended. Scope `posts:read`.
         """
-        return self._api.call("GET", f"/posts/{quote(id, safe='')}/timeline", timeout=timeout, model=models.Timeline)
+        return self._api.call(
+            "GET",
+            f"/posts/{quote(id, safe='')}/timeline",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            model=models.Timeline,
+        )
 
 
 class ProfilesOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> Page[models.Profile]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.Profile]:
         """List profiles.
 
-        Lists profiles, newest first. Scope `profiles:read`.
+        Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
+        `next_cursor` leads to more. Scope `profiles:read`.
         """
-        return self._api.list("GET", "/profiles", timeout=timeout, paging="none", item=models.Profile)
+        return self._api.list(
+            "GET",
+            "/profiles",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Profile,
+        )
 
     def create(self, *, timeout: float | None = None, **body: Unpack[params.NewProfile]) -> models.Profile:
         """Create a profile.
@@ -588,12 +617,22 @@ class SchedulingOperations:
             model=models.OpenSlots,
         )
 
-    def list_slots(self, *, timeout: float | None = None) -> Page[models.SlotSet]:
+    def list_slots(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.SlotSet]:
         """List posting slots.
 
-        Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
+        Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
+        than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
         """
-        return self._api.list("GET", "/scheduling/slots", timeout=timeout, paging="none", item=models.SlotSet)
+        return self._api.list(
+            "GET",
+            "/scheduling/slots",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.SlotSet,
+        )
 
     def set_slots(self, *, timeout: float | None = None, **body: Unpack[params.NewSlotSet]) -> models.SlotSet:
         """Set posting slots.
@@ -905,13 +944,22 @@ class TeamOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> Page[models.TeamMember]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.TeamMember]:
         """List the team.
 
         Lists the members in the order they were invited. Live and test keys see the same team. Scope
         `team:read`.
         """
-        return self._api.list("GET", "/team", timeout=timeout, paging="none", item=models.TeamMember)
+        return self._api.list(
+            "GET",
+            "/team",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.TeamMember,
+        )
 
     def invite_member(self, *, timeout: float | None = None, **body: Unpack[params.NewTeamMember]) -> models.TeamMember:
         """Invite a person.
@@ -949,12 +997,21 @@ class WebhooksOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> Page[models.Webhook]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> Page[models.Webhook]:
         """List endpoints.
 
         Lists endpoints, newest first. Scope `webhooks:read`.
         """
-        return self._api.list("GET", "/webhooks", timeout=timeout, paging="none", item=models.Webhook)
+        return self._api.list(
+            "GET",
+            "/webhooks",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Webhook,
+        )
 
     def create(self, *, timeout: float | None = None, **body: Unpack[params.NewWebhook]) -> models.Webhook:
         """Register an endpoint.
@@ -1022,6 +1079,20 @@ class WebhooksOperations:
             f"/webhooks/{quote(id, safe='')}/deliveries/{quote(delivery_id, safe='')}/redeliver",
             timeout=timeout,
             model=models.WebhookDelivery,
+        )
+
+    def replay(
+        self, id: str, *, timeout: float | None = None, **body: Unpack[params.NewWebhookReplay]
+    ) -> models.WebhookReplay:
+        """Replay events.
+
+        Repeats the deliveries of events since a time, oldest first: the same bodies and event ids, with a new retry
+        budget. They are sent at the rate at which the endpoint accepts them. Up to 10,000 are queued at once; if
+        `has_more` is true, call again with the same times. A call that is repeated with the same times does not repeat
+        what it has queued. Scope `webhooks:write`.
+        """
+        return self._api.call(
+            "POST", f"/webhooks/{quote(id, safe='')}/replay", timeout=timeout, body=body, model=models.WebhookReplay
         )
 
     def test(self, id: str, *, timeout: float | None = None) -> models.WebhookTest:
@@ -1154,12 +1225,21 @@ class AsyncApiKeysOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> AsyncPaginator[models.Key]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.Key]:
         """List keys.
 
         Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
         """
-        return self._api.list("GET", "/api-keys", timeout=timeout, paging="none", item=models.Key)
+        return self._api.list(
+            "GET",
+            "/api-keys",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Key,
+        )
 
     async def create(self, *, timeout: float | None = None, **body: Unpack[params.NewKey]) -> models.Key:
         """Create a key.
@@ -1555,14 +1635,20 @@ class AsyncPostsOperations:
             model=models.Target,
         )
 
-    async def get_timeline(self, id: str, *, timeout: float | None = None) -> models.Timeline:
+    async def get_timeline(
+        self, id: str, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> models.Timeline:
         """Get a post's timeline.
 
         Returns past events, oldest first, and upcoming steps. What a request caused has its `request_id` in `detail`.
         Past events are kept for a year after the post has ended. Scope `posts:read`.
         """
         return await self._api.call(
-            "GET", f"/posts/{quote(id, safe='')}/timeline", timeout=timeout, model=models.Timeline
+            "GET",
+            f"/posts/{quote(id, safe='')}/timeline",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            model=models.Timeline,
         )
 
 
@@ -1570,12 +1656,22 @@ class AsyncProfilesOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> AsyncPaginator[models.Profile]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.Profile]:
         """List profiles.
 
-        Lists profiles, newest first. Scope `profiles:read`.
+        Lists profiles, newest first. With a limited key, a page may have fewer profiles than `limit`, or none, while
+        `next_cursor` leads to more. Scope `profiles:read`.
         """
-        return self._api.list("GET", "/profiles", timeout=timeout, paging="none", item=models.Profile)
+        return self._api.list(
+            "GET",
+            "/profiles",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Profile,
+        )
 
     async def create(self, *, timeout: float | None = None, **body: Unpack[params.NewProfile]) -> models.Profile:
         """Create a profile.
@@ -1636,12 +1732,22 @@ class AsyncSchedulingOperations:
             model=models.OpenSlots,
         )
 
-    def list_slots(self, *, timeout: float | None = None) -> AsyncPaginator[models.SlotSet]:
+    def list_slots(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.SlotSet]:
         """List posting slots.
 
-        Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
+        Lists the organization's slots first, then those of each account. With a limited key, a page may have fewer sets
+        than `limit`, or none, while `next_cursor` leads to more. Scope `scheduling:read`.
         """
-        return self._api.list("GET", "/scheduling/slots", timeout=timeout, paging="none", item=models.SlotSet)
+        return self._api.list(
+            "GET",
+            "/scheduling/slots",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.SlotSet,
+        )
 
     async def set_slots(self, *, timeout: float | None = None, **body: Unpack[params.NewSlotSet]) -> models.SlotSet:
         """Set posting slots.
@@ -1959,13 +2065,22 @@ class AsyncTeamOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> AsyncPaginator[models.TeamMember]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.TeamMember]:
         """List the team.
 
         Lists the members in the order they were invited. Live and test keys see the same team. Scope
         `team:read`.
         """
-        return self._api.list("GET", "/team", timeout=timeout, paging="none", item=models.TeamMember)
+        return self._api.list(
+            "GET",
+            "/team",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.TeamMember,
+        )
 
     async def invite_member(
         self, *, timeout: float | None = None, **body: Unpack[params.NewTeamMember]
@@ -2005,12 +2120,21 @@ class AsyncWebhooksOperations:
     def __init__(self, api: AsyncApi) -> None:
         self._api = api
 
-    def list(self, *, timeout: float | None = None) -> AsyncPaginator[models.Webhook]:
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> AsyncPaginator[models.Webhook]:
         """List endpoints.
 
         Lists endpoints, newest first. Scope `webhooks:read`.
         """
-        return self._api.list("GET", "/webhooks", timeout=timeout, paging="none", item=models.Webhook)
+        return self._api.list(
+            "GET",
+            "/webhooks",
+            query={"cursor": cursor, "limit": limit},
+            timeout=timeout,
+            paging="cursor",
+            item=models.Webhook,
+        )
 
     async def create(self, *, timeout: float | None = None, **body: Unpack[params.NewWebhook]) -> models.Webhook:
         """Register an endpoint.
@@ -2080,6 +2204,20 @@ class AsyncWebhooksOperations:
             f"/webhooks/{quote(id, safe='')}/deliveries/{quote(delivery_id, safe='')}/redeliver",
             timeout=timeout,
             model=models.WebhookDelivery,
+        )
+
+    async def replay(
+        self, id: str, *, timeout: float | None = None, **body: Unpack[params.NewWebhookReplay]
+    ) -> models.WebhookReplay:
+        """Replay events.
+
+        Repeats the deliveries of events since a time, oldest first: the same bodies and event ids, with a new retry
+        budget. They are sent at the rate at which the endpoint accepts them. Up to 10,000 are queued at once; if
+        `has_more` is true, call again with the same times. A call that is repeated with the same times does not repeat
+        what it has queued. Scope `webhooks:write`.
+        """
+        return await self._api.call(
+            "POST", f"/webhooks/{quote(id, safe='')}/replay", timeout=timeout, body=body, model=models.WebhookReplay
         )
 
     async def test(self, id: str, *, timeout: float | None = None) -> models.WebhookTest:
