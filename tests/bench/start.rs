@@ -5,7 +5,7 @@ use crate::{
     report::{Goal, Line, Report},
 };
 use anyhow::Context;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -64,7 +64,7 @@ async fn start(program: &str, data: &Path) -> anyhow::Result<(Child, f64)> {
         .stdout(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    let http = Client::new();
+    let http = tests::login::browser();
     let created = wait_within(LIMIT, "a post to be created", async || {
         let manifest = fs::read(data.join("dev.json")).map_err(|error| error.to_string())?;
         let manifest: Value = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
