@@ -136,6 +136,11 @@ async fn the_story_of_a_post_has_everything_but_secrets() {
     let story: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(story["events"].as_array().unwrap().len(), 2);
     assert_eq!(story["deliveries"][0]["webhook_id"], webhook["id"]);
+    let endpoint = json!(format!("endpoint-{}", webhook["id"].as_str().unwrap()));
+    assert!(
+        story["workflows"].as_array().unwrap().iter().any(|workflow| workflow["id"] == endpoint),
+        "{shown}"
+    );
     assert_eq!(story["audit"][0]["action"], "target.stopped");
     for secret in
         ["t0p-s3cret", "grant_sealed", "\"checkpoint\"", webhook["signing_secret"].as_str().unwrap()]

@@ -55,7 +55,8 @@ pub async fn story(db: &PgPool, id: Uuid) -> sqlx::Result<Option<Story>> {
                where x.org_id = p.org_id and x.object_id in (select id from targets where post_id = p.id))
            ) as "rows!",
            array['post-' || p.id] || array(select 'target-' || id from targets where post_id = p.id order by id)
-             || array(select 'event-' || id from event order by created_at, id) as "workflows!"
+             || array(select distinct 'endpoint-' || d.webhook_id from deliveries d join event e on e.id = d.event_id order by 1)
+               as "workflows!"
            from post p"#,
         id
     )
