@@ -1003,6 +1003,11 @@ async fn history_lists_every_post_newest_first(platform: &'static Adapter) {
     for n in 0..3 {
         let text = actor.fit(&format!("number {n} <&> https://example.com/{n}"));
         ids.push(actor.publish(&actor.post(&text)).await.on(name));
+        // Posts of one millisecond have no order.
+        let published = clock();
+        while clock() <= published + TimeDelta::milliseconds(1) {
+            tokio::task::yield_now().await;
+        }
     }
     let keep = fixtures::Kept::default();
     if actor.has_closed_reads() {
