@@ -14,7 +14,7 @@ use crate::{
 use ::publishing::{Error, RefreshError, RefusedGrant};
 use domain::{
     ErrorCode, TargetStatus,
-    publish::{PollResult, PublishResult, SettleResult},
+    publish::{FirstAttempt, PollResult, PublishResult, SettleResult},
 };
 use std::sync::Arc;
 use store::publishing::TargetKey;
@@ -39,6 +39,40 @@ pub(crate) struct Publishing {
 
 #[activities]
 impl Publishing {
+    #[activity(definition = definition::MakeFirstAttempt)]
+    pub(crate) async fn first_attempt(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        input: TargetInput,
+    ) -> Result<FirstAttempt, ActivityError> {
+        let engine = &self.deps.engine;
+        let unfinished = |waits, result| Ok(FirstAttempt::Unfinished { waits, result });
+        let _share = match self.shares.take(input.owner.org, (engine.jitter)()) {
+            Ok(share) => share,
+            Err(pause) => return unfinished(None, Some(PublishResult::Wait { pause, code: None })),
+        };
+        let attempt = async {
+            match engine.attempt(key(&input)).await {
+                Ok(PublishResult::Ended { status }) => Ok(FirstAttempt::Ended { status }),
+                Ok(PublishResult::Stale) => Ok(FirstAttempt::Stale),
+                // A retry may be requested before the next workflow starts: the row says when an attempt is due.
+                Ok(PublishResult::Wait { code, .. }) => {
+                    unfinished(code.map(|code| (TargetStatus::Queued, code)), None)
+                }
+                Ok(result @ PublishResult::Processing { .. }) => unfinished(None, Some(result)),
+                Ok(result @ PublishResult::TokenRefused { .. }) => {
+                    unfinished(Some((TargetStatus::Failed, ErrorCode::TokenExpired)), Some(result))
+                }
+                Err(Error::Failed { failure, .. }) => {
+                    unfinished(Some((TargetStatus::Failed, failure.code)), None)
+                }
+                Err(Error::Repeat { .. }) => unfinished(None, None),
+                Err(Error::Fault(error)) => Err(error.into()),
+            }
+        };
+        self.traced(&cx, &input, publish_post::id(input.post), attempt).await
+    }
+
     #[activity(definition = definition::Publish)]
     pub(crate) async fn publish(
         self: Arc<Self>,
@@ -64,11 +98,7 @@ impl Publishing {
                 Err(error) => Err(self.repeated(&input, error).await),
             }
         };
-        let (target, workflow) = (input.target.to_string(), publish_target::id(input.target));
-        let attributes = [("fanfare.target_id", &*target), ("fanfare.workflow_id", &workflow)];
-        let post = input.post.0.into_bytes();
-        let traced = trace::of_post(post, "publish", SpanKind::Consumer, &attributes, attempt);
-        with_heartbeat(&cx, traced).instrument(span(&input)).await
+        self.traced(&cx, &input, publish_target::id(input.target), attempt).await
     }
 
     #[activity(definition = definition::Poll)]
@@ -133,6 +163,21 @@ impl Publishing {
 }
 
 impl Publishing {
+    /// Makes an attempt for a workflow, with heartbeats, in a span of the post's trace.
+    async fn traced<T>(
+        &self,
+        cx: &ActivityContext,
+        input: &TargetInput,
+        workflow: String,
+        attempt: impl Future<Output = Result<T, ActivityError>>,
+    ) -> Result<T, ActivityError> {
+        let target = input.target.to_string();
+        let attributes = [("fanfare.target_id", &*target), ("fanfare.workflow_id", &workflow)];
+        let post = input.post.0.into_bytes();
+        let traced = trace::of_post(post, "publish", SpanKind::Consumer, &attributes, attempt);
+        with_heartbeat(cx, traced).instrument(span(input)).await
+    }
+
     /// Converts an error of the engine, and signals the workflow that an attempt failed.
     async fn repeated(&self, input: &TargetInput, error: Error) -> ActivityError {
         match error {

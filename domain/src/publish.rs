@@ -36,6 +36,28 @@ pub enum PublishResult {
     },
 }
 
+/// Result of a target's first attempt, which the workflow of its post makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum FirstAttempt {
+    /// The target is terminal.
+    Ended {
+        /// Final status.
+        status: TargetStatus,
+    },
+    /// The post was edited before.
+    Stale,
+    /// The target is not terminal: a workflow of its own goes on with it.
+    Unfinished {
+        /// Status and error code that it waits with, for the operators' search.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<(TargetStatus, ErrorCode)>,
+        /// The result that its workflow goes on with; `None` if the row alone says what comes next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<PublishResult>,
+    },
+}
+
 /// Result of polling a platform that is processing a post.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

@@ -98,6 +98,10 @@ impl Engine {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Stale => return Ok(PublishResult::Stale),
             BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause, code: None }),
+            // As the attempt that failed reported it.
+            BeginResult::Failed { pause, failure, number } => {
+                return Err(Error::Repeat { failure: numbered(number, failure), pause });
+            }
             BeginResult::Held { pause, code, is_new } => {
                 return Ok(PublishResult::Wait { pause, code: is_new.then_some(code) });
             }
@@ -386,9 +390,8 @@ impl Engine {
             attempt = attempt.attempts, error.code = %failure.code, "Target {target} failed on {}, next try at {next}",
             attempt.account.platform
         );
-        let message = format!("attempt {} of {}: {}", attempt.spent(), retry::ATTEMPTS, failure.message);
         let is_new = attempt.error_code.as_deref() != Some(&*failure.code.to_string());
-        Err(Error::Failed { failure: Failure { message, ..failure }, pause, is_new })
+        Err(Error::Failed { failure: numbered(attempt.spent(), failure), pause, is_new })
     }
 
     /// Handles a live post whose address the platform did not return: it is asked a few times more, and the
@@ -523,6 +526,12 @@ impl Engine {
             MediaError::Fault(error) => Interrupt::Fault(error),
         }
     }
+}
+
+/// Returns a failure with the number of the attempt that had it, as operators see it in Temporal.
+fn numbered(number: u32, failure: Failure) -> Failure {
+    let message = format!("attempt {number} of {}: {}", retry::ATTEMPTS, failure.message);
+    Failure { message, ..failure }
 }
 
 /// Counts an attempt by its result.

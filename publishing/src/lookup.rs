@@ -35,7 +35,10 @@ impl Engine {
     pub async fn look(&self, key: TargetKey) -> Result<PollResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),
-            BeginResult::Stale | BeginResult::Early(_) | BeginResult::Held { .. } => {
+            BeginResult::Stale
+            | BeginResult::Early(_)
+            | BeginResult::Failed { .. }
+            | BeginResult::Held { .. } => {
                 return Ok(PollResult::Ready);
             }
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
@@ -177,7 +180,10 @@ impl Engine {
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
-            BeginResult::Stale | BeginResult::Early(_) | BeginResult::Held { .. } => return Ok(None),
+            BeginResult::Stale
+            | BeginResult::Early(_)
+            | BeginResult::Failed { .. }
+            | BeginResult::Held { .. } => return Ok(None),
         };
         let attempt = &run.attempt;
         if attempt.place == Place::Nowhere {

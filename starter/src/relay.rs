@@ -260,10 +260,10 @@ impl Relay {
                     queue::platform(&self.queue, &target.platform, owner.mode),
                     publish_target::id(target.target),
                     *owner,
-                    publish_post::target_attributes(*post, *owner, target),
+                    publish_post::target_attributes(*post, *owner, target, None),
                     format!("Publish on {}", target.platform),
                 );
-                let input = publish_target::Input { target_input, time_scale };
+                let input = publish_target::Input::new(target_input, time_scale);
                 // The run that saw the target end may not have ended itself: the signal makes it go on.
                 let signal = PublishTarget::retry_now;
                 start_result(

@@ -31,7 +31,7 @@ use domain::{
     outbox::Message,
     overrides,
     post::roll_up,
-    retry::Spent,
+    retry::{self, Spent},
 };
 use replying::Found;
 use serde_json::{Value, json};
@@ -89,6 +89,15 @@ pub enum BeginResult {
     Stale,
     /// The next attempt is due after this time.
     Early(Duration),
+    /// The last attempt failed, and the next one is due after this time.
+    Failed {
+        /// Time to wait.
+        pause: Duration,
+        /// The last failure.
+        failure: Failure,
+        /// Its number in the retry budget.
+        number: u32,
+    },
     /// The target is frozen, or its account rests: it has this error code and waits.
     Held {
         /// Time to wait.
@@ -271,7 +280,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
-             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code,
+             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
              t.freeze_id as waits_for,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
@@ -365,7 +374,17 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     let was_frozen = row.error_code.as_deref() == Some(frozen::CODE);
     let is_from_future = row.is_continuation && !was_frozen && remaining > MAX_POLL_WAIT;
     if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
-        return Ok(BeginResult::Early(remaining));
+        let code = row.error_code.as_deref().and_then(|code| code.parse().ok());
+        let Some(code) = code.filter(|_| status == TargetStatus::Failed) else {
+            return Ok(BeginResult::Early(remaining));
+        };
+        // An attempt that was throttled has a number, too, though it costs nothing.
+        let is_free = row.throttled_since.is_some_and(|since| begun_at < since + retry::THROTTLED_FREE);
+        return Ok(BeginResult::Failed {
+            pause: remaining,
+            failure: Failure::new(code, row.error_message.unwrap_or_default()),
+            number: (row.attempts - row.free_attempts + i32::from(is_free)).unsigned_abs(),
+        });
     }
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
     if !has_begun && row.deleted_at.is_none() && await_media(&mut tx, key, &entries, begun_at).await? {

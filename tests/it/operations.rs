@@ -1,6 +1,6 @@
 //! `docs/operations.md`, run as written: every block of commands, against a service that has the symptom.
 
-use crate::{PROGRAM, ops::done, world};
+use crate::{PROGRAM, ops::done, replay, world};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -188,7 +188,9 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     page.follow(&world, "Tokens are not renewed", &[]).await;
 
     let lost = published(&world, "Lost #sandbox-429x1").await;
-    world.until(id(&lost), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    let lost =
+        world.until(id(&lost), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    replay::backs_off(&lost).await;
     for workflow in [format!("post-{}", id(&lost)), format!("target-{}", target(&lost))] {
         for what in ["terminate", "delete"] {
             tests::temporal(&PROGRAM, &["workflow", what, "-w", &workflow]).await;

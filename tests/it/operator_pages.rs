@@ -2,7 +2,7 @@
 
 use crate::{
     dashboard::{Browser, Page},
-    ops, world,
+    ops, replay, world,
 };
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
@@ -68,7 +68,9 @@ async fn trail(world: &World, org: uuid::Uuid) -> Vec<(String, Option<String>)> 
 
 async fn failed(world: &World, account: &str, content: &str) -> Value {
     let post = world.post(json!({ "content": content, "accounts": [account] })).await;
-    world.until(id(&post), "a failed attempt", |post| target(post)["status"] == "failed").await
+    let post = world.until(id(&post), "a failed attempt", |post| target(post)["status"] == "failed").await;
+    replay::backs_off(&post).await;
+    post
 }
 
 fn has(page: &str, parts: &[&str]) {

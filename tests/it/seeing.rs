@@ -154,7 +154,7 @@ async fn each_line_of_the_log_names_its_work() {
     .await;
     let spans: BTreeMap<_, _> =
         line["spans"].as_array().unwrap().iter().flat_map(|span| span.as_object().unwrap().clone()).collect();
-    assert_eq!(spans["workflow.id"], json!(format!("target-{target}")), "{line}");
+    assert_eq!(spans["workflow.id"], json!(format!("post-{id}")), "{line}");
     assert_eq!((&spans["post.id"], &spans["target.id"]), (&json!(id), &json!(target)), "{line}");
 }
 

@@ -845,7 +845,9 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
         .await
         .unwrap();
     let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
-    assert!(matches!(early, BeginResult::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
+    let BeginResult::Failed { pause, failure, number: 2 } = early else { panic!("{early:?}") };
+    assert!(pause > Duration::from_secs(500), "{pause:?}");
+    assert_eq!((failure.code, &*failure.message), (ErrorCode::Upstream(500), "no"));
     assert!(publishing::retry_now(&db, owner, post.id, key.target, None, tests::now()).await.unwrap());
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }

@@ -5,7 +5,7 @@
 
 use domain::{TimeScale, renewal, retry};
 use std::time::Duration;
-use temporalio_workflow::{ActivityCloseTimeouts, ActivityOptions, RetryPolicy};
+use temporalio_workflow::{ActivityCancellationType, ActivityCloseTimeouts, ActivityOptions, RetryPolicy};
 
 /// Time limit of a publish attempt: a large video over a slow line. A dead worker is noticed much sooner, by
 /// [`HEARTBEAT_TIMEOUT`].
@@ -46,12 +46,29 @@ fn backoff(first: Duration, longest: Duration, attempts: u32) -> RetryPolicy {
         .build()
 }
 
+/// The first attempt to publish, on the `queue` of its platform. The target's own workflow makes all others.
+pub(crate) fn first_attempt(platform: &str, queue: String, time_scale: TimeScale) -> ActivityOptions {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    ActivityOptions::with_start_to_close_timeout(ATTEMPT_TIMEOUT)
+        .heartbeat_timeout(heartbeat_timeout(time_scale))
+        .retry_policy(once)
+        .task_queue(queue)
+        // An attempt that is under way finishes also if the workflow is canceled.
+        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
+        .summary(format!("Publish on {platform}"))
+        .build()
+}
+
+fn heartbeat_timeout(time_scale: TimeScale) -> Duration {
+    time_scale.scale(HEARTBEAT_TIMEOUT).max(Duration::from_secs(2))
+}
+
 /// One attempt to publish. The row ends the retries. `jitter`, from 0..1, spreads the attempts of a lost worker.
 pub(crate) fn publish(platform: &str, time_scale: TimeScale, jitter: f64) -> ActivityOptions {
     let first =
         time_scale.scale(LOST_WORKER_RETRY).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
     ActivityOptions::with_start_to_close_timeout(ATTEMPT_TIMEOUT)
-        .heartbeat_timeout(time_scale.scale(HEARTBEAT_TIMEOUT).max(Duration::from_secs(2)))
+        .heartbeat_timeout(heartbeat_timeout(time_scale))
         .retry_policy(backoff(first, time_scale.scale(retry::CAP).max(first), 0))
         .summary(format!("Publish on {platform}"))
         .build()

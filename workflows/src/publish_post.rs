@@ -1,4 +1,6 @@
-//! Publishes a post: waits until it is due, then starts one [`PublishTarget`] per account.
+//! Publishes a post: waits until it is due, then makes the first attempt of each of its targets. A target that it does
+//! not end gets a workflow of its own, [`PublishTarget`], for the attempts that follow. Most targets need none, which
+//! halves what a post costs Temporal.
 //!
 //! The row decides, not this workflow. An edit raises the row's version and signals the new job; a target that was
 //! started for an older version reports that it is stale, and the loop starts over with the new job. So an
@@ -10,10 +12,10 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::TargetInput,
+    activities::{Publishing, TargetInput},
     attributes,
     lenient::Lenient,
-    publish_target,
+    options, publish_target,
     publish_target::{Ended, PublishTarget},
     queue, timer,
 };
@@ -22,6 +24,7 @@ use domain::{
     ErrorCode, Owner, PostId, PostStatus, TargetId, TargetStatus, TimeScale,
     outbox::{PostJob, TargetRef},
     post::roll_up,
+    publish::FirstAttempt,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -35,7 +38,7 @@ use temporalio_workflow::{
     workflow, workflow_methods,
 };
 
-/// Number of targets that are started at a time.
+/// Number of targets' workflows that are started at a time, by a version that started one for each.
 const BATCH: usize = 100;
 
 /// Pause between two looks at a target that another run started: first and longest.
@@ -159,16 +162,14 @@ impl PublishPost {
     /// signals it once for each error code that it meets.
     #[signal(name = "target_waits")]
     pub fn target_waits(&mut self, ctx: &mut SyncWorkflowContext<Self>, waits: Lenient<TargetWaits>) {
-        let Some(TargetWaits { target, status, code }) = waits.read("target_waits") else { return };
+        let Some(waits) = waits.read("target_waits") else { return };
         if !ctx.patched("target_waits") {
             return;
         }
-        self.waits.insert(target, (status, code));
-        let lines =
-            self.waits.iter().map(|(target, (status, code))| format!("target {target} {status}: {code}"));
-        ctx.set_current_details(lines.collect::<Vec<_>>().join("\n"));
-        if self.shown.replace((status, code)) != Some((status, code)) {
-            ctx.upsert_search_attributes(attributes::waits(status, code));
+        let (details, is_new) = self.note(waits);
+        ctx.set_current_details(details);
+        if is_new {
+            ctx.upsert_search_attributes(attributes::waits(waits.status, waits.code));
         }
     }
 
@@ -212,35 +213,53 @@ impl PublishPost {
         }
     }
 
-    /// Starts all targets, in batches, those with a later time of their own when it comes, then waits for all.
-    /// `None` stands for a stale one.
+    /// Publishes all targets, those with a later time of their own when it comes, and waits for all. `None` stands for
+    /// a stale one.
     async fn publish(
         ctx: &WorkflowContext<Self>,
         job: &PostJob,
     ) -> WorkflowResult<Vec<Option<TargetStatus>>> {
         let time_scale = ctx.state(|post| post.time_scale);
-        let start = |target| {
-            let input = publish_target::Input { target_input: input_of(job, target), time_scale };
-            ctx.start_child_workflow(PublishTarget::run, input, child_options(ctx.task_queue(), job, target))
+        let start = |target, waits, result| {
+            let input = publish_target::Input {
+                waits,
+                result,
+                ..publish_target::Input::new(input_of(job, target), time_scale)
+            };
+            let options = child_options(ctx.task_queue(), job, target, waits);
+            ctx.start_child_workflow(PublishTarget::run, input, options)
         };
         let (now, later): (Vec<_>, Vec<_>) = job.targets.iter().partition(|target| target.due.is_none());
+        let makes_attempts = ctx.patched("first_attempt");
         let mut started = Vec::with_capacity(job.targets.len());
-        for batch in now.chunks(BATCH) {
-            started.extend(join_all(batch.iter().map(|target| start(target))).await.into_iter().map(Some));
+        if makes_attempts {
+            started.extend(now.iter().map(|_| None));
+        } else {
+            for batch in now.chunks(BATCH) {
+                let batch = join_all(batch.iter().map(|target| start(target, None, None)));
+                started.extend(batch.await.into_iter().map(Some));
+            }
         }
         started.extend(later.iter().map(|_| None));
         let results = join_all(started.into_iter().zip(now.into_iter().chain(later)).map(
             |(started, target)| async move {
-                let mut started = match (started, target.due) {
-                    (Some(started), _) => started,
-                    (None, None) => start(target).await,
-                    (None, Some(due)) => match Self::wait(ctx, due, job.version).await {
+                if let Some(due) = target.due {
+                    match Self::wait(ctx, due, job.version).await {
                         Ok(false) if !ctx.state(|post| post.canceled) => return Ok(None),
                         // A canceled target ends by what its row says.
-                        Ok(_) => start(target).await,
+                        Ok(_) => {}
                         // An operator canceled the workflow.
                         Err(_) => return Self::stop(ctx, input_of(job, target)).await.map(Some),
+                    }
+                }
+                let mut started = match started {
+                    Some(started) => started,
+                    None if makes_attempts => match Self::attempt(ctx, job, target, time_scale).await {
+                        FirstAttempt::Ended { status } => return Ok(Some(status)),
+                        FirstAttempt::Stale => return Ok(None),
+                        FirstAttempt::Unfinished { waits, result } => start(target, waits, result).await,
                     },
+                    None => start(target, None, None).await,
                 };
                 let mut pause = time_scale.scale(RUNNING_PAUSE.0);
                 loop {
@@ -251,7 +270,7 @@ impl PublishPost {
                         Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
                             timer::sleep(ctx, pause).await;
                             pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
-                            started = start(target).await;
+                            started = start(target, None, None).await;
                             continue;
                         }
                         Err(_) => None,
@@ -269,6 +288,30 @@ impl PublishPost {
         results.into_iter().collect()
     }
 
+    /// Makes the first attempt of a target.
+    async fn attempt(
+        ctx: &WorkflowContext<Self>,
+        job: &PostJob,
+        target: &TargetRef,
+        time_scale: TimeScale,
+    ) -> FirstAttempt {
+        let queue = queue::platform(ctx.task_queue(), &target.platform, job.owner.mode);
+        let options = options::first_attempt(&target.platform, queue, time_scale);
+        let attempt = ctx.execute_activity(Publishing::first_attempt, input_of(job, target), options).await;
+        // Without a result, because a worker died or Fanfare failed, the row says what is left to do. If an operator
+        // canceled the workflow, no other one starts, and the target is stopped.
+        let attempt = attempt.unwrap_or(FirstAttempt::Unfinished { waits: None, result: None });
+        if let FirstAttempt::Unfinished { waits: Some((status, code)), .. } = attempt {
+            let waits = TargetWaits { target: target.target, status, code };
+            let (details, is_new) = ctx.state_mut(|post| post.note(waits));
+            ctx.set_current_details(details);
+            if is_new {
+                ctx.upsert_search_attributes(attributes::waits(status, code));
+            }
+        }
+        attempt
+    }
+
     async fn stop(ctx: &WorkflowContext<Self>, target_input: TargetInput) -> WorkflowResult<TargetStatus> {
         publish_target::stop(
             ctx,
@@ -276,6 +319,17 @@ impl PublishPost {
             target_input,
         )
         .await
+    }
+}
+
+impl PublishPost {
+    /// Notes that a target waits. Returns the details of all that do, and whether the search shows something else.
+    fn note(&mut self, TargetWaits { target, status, code }: TargetWaits) -> (String, bool) {
+        self.waits.insert(target, (status, code));
+        let lines =
+            self.waits.iter().map(|(target, (status, code))| format!("target {target} {status}: {code}"));
+        let is_new = self.shown.replace((status, code)) != Some((status, code));
+        (lines.collect::<Vec<_>>().join("\n"), is_new)
     }
 }
 
@@ -307,22 +361,34 @@ pub fn target_input(post: PostId, owner: Owner, version: i32, target: &TargetRef
 }
 
 /// Returns the search attributes of a target's workflow.
-pub fn target_attributes(post: PostId, owner: Owner, target: &TargetRef) -> SearchAttributes {
-    SearchAttributes::new([
+pub fn target_attributes(
+    post: PostId,
+    owner: Owner,
+    target: &TargetRef,
+    waits: Option<(TargetStatus, ErrorCode)>,
+) -> SearchAttributes {
+    let waits = waits.map(|(status, code)| attributes::waits(status, code));
+    let of_target = [
         attributes::ORG.value_set(owner.org.to_string()),
         attributes::POST.value_set(post.to_string()),
         attributes::PLATFORM.value_set(target.platform.clone()),
         attributes::ACCOUNT.value_set(target.account.to_string()),
-    ])
+    ];
+    SearchAttributes::new(of_target.into_iter().chain(waits.into_iter().flatten()))
 }
 
-fn child_options(base: &str, job: &PostJob, target: &TargetRef) -> ChildWorkflowOptions {
+fn child_options(
+    base: &str,
+    job: &PostJob,
+    target: &TargetRef,
+    waits: Option<(TargetStatus, ErrorCode)>,
+) -> ChildWorkflowOptions {
     ChildWorkflowOptions::builder()
         .workflow_id(publish_target::id(target.target))
         .task_queue(queue::platform(base, &target.platform, job.owner.mode))
         // Terminating or resetting a post's workflow terminates no target.
         .parent_close_policy(ParentClosePolicy::Abandon)
         .static_summary(format!("Publish on {}", target.platform))
-        .search_attributes(target_attributes(job.post, job.owner, target))
+        .search_attributes(target_attributes(job.post, job.owner, target, waits))
         .build()
 }

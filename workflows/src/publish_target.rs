@@ -1,6 +1,7 @@
-//! Publishes a target: one account of a post, from its first attempt to its final status.
+//! Publishes a target, one account of a post, until its final status. The post's workflow makes the first attempt, and
+//! starts this one if that was not enough.
 //!
-//! On the happy path this is one activity. Temporal retries it for as long as the row asks for another attempt,
+//! In most cases this is one activity. Temporal retries it for as long as the row asks for another attempt,
 //! so that its UI shows the last failure and the next try of a stuck publish; the loop below only turns for
 //! something else: a platform that is processing, a refused token, an operator who stops the workflow. Budget,
 //! polling window and waits are in the row, so that this workflow may be reset or started again at any time.
@@ -34,6 +35,19 @@ pub struct Input {
     /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
+    /// Status and error code with which it waits since its first attempt; the search attributes have them too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<(TargetStatus, ErrorCode)>,
+    /// Result of its first attempt to go on with; `None` to begin with an attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<PublishResult>,
+}
+
+impl Input {
+    /// The input for a target whose row says what comes next.
+    pub fn new(target_input: TargetInput, time_scale: TimeScale) -> Self {
+        Self { target_input, time_scale, waits: None, result: None }
+    }
 }
 
 /// Result of the workflow.
@@ -65,18 +79,26 @@ pub struct PublishTarget {
 impl PublishTarget {
     #[init]
     fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
-        Self { input, retry_requests: 0, is_shown: false }
+        let is_shown = input.waits.is_some();
+        Self { input, retry_requests: 0, is_shown }
     }
 
     /// Runs until the target is terminal.
     #[run(name = "PublishTarget")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Ended> {
-        let Input { target_input, time_scale } = ctx.state(|target| target.input.clone());
+        let Input { target_input, time_scale, waits, result } = ctx.state(|target| target.input.clone());
+        if let Some((_, code)) = waits {
+            ctx.set_current_details(details(code));
+        }
+        // A worker of a version that makes no first attempts in posts' workflows ignores the result.
+        let mut first = result.filter(|_| ctx.patched("first_attempt"));
         loop {
             let retry_requests = ctx.state(|target| target.retry_requests);
-            let Some(attempt) = Self::attempt(ctx, &target_input, time_scale, retry_requests).await else {
-                continue;
+            let attempt = match first.take() {
+                Some(result) => Some(Ok(result)),
+                None => Self::attempt(ctx, &target_input, time_scale, retry_requests).await,
             };
+            let Some(attempt) = attempt else { continue };
             let reason = match attempt {
                 Ok(PublishResult::Ended { status }) => match Self::end(ctx, status, retry_requests) {
                     Some(ended) => return Ok(ended),

@@ -251,7 +251,11 @@ pub(crate) async fn show(
                     live: live(target),
                     workflow: ui
                         .filter(|_| target.attempts > 0)
-                        .map(|ui| ui.workflow(&publish_target::id(target.id))),
+                        // The post's workflow makes the first attempt.
+                        .map(|ui| match target.attempts > 1 || target.can_retry() {
+                            true => ui.workflow(&publish_target::id(target.id)),
+                            false => ui.workflow(&publish_post::id(post.id)),
+                        }),
                 }
             })
             .collect(),

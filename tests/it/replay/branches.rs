@@ -56,7 +56,10 @@ async fn posted(world: &World, content: &str, name: &str) -> Value {
 
 async fn attempt_failed(world: &World, content: &str, name: &str) -> Value {
     let post = posted(world, content, name).await;
-    world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await
+    let failed = |post: &Value| post["targets"][0]["status"] == "failed";
+    let post = world.until(id(&post), "a failed attempt", failed).await;
+    started(&client().await, &workflows(&post).1).await;
+    post
 }
 
 /// Creates a post for a later time, and waits until its workflow has started.
@@ -94,8 +97,8 @@ async fn posts_that_are_withdrawn_or_changed_replay() {
     // As an edit whose message is late.
     let edit = format!("update posts set version = version + 1 where id = '{}'", id(&post));
     tests::sql(&world.db, &edit).await;
-    let (workflow, target) = workflows(&post);
-    replay(&client, "publish_target-stale", &target).await;
+    let workflow = workflows(&post).0;
+    mentions(&workflow, "ActivityTaskCompletedEventAttributes", 1).await;
     let path = format!("/posts/{}", id(&post));
     let (status, edited) = world.call(Method::PATCH, &path, Some(&json!({ "content": "After" }))).await;
     assert_eq!(status, StatusCode::OK, "{edited}");
@@ -207,7 +210,7 @@ async fn posts_that_an_operator_stops_or_resets_replay() {
 
     let target = workflows(reset).1;
     cli("reset", &target).await;
-    mentions(&target, "TimerStarted", 1).await;
+    mentions(&target, "ActivityTaskScheduledEventAttributes", 1).await;
     let path = format!("/posts/{}/targets/{}/retry", id(reset), id(&reset["targets"][0]));
     assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
     assert_eq!(world.ended(reset).await["status"], "published");
@@ -582,11 +585,17 @@ async fn requests_to_workers_replay() {
 async fn a_target_that_is_retried_at_its_end_replays() {
     let world = world().start().await;
     world.connect("x", "ada").await;
-    let hold = json!({ "platform": "x", "account": "ada", "nth": 1, "when": "before" });
+    // The target's own workflow makes the second attempt.
+    let hold = json!({
+        "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "nth": 2, "when": "before",
+    });
     let hold = world.hold(hold).await;
-    let post = posted(&world, "Refused #sandbox-400", "ada").await;
+    let post = posted(&world, "Refused #sandbox-429x1 #sandbox-400", "ada").await;
+    world.until(id(&post), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    let path = format!("/posts/{}/targets/{}/retry", id(&post), id(&post["targets"][0]));
+    assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
     hold.until_held().await;
-    let workflow = format!("target-{}", id(&post["targets"][0]));
+    let workflow = workflows(&post).1;
     temporal(&PROGRAM, &["workflow", "signal", "-w", &workflow, "--name", "retry_now"]).await;
     hold.release().await;
     assert_eq!(world.ended(&post).await["status"], "failed");

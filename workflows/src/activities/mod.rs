@@ -44,6 +44,6 @@ pub mod definition {
     pub use super::media::{CleanUpMedia, ConfirmMedia, FailMedia, ProcessMedia};
     pub use super::metrics::{CollectMetrics, FetchMetrics, PruneMetrics};
     pub use super::openid::{BeginOpenId, FinishOpenId};
-    pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
+    pub use super::publishing::{MakeFirstAttempt, Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Drain, RevealSecret, SendTestEvent};
 }

@@ -2,14 +2,14 @@
 
 use domain::{
     AccountId, Owner, PostId, TargetId,
-    publish::{PollResult, PublishResult, SettleReason, SettleResult},
+    publish::{FirstAttempt, PollResult, PublishResult, SettleReason, SettleResult},
 };
 use serde::{Deserialize, Serialize};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
-pub use publishing::{Poll, Publish, RefreshToken, Settle};
+pub use publishing::{FirstAttempt as MakeFirstAttempt, Poll, Publish, RefreshToken, Settle};
 
 /// A target, as of one version of its post.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,12 @@ pub struct Publishing;
 
 #[activity_definitions]
 impl Publishing {
+    /// Makes the first attempt to publish a target. Fails only if the attempt has no result.
+    #[activity(name = "first_attempt")]
+    pub fn first_attempt(_input: TargetInput) -> Result<FirstAttempt, ActivityError> {
+        unimplemented!()
+    }
+
     /// Makes one attempt to publish a target.
     #[activity(name = "publish")]
     pub fn publish(_input: TargetInput) -> Result<PublishResult, ActivityError> {

@@ -22,6 +22,7 @@ use poem::Response;
 use std::{collections::BTreeSet, time::Duration};
 use store::operators::{self, EndResult, Filter, Item, Kind, Reconciled, Retried};
 use uuid::Uuid;
+use workflows::{publish_post, publish_target};
 
 /// Maximum rows of each kind.
 const LIMIT: i64 = 100;
@@ -61,7 +62,14 @@ struct Row {
 
 impl Row {
     fn of(item: Item, operator: &Operator<'_>, now: DateTime<Utc>) -> Self {
-        let is_target = item.kind == Kind::Target.as_str();
+        // A target that waits for another attempt has a workflow of its own; its first attempt is the post's.
+        let workflow = match (item.kind == Kind::Target.as_str(), item.post) {
+            (true, Some(post)) if item.code.is_none() || item.next_at.is_none() => {
+                Some(publish_post::id(post))
+            }
+            (true, _) => item.id.parse().ok().map(publish_target::id),
+            (false, _) => None,
+        };
         Self {
             platform: item
                 .platform
@@ -71,7 +79,7 @@ impl Row {
             org: item.org.map(|org| org.to_string()).unwrap_or_default(),
             since: RelativeTime::of(item.since, now),
             next: item.next_at.map(|at| RelativeTime::of(at, now)),
-            temporal: is_target.then(|| operator.workflow(&format!("target-{}", item.id))).flatten(),
+            temporal: workflow.and_then(|id| operator.workflow(&id)),
             item,
         }
     }
