@@ -14,6 +14,7 @@ use crate::{
     publishing::wake_replies,
     slots::{self, Queue},
     timeline::{self, Entry},
+    transaction,
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
@@ -25,7 +26,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, types::Json};
+use sqlx::{PgConnection, PgExecutor, PgPool, Postgres, QueryBuilder, types::Json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -362,7 +363,24 @@ pub async fn create(
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
     let post = build(new.clone(), now.trunc_subsecs(6));
-    write(crate::begin(db).await?, owner, post, &new, None).await
+    if !is_one_statement(&post, &new) {
+        return write(crate::begin(db).await?, owner, post, &new, None).await;
+    }
+    let _wake = (!post.is_draft).then(transaction::wake);
+    if insert(db, owner, &post, None, &new).await? {
+        return Ok(Created::New(post));
+    }
+    let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
+    let first = replay(db, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
+    Ok(Created::Replay(first))
+}
+
+/// Returns true if one statement writes the whole post, as it does most: a transaction would take three more round trips.
+fn is_one_statement(post: &Post, new: &NewPost) -> bool {
+    post.variants.is_empty()
+        && post.reply_to.is_none()
+        && new.imports.is_empty()
+        && post.containers.iter().all(|container| container.media.is_empty())
 }
 
 /// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
@@ -408,7 +426,7 @@ async fn write(
     }
     let ids = media_ids(post.containers.iter().chain(post.variants.iter().flatten()));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
-    if !insert(&mut tx, owner, &post, slot_account, new.request_id.as_deref()).await? {
+    if !insert(&mut *tx, owner, &post, slot_account, new).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
@@ -417,10 +435,11 @@ async fn write(
     if !has_media {
         return Err(CreateError::MediaMissing);
     }
-    let may_wait = post.scheduled_at.is_some() || post.reply_to.is_some();
-    let waits = post.is_draft
-        || may_wait && horizon::wait(&mut tx, owner, post.id, post.reply_to, new.horizon).await?;
-    if !waits {
+    insert_variants(&mut tx, owner, post.id, &post.variants).await?;
+    if post.reply_to.is_some()
+        && !post.is_draft
+        && !horizon::wait(&mut tx, owner, post.id, post.reply_to, new.horizon).await?
+    {
         outbox::push(&mut tx, &Message::PublishPost(to_job(owner, &post))).await?;
     }
     if let Err(exceeded) = media::check_room(&mut tx, owner, &new.imports, post.created_at).await? {
@@ -510,13 +529,21 @@ impl Source {
                 page.close_at("targets.created_at", "targets.post_id", query);
             }
             Self::Accounts(condition) => {
+                // The accounts meet it, and each target looked at is one of theirs.
+                let is_of_one = filter.social_account_id.is_some();
+                let rest = Filter {
+                    social_account_id: None,
+                    profile_id: filter.profile_id.filter(|_| is_of_one),
+                    tenant_id: filter.tenant_id.clone().filter(|_| is_of_one || filter.profile_id.is_some()),
+                    ..filter.clone()
+                };
                 query.push(format_args!(
                     "select distinct on (listed_at, id) found.* from accounts cross join lateral (
                        select {COLUMNS}, targets.created_at as listed_at
                        from targets join posts on posts.id = targets.post_id
                        where targets.account_id = accounts.id and "
                 ));
-                push_conditions(query, owner, filter);
+                push_conditions(query, owner, &rest);
                 page.close_at("targets.created_at", "targets.post_id", query);
                 query.push(") found where accounts.org_id = ").push_bind(owner.org.0);
                 query.push(" and accounts.mode = ").push_bind(owner.mode.as_str()).push(" and ");
@@ -753,17 +780,23 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
     }
 }
 
-/// Inserts a new post's rows. Returns false, and writes nothing, when its key is taken. With a
-/// `slot_account`, `scheduled_at` is a slot of that account's queue.
+/// Inserts a new post's rows without those of its variants, and the message that starts its workflow unless it is a
+/// draft, due beyond the horizon, or a reply, which may be awaited longer. Returns false, and writes nothing, when its
+/// key is taken. With a `slot_account`, `scheduled_at` is a slot of that account's queue.
 async fn insert(
-    tx: &mut PgConnection,
+    db: impl PgExecutor<'_>,
     owner: Owner,
     post: &Post,
     slot_account: Option<AccountId>,
-    request_id: Option<&str>,
+    new: &NewPost,
 ) -> sqlx::Result<bool> {
+    let is_sent = !post.is_draft && post.reply_to.is_none();
+    let message = is_sent.then(|| Message::PublishPost(to_job(owner, post)));
+    if is_sent {
+        transaction::pushed();
+    }
     let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
-    let message = match post.scheduled_at {
+    let entry = match post.scheduled_at {
         _ if post.is_draft => "Created as a draft".to_owned(),
         Some(at) => format!("Scheduled for {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)),
         None => "Queued to be published at once".to_owned(),
@@ -773,9 +806,10 @@ async fn insert(
            insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
              external_ref, created_at, updated_at, slot_account_id, metadata, reply_to, starts_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20, $23,
-             case when $5 then 'infinity'::timestamptz end)
+             case when $5 then 'infinity'::timestamptz
+               when $7 > clock_timestamp() + make_interval(secs => $24) and $23::uuid is null then $7 end)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
-           returning id
+           returning id, starts_at
          ), text as (
            insert into containers (id, post_id, org_id, mode, position, content, media)
            select c.id, post.id, $2, $3, c.position - 1, c.content, c.media
@@ -790,6 +824,9 @@ async fn insert(
          ), entry as (
            insert into timeline (org_id, mode, post_id, at, kind, message, detail)
            select $2, $3, post.id, $10, 'created', $17, $18 from post
+         ), message as (
+           insert into outbox (org_id, message)
+           select $2, $25 from post where $25::jsonb is not null and starts_at is null
          )
          select id from post",
         post.id.0,
@@ -808,9 +845,9 @@ async fn insert(
         &post.targets.iter().map(|target| target.id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
-        message,
+        entry,
         timeline::caused_by(
-            request_id,
+            new.request_id.as_deref(),
             json!({ "to": post.status, "scheduled_at": post.scheduled_at.map(event::timestamp) })
         ),
         slot_account.map(|account| account.0),
@@ -818,13 +855,12 @@ async fn insert(
         &post.targets.iter().map(|target| target.variant.cast_signed()).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.scheduled_at).collect::<Vec<_>>()
             as &[Option<DateTime<Utc>>],
-        post.reply_to.map(|post| post.0)
+        post.reply_to.map(|post| post.0),
+        new.horizon.as_secs_f64(),
+        message.map(|message| json!(message))
     )
-    .fetch_optional(&mut *tx)
+    .fetch_optional(db)
     .await?;
-    if inserted.is_some() {
-        insert_variants(tx, owner, post.id, &post.variants).await?;
-    }
     Ok(inserted.is_some())
 }
 

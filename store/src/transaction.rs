@@ -81,6 +81,12 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
+/// Returns what wakes the relay of this process when it is dropped: after a statement that pushed a message, and is a
+/// transaction of its own, was answered or given up.
+pub(crate) fn wake() -> impl Drop {
+    Wake
+}
+
 /// Wakes the waiting when it is dropped.
 struct Wake;
 
