@@ -343,7 +343,7 @@ impl Config<'_> {
             format!(
                 r#"
       sql:
-        pluginName: "postgres12"
+        pluginName: "postgres12_pgx"
         databaseName: "{database}"
         connectAddr: "127.0.0.1:{postgres}"
         connectProtocol: "tcp"
