@@ -333,6 +333,8 @@ async fn waiting_for_a_slot_uses_no_attempt() {
         assert_eq!(world.ended(post).await["status"], "published");
     }
     crate::replay::replay(&client, "publish_target-crowded", &workflow).await;
+    let post = workflows::publish_post::id(late[0]["id"].as_str().unwrap().parse().unwrap());
+    crate::replay::replay(&client, "publish_post-crowded", &post).await;
 }
 
 async fn picture() -> Picture {

@@ -4,7 +4,7 @@ use crate::{dashboard::Browser, replay, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::audit;
-use tests::{Receiver, World, if_right, wait_until};
+use tests::{Receiver, World, wait_until};
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
@@ -57,7 +57,11 @@ async fn what_is_stuck_is_listed_with_the_reason_and_the_next_step() {
     let mut world = world().pace(1.0).running(&["api"]).platforms(&["x", "threads"]).start().await;
     world.connect("x", "ada").await;
     // The message that renews the account's grant is on its way.
-    wait_until("nothing to be stuck", async || if_right(stuck(&world, &[]).await, Vec::is_empty)).await;
+    wait_until("nothing to be stuck", async || {
+        let found = stuck(&world, &[]).await;
+        if found.is_empty() { Ok(()) } else { Err(json!(found)) }
+    })
+    .await;
     let receiver = Receiver::start().await;
     receiver.answer([500]);
     world.subscribe(&receiver.url).await;

@@ -60,8 +60,8 @@ const NAMES: &str = "
     process_media-fetched process_media-lost process_media-probed
     publish_post-batches publish_post-canceled publish_post-canceled_when_due
     publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-far_off
-    publish_post-frozen publish_post-immediate
-    publish_post-refused publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
+    publish_post-crowded publish_post-frozen publish_post-immediate publish_post-lost_grant
+    publish_post-processing publish_post-refused publish_post-refused_token publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
     publish_post-signaled publish_post-stale publish_post-stopped publish_post-within_horizon
     publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
     publish_target-frozen publish_target-immediate publish_target-killed_worker publish_target-lost_grant
@@ -136,6 +136,12 @@ async fn every_outcome_is_in_a_kept_history() {
         found.extend(outcomes(&name, &events));
     }
     let expected = [
+        "first attempt: crowded",
+        "first attempt: ended",
+        "first attempt: failed or waits",
+        "first attempt: processing",
+        "first attempt: stale",
+        "first attempt: token refused",
         "publish: ended",
         "publish: processing",
         "publish: stale",
@@ -230,8 +236,7 @@ fn outcomes(name: &str, events: &[HistoryEvent]) -> BTreeSet<&'static str> {
                     "first_attempt" => Some(match decode(name, result) {
                         FirstAttempt::Ended { .. } => "first attempt: ended",
                         FirstAttempt::Stale => "first attempt: stale",
-                        FirstAttempt::Unfinished { waits: None, result: None } => "first attempt: wait",
-                        FirstAttempt::Unfinished { waits: Some(_), result: None } => "first attempt: failed",
+                        FirstAttempt::Unfinished { result: None, .. } => "first attempt: failed or waits",
                         FirstAttempt::Unfinished {
                             result: Some(PublishResult::Processing { .. }), ..
                         } => "first attempt: processing",

@@ -142,6 +142,7 @@ async fn posts_that_a_platform_processes_replay() {
     let post = create(&quick, "ada").await;
     assert_eq!(world.ended(&post).await["status"], "published");
     replay(&client, "publish_target-processing", &workflows(&post).1).await;
+    replay(&client, "publish_post-processing", &workflows(&post).0).await;
 
     let closed = create(&stuck, "ada").await;
     let refused = create(&stuck, "bob").await;
@@ -175,6 +176,7 @@ async fn posts_whose_token_is_refused_replay() {
     for (name, post, status) in [("refused_token", refused, "published"), ("lost_grant", lost, "failed")] {
         assert_eq!(world.ended(&post).await["status"], status, "{name}");
         replay(&client, &format!("publish_target-{name}"), &workflows(&post).1).await;
+        replay(&client, &format!("publish_post-{name}"), &workflows(&post).0).await;
     }
 
     world.set_sandbox(json!({ "refusals": { (TOKEN): 503 } })).await;
