@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 const STYLE: &str = include_str!("../../templates/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
+const PAGE: &str = include_str!("../../templates/dashboard/page.js");
+const IDIOMORPH: &str = include_str!("../../templates/dashboard/vendor/idiomorph.min.js");
 const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
@@ -16,8 +18,12 @@ const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 pub(crate) struct Versions {
     /// The style sheet.
     pub(crate) style: String,
-    /// The script.
+    /// The script of pages that update themselves.
     pub(crate) script: String,
+    /// The script of every page.
+    pub(crate) page: String,
+    /// The library that the script updates pages with.
+    pub(crate) idiomorph: String,
     /// The script of keyboard shortcuts and of the calendar.
     pub(crate) keys: String,
     /// The script of pages with passkeys.
@@ -33,6 +39,8 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     Versions {
         style: version(STYLE),
         script: version(SCRIPT),
+        page: version(PAGE),
+        idiomorph: version(IDIOMORPH),
         keys: version(KEYS),
         passkeys: version(PASSKEYS),
         icons: version(ICONS),
@@ -52,6 +60,8 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
     let (known, content_type, text) = match kind {
         "css" => (&versions.style, "text/css; charset=utf-8", STYLE),
         "passkeys.js" => (&versions.passkeys, "text/javascript; charset=utf-8", PASSKEYS),
+        "page.js" => (&versions.page, "text/javascript; charset=utf-8", PAGE),
+        "idiomorph.js" => (&versions.idiomorph, "text/javascript; charset=utf-8", IDIOMORPH),
         "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),
@@ -65,4 +75,30 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         .header(header::CACHE_CONTROL, keep)
         .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
         .body(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    #[test]
+    fn vendored_files_are_those_of_the_table() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/dashboard/vendor");
+        let table = fs::read_to_string(folder.join("README.md")).unwrap();
+        let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+        let mut listed = BTreeSet::from(["README.md".to_owned()]);
+        for row in rows {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let [file, package, version, license, sum] = cells[..] else { panic!("{row}") };
+            assert!(package.contains("https://www.npmjs.com/package/") && !version.is_empty(), "{row}");
+            assert_eq!(hex::encode(Sha256::digest(fs::read(folder.join(file)).unwrap())), sum, "{file}");
+            let license = license.split('`').nth(1).unwrap_or_else(|| panic!("{row} names no license file"));
+            assert!(!fs::read_to_string(folder.join(license)).unwrap().is_empty(), "{license}");
+            listed.extend([file.to_owned(), license.to_owned()]);
+        }
+        let names =
+            fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.collect::<BTreeSet<_>>(), listed);
+    }
 }

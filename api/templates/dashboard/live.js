@@ -1,4 +1,4 @@
-// Reloads the page every two seconds in the background and updates changed elements in place, so that focus,
+// Reloads the page every two seconds in the background and lets idiomorph update what changed in place, so that focus,
 // scroll position and screen reader keep theirs. Without this script a reload shows the same.
 "use strict";
 (() => {
@@ -9,55 +9,25 @@
   const state = document.getElementById("live-state");
   let pause = INTERVAL;
 
-  // A region with an open menu or a focused field is not updated.
+  // A region with an open menu or dialog or a focused field is not updated.
   const busy = (region) =>
-    region.querySelector("details[open]") !== null ||
+    region.querySelector("details[open], [data-asked]") !== null ||
     (region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
-  const say = (message) => {
-    if (state && state.textContent !== message) state.textContent = message;
+  const say = (message, isLost) => {
+    if (state.textContent !== message) state.textContent = message;
+    state.classList.toggle("lost", isLost);
   };
-
-  function amend(old, fresh) {
-    if (old.nodeType === Node.TEXT_NODE) {
-      if (old.data !== fresh.data) old.data = fresh.data;
-      return;
-    }
-    for (const { name } of [...old.attributes]) {
-      if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-    }
-    for (const { name, value } of fresh.attributes) {
-      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-    }
-    put(old, fresh);
-  }
-
-  // Matches elements by id, others by position.
-  function put(old, fresh) {
-    let at = old.firstChild;
-    for (const next of [...fresh.childNodes]) {
-      const known = next.id
-        ? [...old.children].find((child) => child.id === next.id)
-        : at && !at.id && at.nodeName === next.nodeName && at;
-      if (!known) {
-        old.insertBefore(next, at);
-        if (next.matches?.(".card, tr, li")) next.classList.add("fresh");
-        continue;
-      }
-      if (known === at) at = at.nextSibling;
-      else old.insertBefore(known, at);
-      amend(known, next);
-    }
-    while (at) {
-      const gone = at;
-      at = at.nextSibling;
-      gone.remove();
-    }
-  }
 
   function renew(region, fresh) {
     const focus = region.contains(document.activeElement) ? document.activeElement : null;
-    put(region, fresh);
+    Idiomorph.morph(region, fresh, {
+      callbacks: {
+        afterNodeAdded: (node) => {
+          if (node.matches?.(".card, tr, li")) node.classList.add("fresh");
+        },
+      },
+    });
     // The focused element may have been removed.
     if (focus && !focus.isConnected) {
       region.tabIndex = -1;
@@ -84,10 +54,10 @@
       try {
         await look();
         pause = INTERVAL;
-        say("Updates by itself.");
+        say("Updates by itself.", false);
       } catch {
         pause = Math.min(pause * 2, MAX_INTERVAL);
-        say("Fanfare does not answer: what is shown may be old. Trying again.");
+        say("Connection lost: what is shown may be old. Trying again.", true);
       }
     }
     setTimeout(turn, pause);
