@@ -12,6 +12,7 @@ const dev = JSON.parse(readFileSync(manifest, "utf8"));
 const { origin } = new URL(dev.dashboard_url);
 const sandbox = new URL(dev.sandbox_url).origin;
 const PATIENCE = 60_000;
+const ZONE = "Europe/Berlin";
 let looks = 0;
 
 async function call(method, place, body) {
@@ -86,8 +87,8 @@ async function tap(page, words) {
     found?.click();
     return found?.localName ?? null;
   }, words);
-  // A summary only opens; any other element navigates.
-  const leaves = words.endsWith("…") ? null : page.waitForNavigation({ timeout: PATIENCE });
+  // A summary only opens, and a dialog closes; any other element navigates.
+  const leaves = words.endsWith("…") || words === "Cancel" ? null : page.waitForNavigation({ timeout: PATIENCE });
   leaves?.catch(() => {});
   const pressed = await pressing.catch((error) => {
     if (!/context was destroyed/.test(error.message)) throw error;
@@ -139,7 +140,8 @@ async function signIn(page) {
   await page.type("#key", dev.test_key);
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   await says(page, "Test mode");
-  check((await page.evaluate(() => document.cookie)) === "", "a script can read the cookie");
+  check((await page.evaluate(() => document.cookie)) === `fanfare-zone=${ZONE}`, "a script can read the session’s cookie");
+  await says(page, `Times are in ${ZONE}.`);
   await page.keyboard.press("Tab");
   const first = await page.evaluate(() => document.activeElement.innerText);
   check(first === "Skip to content", first);
@@ -211,6 +213,10 @@ async function redeliverAndRotate(page, hook, old) {
 
   await press(page, "Reveal");
   check((await secret(page)) === old, "the revealed secret is wrong");
+  await press(page, "Rotate…");
+  check(await page.$("dialog[open]"), "no dialog asks");
+  await look(page, "a dialog");
+  await press(page, "Cancel");
   await press(page, "Rotate…");
   await press(page, "Rotate the secret");
   const fresh = await secret(page);
@@ -351,7 +357,7 @@ async function calendar(page) {
   const body = { content: "שלום, in a while", accounts: [accounts[0].id], scheduled_at: "2031-03-04T18:30:00Z" };
   const post = await call("POST", "/posts", body);
   await open(page, "/calendar?month=2031-03");
-  await says(page, "in a while");
+  await says(page, "19:30 שלום, in a while");
   await look(page, "the calendar");
   await page.evaluate((id) => {
     const transfer = new DataTransfer();
@@ -442,7 +448,7 @@ async function operators(page, { x, bluesky }) {
   await look(page, "the operators’ sign-in page with an error");
   await signIn(dev.operator_token);
   await holds("All organizations");
-  check((await page.evaluate(() => document.cookie)) === "", "a script can read the cookie");
+  check((await page.evaluate(() => document.cookie)) === `fanfare-zone=${ZONE}`, "a script can read the session’s cookie");
   await look(page, "the operators’ overview");
 
   for (const account of [x, bluesky]) await spoil(account, "429", 99);
@@ -536,6 +542,7 @@ async function walk(page) {
   const of = (platform) => data.findLast((account) => account.platform === platform);
   const accounts = { x: of("x"), bluesky: of("bluesky") };
 
+  await page.emulateTimezone(ZONE);
   await open(page, "", 401);
   await signIn(page);
   const hook = await receiver();

@@ -139,7 +139,7 @@ impl Schedule {
 }
 
 /// Returns the first instant that has this local time; `None` beyond the calendar.
-fn instant(zone: Tz, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+pub fn instant(zone: Tz, local: NaiveDateTime) -> Option<DateTime<Utc>> {
     if let Some(shown) = zone.from_local_datetime(&local).earliest() {
         return Some(shown.to_utc());
     }

@@ -26,6 +26,7 @@ mod clients;
 mod connect;
 mod creation;
 mod dashboard;
+mod dashboard_times;
 mod deploy;
 mod dev;
 mod doctor;

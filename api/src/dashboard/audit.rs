@@ -6,6 +6,7 @@ use super::{
     labels::AbsoluteTime,
     layout::{Layout, PageError, render},
     posts::Choice,
+    zone,
 };
 use crate::{
     audit::{self, AuditEntry, Filter},
@@ -41,7 +42,15 @@ struct Row {
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
     let query = &context.query;
     let names = ["cursor", "action", "member_id", "key_id", "object_id", "since", "until"];
-    let wish: Map<_, _> = query.only(&names).map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let wish = query.only(&names).map(|(name, value)| {
+        let value = match name {
+            "since" => zone::bound(value, false),
+            "until" => zone::bound(value, true),
+            _ => value.to_owned(),
+        };
+        (name.to_owned(), value.into())
+    });
+    let wish: Map<_, _> = wish.collect();
     let (page, error) = match body::read::<Filter>(Value::Object(wish)) {
         Ok(filter) => (audit::list(&context.call(), filter).await?, None),
         Err(problem) => {

@@ -5,6 +5,7 @@ use super::{
     labels::Done,
     layout::{Layout, PageError, render},
     posts::{self, excerpt},
+    zone,
 };
 use crate::{
     http::{body, problem::Problem},
@@ -56,7 +57,8 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
 }
 
 async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
-    let today = context.now().date_naive();
+    let zone = zone::current();
+    let today = zone::day_of(context.now(), zone);
     let named = context.query.given("month").or(context.form.given("month"));
     let first = named.and_then(|month| format!("{month}-01").parse().ok()).unwrap_or(today);
     let first = first.with_day(1).unwrap_or(first);
@@ -100,7 +102,8 @@ async fn scheduled(
     start: NaiveDate,
     end: NaiveDate,
 ) -> Result<(BTreeMap<NaiveDate, Vec<Item>>, bool), Problem> {
-    let bound = |day: NaiveDate| Some(TimeBound(day.and_time(chrono::NaiveTime::MIN).and_utc()));
+    let zone = zone::current();
+    let bound = |day: NaiveDate| zone::start_of(day, zone).map(TimeBound);
     let mut by_day: BTreeMap<NaiveDate, Vec<(DateTime<Utc>, Item)>> = BTreeMap::new();
     let (mut cursor, mut count) = (None, 0);
     loop {
@@ -118,11 +121,11 @@ async fn scheduled(
             let item = Item {
                 can_move: row.is_editable && context.may(domain::scope::Scope::PostsWrite).is_ok(),
                 id: row.id,
-                time: at.format("%H:%M").to_string(),
+                time: at.with_timezone(&zone).format("%H:%M").to_string(),
                 excerpt: excerpt(&row.excerpt),
                 status: row.label.name(),
             };
-            by_day.entry(at.date_naive()).or_default().push((at, item));
+            by_day.entry(zone::day_of(at, zone)).or_default().push((at, item));
         }
         cursor = next;
         if cursor.is_none() || count >= MAX_POSTS {
@@ -138,12 +141,14 @@ async fn scheduled(
 
 /// Moves a post to another time.
 pub(crate) async fn reschedule(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
-    let at = context.form.get("at");
-    let wish = json!({ "scheduled_at": format!("{at}:00Z") });
-    let moved = match body::read(wish) {
-        Ok(wish) => edit::edit(&context.call(), id, wish).await,
+    let moved = match context.time("at") {
+        Ok(at) => {
+            let wish = body::read(json!({ "scheduled_at": domain::event::timestamp(at) }))?;
+            edit::edit(&context.call(), id, wish).await
+        }
         Err(problem) => Err(problem),
     };
+    let at = context.form.get("at");
     let month = at.get(..7).unwrap_or_default();
     match moved {
         Ok(_) => Ok(done(&format!("/calendar?month={month}"), Done::Rescheduled)),

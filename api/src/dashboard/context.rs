@@ -5,6 +5,7 @@ use super::{
     fields::Fields,
     labels::Done,
     layout::{Layout, PageError, Who},
+    zone,
 };
 use crate::{
     app::App,
@@ -108,6 +109,16 @@ impl<'a> PageContext<'a> {
     /// The current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         (self.app.now)()
+    }
+
+    /// Reads a local time of the form, in the zone that the form was drawn in.
+    ///
+    /// # Errors
+    ///
+    /// If it is no time, or the clocks of the zone skip or repeat it.
+    pub(crate) fn time(&self, field: &str) -> Result<DateTime<Utc>, Problem> {
+        let zone = self.form.get("zone").parse().unwrap_or_else(|_| zone::current());
+        zone::read(self.form.get(field).trim(), zone)
     }
 
     /// The layout around a page.

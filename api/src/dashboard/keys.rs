@@ -5,6 +5,7 @@ use super::{
     fields::Fields,
     labels::{AbsoluteTime, Done},
     layout::{Layout, PageError, render},
+    zone,
 };
 use crate::{
     http::{body, problem::Problem},
@@ -106,7 +107,7 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
         "profile_id": form.given("profile"),
         "account_ids": accounts(form),
         // The field is a date; the key expires at the end of that day.
-        "expires_at": form.given("expires").map(|day| format!("{day}T24:00:00Z")),
+        "expires_at": form.given("expires").map(|day| zone::bound(day, true)),
     });
     let created = match body::read(wish) {
         Ok(new) => keys::create(&context.call(), context.scopes(), new).await,

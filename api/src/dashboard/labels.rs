@@ -1,5 +1,6 @@
 //! Human-readable names of statuses, error codes and times.
 
+use super::zone;
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{MediaStatus, PostStatus, TargetStatus};
@@ -61,6 +62,8 @@ domain::string_enum! {
         IdentityRefused = "identity_refused",
         /// An identity was unlinked.
         IdentityUnlinked = "identity_unlinked",
+        /// The time zone of the pages was set.
+        ZoneSet = "zone_set",
         /// Sessions were ended.
         SessionsEnded = "sessions_ended",
         /// A file is being fetched.
@@ -104,6 +107,7 @@ impl Done {
             Self::IdentityTooMany => "Nothing was linked: you have too many identities. Unlink one first.",
             Self::IdentityRefused => "Nothing was linked: the provider did not sign you in.",
             Self::IdentityUnlinked => "The identity at the provider does not sign you in any more.",
+            Self::ZoneSet => "Times are shown and read in this zone from now on.",
             Self::SessionsEnded => "The sessions were ended.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Discarded => "The file was deleted.",
@@ -266,13 +270,34 @@ impl RelativeTime {
 
 impl fmt::Display for RelativeTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (iso, text) = (self.at.format("%Y-%m-%dT%H:%M:%SZ"), self.at.format("%-d %b %Y, %H:%M:%S UTC"));
-        write!(f, "<time datetime=\"{iso}\" title=\"{text}\">{}</time>", distance(self.at - self.now))
+        time(f, self.at, &full(self.at), &distance(self.at - self.now))
     }
 }
 
 // Consists only of digits and constant text.
 impl HtmlSafe for RelativeTime {}
+
+/// Writes a time of a page.
+fn time(f: &mut fmt::Formatter<'_>, at: DateTime<Utc>, title: &str, text: &str) -> fmt::Result {
+    let iso = at.format("%Y-%m-%dT%H:%M:%SZ");
+    write!(f, "<time datetime=\"{iso}\" title=\"{title}\">{text}</time>")
+}
+
+/// A time in UTC, as those of all zones hover it.
+fn utc(at: DateTime<Utc>) -> String {
+    at.format("%-d %b %Y, %H:%M:%S UTC").to_string()
+}
+
+/// A time in the zone of the page.
+fn local(at: DateTime<Utc>) -> String {
+    at.with_timezone(&zone::current()).format("%-d %b %Y, %H:%M:%S %Z").to_string()
+}
+
+/// A time in the zone of the page and in UTC.
+fn full(at: DateTime<Utc>) -> String {
+    let (local, utc) = (local(at), utc(at));
+    if local == utc { utc } else { format!("{local} · {utc}") }
+}
 
 /// Formats a duration in words.
 fn distance(delta: TimeDelta) -> String {
@@ -291,18 +316,17 @@ fn distance(delta: TimeDelta) -> String {
     }
 }
 
-/// An absolute time in UTC.
+/// An absolute time in the zone of the page, with that in UTC as its title.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AbsoluteTime(pub(crate) DateTime<Utc>);
 
 impl fmt::Display for AbsoluteTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (iso, text) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
-        write!(f, "<time datetime=\"{iso}\">{text}</time>")
+        time(f, self.0, &utc(self.0), &local(self.0))
     }
 }
 
-// Consists only of digits and names of months.
+// Consists only of digits and names of months and zones.
 impl HtmlSafe for AbsoluteTime {}
 
 /// An absolute time in a list: to the minute, with the whole time as its title.
@@ -311,8 +335,8 @@ pub(crate) struct ShortTime(pub(crate) DateTime<Utc>);
 
 impl fmt::Display for ShortTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (iso, full) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
-        write!(f, "<time datetime=\"{iso}\" title=\"{full}\">{}</time>", self.0.format("%-d %b %Y, %H:%M"))
+        let text = self.0.with_timezone(&zone::current()).format("%-d %b %Y, %H:%M");
+        time(f, self.0, &full(self.0), &text.to_string())
     }
 }
 
@@ -322,6 +346,27 @@ impl HtmlSafe for ShortTime {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn times_are_local_and_tell_utc() {
+        let at: DateTime<Utc> = "2026-07-01T22:30:05Z".parse().unwrap();
+        let request = |cookie: &str| poem::Request::builder().header("cookie", cookie).finish();
+        let written = async || {
+            let relative = RelativeTime::of(at, at - TimeDelta::hours(1));
+            [AbsoluteTime(at).to_string(), ShortTime(at).to_string(), relative.to_string()]
+        };
+        let [absolute, short, relative] =
+            zone::scope(&request("fanfare-zone=Europe/Berlin"), written()).await;
+        let start = "<time datetime=\"2026-07-01T22:30:05Z\" title=";
+        let utc = "1 Jul 2026, 22:30:05 UTC";
+        assert_eq!(absolute, format!("{start}\"{utc}\">2 Jul 2026, 00:30:05 CEST</time>"));
+        let both = format!("{start}\"2 Jul 2026, 00:30:05 CEST · {utc}\">");
+        assert_eq!(short, format!("{both}2 Jul 2026, 00:30</time>"));
+        assert_eq!(relative, format!("{both}in 1 hour</time>"));
+        let [absolute, short, _] = zone::scope(&request(""), written()).await;
+        assert_eq!(absolute, format!("{start}\"{utc}\">{utc}</time>"));
+        assert_eq!(short, format!("{start}\"{utc}\">1 Jul 2026, 22:30</time>"));
+    }
 
     #[test]
     fn times_are_told_as_one_says_them() {

@@ -5,6 +5,7 @@ use super::{
     assets::{self, Versions},
     context::PageContext,
     routes::Route,
+    zone,
 };
 use crate::http::problem::{Problem, Segment, title};
 use askama::Template;
@@ -225,6 +226,11 @@ impl Layout {
     /// True if the page belongs to the navigation entry.
     pub(crate) fn is_in(&self, path: &str) -> bool {
         self.section == path
+    }
+
+    /// Name of the time zone of the page's times, and of those in its forms.
+    pub(crate) fn zone(&self) -> &'static str {
+        zone::current().name()
     }
 
     /// Hashes of the static files.

@@ -3,9 +3,10 @@
 use super::{
     context::{PageContext, done, see},
     labels::{AbsoluteTime, Done},
-    layout::{Layout, PageError, render_leading},
+    layout::{self, Layout, PageError, render_leading},
     passkeys::{self, Offer},
-    session,
+    posts::Choice,
+    session, zone,
 };
 use crate::{
     app::App,
@@ -16,8 +17,12 @@ use crate::{
     },
 };
 use askama::Template;
+use chrono_tz::{TZ_VARIANTS, Tz};
 use domain::{Mode, OrgId, Owner};
-use poem::{Request, Response, http::StatusCode};
+use poem::{
+    Request, Response,
+    http::{StatusCode, header},
+};
 use store::{
     audit::Actor,
     identities::{self, Linking, Unlinking},
@@ -43,6 +48,9 @@ struct Me {
     provider: Option<String>,
     sessions: Vec<SessionRow>,
     organizations: Vec<Organization>,
+    zones: Vec<Choice>,
+    /// The browser's time zone, if it is known.
+    browser_zone: Option<&'static str>,
 }
 
 struct Row {
@@ -145,6 +153,8 @@ pub(crate) async fn show(
             })
             .collect(),
         member,
+        zones: zones(zone::chosen(request)),
+        browser_zone: zone::of_browser(request).map(Tz::name),
     };
     // The form leads to the provider's page.
     let places = if page.provider.is_some() { " https:" } else { "" };
@@ -265,6 +275,26 @@ pub(crate) async fn switch(context: &PageContext<'_>) -> Result<Response, Proble
         return Err(missing());
     }
     Ok(see(""))
+}
+
+/// Sets the time zone of the pages in this browser.
+pub(crate) fn set_zone(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let named = context.form.given("zone");
+    let choice = named.map(str::parse::<Tz>).transpose();
+    let choice = choice.map_err(|_| Problem::new(Code::InvalidRequest, "this time zone is unknown"))?;
+    let mut response = done("/me", Done::ZoneSet);
+    layout::put(&mut response, header::SET_COOKIE, &zone::cookie(choice));
+    Ok(response)
+}
+
+/// Time zones to choose from.
+fn zones(chosen: Option<Tz>) -> Vec<Choice> {
+    let zones = TZ_VARIANTS.iter().map(|zone| Choice {
+        value: zone.name().to_owned(),
+        name: zone.name().replace('_', " "),
+        is_chosen: chosen == Some(*zone),
+    });
+    zones.collect()
 }
 
 fn person<'a>(context: &'a PageContext<'_>) -> Result<&'a SessionMember, Problem> {

@@ -1,6 +1,7 @@
 //! The dashboard: HTML pages that show what is stuck and why, and let people act on it.
 //!
-//! Pages are rendered on the server and work without scripts, which only poll for changes and reach passkeys. Pages
+//! Pages are rendered on the server and work without scripts, which poll for changes, reach passkeys, and make what is
+//! there quicker to use (a dialog instead of a fold, a button that copies). Pages
 //! call the functions of the API's operations and ask for their scopes ([`routes`]), so the dashboard can do exactly
 //! what the API can. No external resources are loaded.
 
@@ -30,6 +31,7 @@ mod team;
 mod usage;
 mod webhook;
 mod webhooks;
+mod zone;
 
 use crate::{
     app::App,
@@ -49,8 +51,11 @@ pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 /// Handles all requests of the dashboard.
 #[handler]
 pub(crate) async fn handle(request: &Request, body: Body, app: Data<&App>) -> Response {
-    let answered = answer(&app, request, body).await;
-    answered.unwrap_or_else(|problem| layout::failure(None, problem))
+    zone::scope(request, async {
+        let answered = answer(&app, request, body).await;
+        answered.unwrap_or_else(|problem| layout::failure(None, problem))
+    })
+    .await
 }
 
 async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Problem> {
@@ -177,6 +182,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["me", "sessions", "others", "end"] => me::end(context, Ended::Others).await,
         ["me", "sessions", id, "end"] => me::end(context, Ended::One(id)).await,
         ["me", "switch"] => me::switch(context).await,
+        ["me", "zone"] => me::set_zone(context),
         _ => Err(nothing()),
     }
 }

@@ -6,6 +6,7 @@ use super::{
     layout::{Layout, PageError, render},
     posts::excerpt,
     story::{Facts, Story},
+    zone,
 };
 use crate::{
     http::{
@@ -47,7 +48,8 @@ struct Page {
     steps: Vec<Step>,
     workflow: Option<String>,
     is_draft: bool,
-    is_scheduled: bool,
+    /// Its time as a form field has it, if it can be changed.
+    movable: Option<String>,
     can_cancel: bool,
 }
 
@@ -289,7 +291,10 @@ pub(crate) async fn show(
             .filter(|_| post.status != PostStatus::Draft)
             .map(|ui| ui.workflow(&publish_post::id(post.id))),
         is_draft: post.status == PostStatus::Draft,
-        is_scheduled: post.status == PostStatus::Scheduled,
+        movable: post
+            .scheduled_at
+            .filter(|_| post.status == PostStatus::Scheduled)
+            .map(|at| zone::write(at, zone::current())),
         can_cancel: post.status.is_editable() || post.status == PostStatus::Publishing,
         id: post.id.to_string(),
     };

@@ -10,6 +10,7 @@ use super::{
     layout::{self, Layout, PageError, render},
     posts::Choice,
     routes::Route,
+    zone,
 };
 use crate::{
     accounts,
@@ -26,6 +27,7 @@ use crate::{
     types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use askama::Template;
+use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
 use platforms::check::Severity;
 use poem::Response;
@@ -63,7 +65,10 @@ struct PostForm {
     accounts: Vec<String>,
     texts: Vec<String>,
     media: Vec<String>,
+    /// Local time, as the field has it.
     scheduled_at: String,
+    /// Its zone.
+    zone: Tz,
     queue: String,
     is_draft: bool,
     settings: String,
@@ -318,6 +323,7 @@ impl PostForm {
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
             media: each_once(owned("media")),
             scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
+            zone: fields.get("zone").parse().unwrap_or_else(|_| zone::current()),
             queue: fields.given("queue").unwrap_or_default().to_owned(),
             is_draft: fields.get("is_draft") == "true",
             settings: fields.given("settings").unwrap_or_default().to_owned(),
@@ -354,9 +360,8 @@ impl PostForm {
         body.insert("is_draft".to_owned(), json!(self.is_draft));
         body.insert("external_ref".to_owned(), json!(self.key));
         if !self.scheduled_at.is_empty() {
-            // The field has no offset, and omits zero seconds; its label says that it is UTC.
-            let seconds = if self.scheduled_at.len() == 16 { ":00" } else { "" };
-            body.insert("scheduled_at".to_owned(), json!(format!("{}{seconds}Z", self.scheduled_at)));
+            let at = zone::read(&self.scheduled_at, self.zone)?;
+            body.insert("scheduled_at".to_owned(), json!(domain::event::timestamp(at)));
         }
         if !self.settings.is_empty() {
             let settings = body::parse(self.settings.as_bytes()).map_err(|error| {

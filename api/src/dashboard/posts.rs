@@ -5,6 +5,7 @@ use super::{
     fields::{self, Fields},
     labels::{self, Label, ShortTime},
     layout::{Layout, PageError, render},
+    zone,
 };
 use crate::{
     accounts,
@@ -12,7 +13,6 @@ use crate::{
     posts::{self, Filter},
 };
 use askama::Template;
-use chrono::{NaiveDate, TimeDelta};
 use domain::PostStatus;
 use poem::Response;
 use store::overview;
@@ -132,10 +132,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
 fn filter(query: &Fields) -> Result<Filter, Problem> {
     let dates = DATES.iter().filter_map(|(field, parameter, _, is_last)| {
         let value = query.given(field)?;
-        let day = value.parse::<NaiveDate>().ok();
-        let day = day.and_then(|day| day.checked_add_signed(TimeDelta::days((*is_last).into())));
-        // An invalid date is passed on and rejected by the API.
-        Some((*parameter, day.map_or_else(|| value.to_owned(), |day| format!("{day}T00:00:00Z"))))
+        Some((*parameter, zone::bound(value, *is_last)))
     });
     let dates: Vec<_> = dates.collect();
     let same = query.only(&["q", "status", "platform", "social_account_id", "cursor"]);

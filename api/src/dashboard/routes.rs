@@ -69,7 +69,7 @@ const PAGES: [Route; 17] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 40] = [
+const ACTIONS: [Route; 41] = [
     action("/posts/{id}/reschedule", "/calendar", &[PostsWrite], &[("PATCH", "/posts/{id}")]),
     action("/retry", "", &[PostsWrite], &[("POST", "/posts/{id}/targets/{target_id}/retry")]),
     action("/posts/{id}/cancel", "/posts/{id}", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
@@ -160,6 +160,7 @@ const ACTIONS: [Route; 40] = [
     page("/me/sessions/others/end", &[], &[]),
     page("/me/sessions/{id}/end", &[], &[]),
     page("/me/switch", &[], &[]),
+    page("/me/zone", &[], &[]),
 ];
 
 /// The operators' pages, below theirs. They ask for no scope: an operator may do everything there.

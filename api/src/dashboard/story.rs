@@ -1,6 +1,6 @@
 //! What is said of a target that is not live: what happened, what happens next and when, and what can be done.
 
-use super::labels::RelativeTime;
+use super::{labels::RelativeTime, zone};
 use chrono::{DateTime, Utc};
 use domain::{ErrorCode, MAY_BE_LIVE, TargetStatus, retry::ATTEMPTS};
 
@@ -47,7 +47,10 @@ impl Story {
             (Some(code), _) => happened(code, name),
             (None, _) => match facts.processing_since {
                 Some(since) => {
-                    format!("{name} has been processing it since {}.", since.format("%H:%M:%S UTC"))
+                    format!(
+                        "{name} has been processing it since {}.",
+                        since.with_timezone(&zone::current()).format("%H:%M:%S %Z")
+                    )
                 }
                 None => return None,
             },
