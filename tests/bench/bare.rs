@@ -113,6 +113,7 @@ pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
         )
         .workflow_task_poller_behavior(pollers())
         .activity_task_poller_behavior(pollers())
+        .sticky_queue_schedule_to_start_timeout(Duration::from_secs(3))
         .register_workflow::<BarePost>()?
         .register_workflow::<BareTarget>()?
         .register_workflow::<BareBatch>()?

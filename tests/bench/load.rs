@@ -3,6 +3,7 @@
 use crate::{Bench, bare, processes::Cpu, report::percentile};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::PostId;
 use futures::{StreamExt, TryStreamExt, stream};
 use poem::{IntoResponse, endpoint::make_sync};
 use reqwest::Method;
@@ -67,7 +68,7 @@ pub(crate) fn body(targets: usize) -> Value {
 pub(crate) type Done = (Duration, Vec<String>);
 
 /// Publishes one post. The latency ends with the publication of its last target, by the database's times. Waits for
-/// the result in the same way as [`bare_post`].
+/// the result in the same way as [`bare_post`], as soon as the relay has started the workflow.
 pub(crate) async fn post(world: &World, client: &Client, targets: usize) -> anyhow::Result<Done> {
     let post = world.post(body(targets)).await;
     let id = post["id"].as_str().context("an id")?.parse()?;
@@ -75,16 +76,16 @@ pub(crate) async fn post(world: &World, client: &Client, targets: usize) -> anyh
     loop {
         match workflow.get_result(WorkflowGetResultOptions::default()).await {
             Ok(_) => break,
-            // The relay has not started it yet.
-            Err(WorkflowGetResultError::NotFound(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            // The relay has not started it yet. Asking more often would be work for Temporal that is not Fanfare's.
+            Err(WorkflowGetResultError::NotFound(_)) => tokio::time::sleep(Duration::from_millis(4)).await,
             Err(error) => return Err(error.into()),
         }
     }
     let post = store::posts::get(&world.db, world.owner, id).await?.context("the post")?;
     let published: Option<Vec<_>> = post.targets.iter().map(|target| target.published_at).collect();
     let last = published.context("a target was not published")?.into_iter().max().context("a target")?;
-    let mut workflows = vec![workflows::publish_post::id(post.id)];
-    workflows.extend(post.targets.iter().map(|target| workflows::publish_target::id(target.id)));
+    // The first attempt of each target is an activity of the post's workflow.
+    let workflows = vec![workflows::publish_post::id(post.id)];
     Ok(((last - post.created_at).to_std()?, workflows))
 }
 
@@ -96,6 +97,14 @@ pub(crate) async fn bare_post(client: &Client, targets: usize) -> anyhow::Result
     let took = started.elapsed();
     let children = (0..targets).map(|child| format!("{id}-{child}"));
     Ok((took, std::iter::once(id.clone()).chain(children).collect()))
+}
+
+/// Runs one workflow with an empty activity for each target.
+pub(crate) async fn flat_post(client: &Client, targets: usize) -> anyhow::Result<Done> {
+    let id = format!("flat-{}", next());
+    let started = Instant::now();
+    bare::batch(client, &id, u32::try_from(targets)?).await?;
+    Ok((started.elapsed(), vec![id]))
 }
 
 /// What a closed loop measured.
@@ -153,8 +162,8 @@ pub(crate) struct Burst {
     pub(crate) wasted: i64,
     /// Processor time that was used meanwhile.
     pub(crate) cpu: Cpu,
-    /// The targets, slowest first.
-    targets: Vec<Uuid>,
+    /// The posts of the targets, slowest first.
+    posts: Vec<PostId>,
 }
 
 impl Burst {
@@ -191,7 +200,7 @@ impl Burst {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
         let rows: Vec<(Uuid, DateTime<Utc>, DateTime<Utc>, i32)> = sqlx::query_as(
-            "select t.id, coalesce(p.scheduled_at, p.created_at), t.published_at, t.attempts
+            "select p.id, coalesce(p.scheduled_at, p.created_at), t.published_at, t.attempts
              from targets t join posts p on p.id = t.post_id where p.id = any($1)
              order by t.published_at - coalesce(p.scheduled_at, p.created_at) desc",
         )
@@ -207,23 +216,24 @@ impl Burst {
             latencies: rows.iter().map(|row| seconds(row.2 - row.1)).collect(),
             wasted: rows.iter().map(|row| i64::from(row.3) - 1).sum(),
             cpu: Cpu::now().since(&cpu),
-            targets: rows.into_iter().map(|row| row.0).collect(),
+            posts: rows.into_iter().map(|row| PostId(row.0)).collect(),
         })
     }
 
-    /// Returns the longest time, in seconds, that a publish activity of one of the slowest targets waited because a
-    /// dispatch of it was lost: from its first schedule to the start of the attempt that ran.
+    /// Returns the longest time, in seconds, that one of the slowest targets waited because the dispatch of its first
+    /// attempt was lost: from its schedule in the post's workflow to the end of the attempt that its own workflow made.
     pub(crate) async fn lost_dispatch(&self, client: &Client) -> anyhow::Result<f64> {
         let mut longest = 0.0_f64;
-        for target in self.targets.iter().take(30) {
-            let handle = client.get_workflow_handle::<UntypedWorkflow>(format!("target-{target}"));
+        for post in self.posts.iter().take(30) {
+            let handle = client.get_workflow_handle::<UntypedWorkflow>(workflows::publish_post::id(*post));
             let history = handle.fetch_history(WorkflowFetchHistoryOptions::default());
-            let mut scheduled = None;
+            let (mut scheduled, mut is_lost) = (None, false);
             for event in history.into_events().await? {
                 let at = event.event_time.map(|at| at.seconds as f64 + f64::from(at.nanos) / 1e9);
                 match event.attributes {
                     Some(Attributes::ActivityTaskScheduledEventAttributes(_)) => scheduled = at,
-                    Some(Attributes::ActivityTaskStartedEventAttributes(started)) if started.attempt > 1 => {
+                    Some(Attributes::ActivityTaskTimedOutEventAttributes(_)) => is_lost = true,
+                    Some(Attributes::ChildWorkflowExecutionCompletedEventAttributes(_)) if is_lost => {
                         longest = longest.max(at.unwrap_or_default() - scheduled.unwrap_or_default());
                     }
                     _ => {}

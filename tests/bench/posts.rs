@@ -2,7 +2,7 @@
 
 use crate::{
     Bench, TURNS,
-    load::{bare_post, closed, each, in_turns, post, world},
+    load::{bare_post, closed, each, flat_post, in_turns, post, world},
     processes::{Part, resident_mib},
     report::{Compared, Goal, Line, Report, median, number},
 };
@@ -48,12 +48,18 @@ async fn of_shape(
         (_, 1) => 120,
         _ => 60,
     };
+    let flat = Mutex::new(Vec::new());
     let (ours, theirs) = in_turns(
         TURNS,
         async || closed(in_flight, rounds, || post(world, client, targets)).await,
-        async || closed(in_flight, rounds, || bare_post(client, targets)).await,
+        async || {
+            let run = closed(in_flight, rounds, || flat_post(client, targets)).await?;
+            flat.lock().expect("not poisoned").push(run);
+            closed(in_flight, rounds, || bare_post(client, targets)).await
+        },
     )
     .await?;
+    let flat = flat.into_inner().expect("not poisoned");
     let row = if in_flight == 1 { "2" } else { "1" };
     let name = |what: &str| match targets {
         1 => format!("{what}, 1 target, {in_flight} in flight"),
@@ -90,7 +96,8 @@ async fn of_shape(
     let p50 = [&ours, &theirs].map(|runs| number(median(&each(runs, |run| median(&run.latencies)))));
     report.note(format!(
         "Rows 1 to 4, {}: created to all live, p50, {} ms against {} ms. CPU per target in ms: {}; of the bare program: {}. \
-         In all {} against {} ms: with every core busy, {} of the bare rate.",
+         In all {} against {} ms: with every core busy, {} of the bare rate. A program without children, one workflow \
+         with an activity for each target, makes {} per s, with {} ms of Temporal per target.",
         name("posts"),
         p50[0],
         p50[1],
@@ -99,6 +106,8 @@ async fn of_shape(
         number(all.0),
         number(all.1),
         number(all.1 / all.0),
+        number(median(&each(&flat, |run| run.per_second))),
+        number(median(&each(&flat, temporal))),
     ));
     Ok(())
 }
