@@ -321,6 +321,7 @@ async function others(page) {
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   await says(page, "we play on Friday");
   await calendar(page);
+  await analytics(page);
   await open(page, "/requests");
   await says(page, "POST /api/v1/posts");
   await look(page, "requests");
@@ -349,6 +350,21 @@ async function others(page) {
   await passkeys(page.browser(), invitation);
   await open(page, "/nowhere", 404);
   await look(page, "a page that is not there");
+}
+
+/** Reads the figures of a post from the sandbox, and looks at the charts. */
+async function analytics(page) {
+  const [post] = (await call("GET", "/posts?status=published&limit=1")).data;
+  await open(page, `/posts/${post.id}`);
+  await press(page, "Analytics");
+  await press(page, "Refresh");
+  await says(page, "The platforms were asked for the latest figures.");
+  await page.waitForSelector(".chart canvas");
+  await look(page, "the analytics of a post");
+  await open(page, "/analytics?days=7");
+  await page.waitForSelector(".chart canvas");
+  await page.click(".chart summary");
+  await look(page, "analytics");
 }
 
 /** Moves a scheduled post to another day, by its form and by dragging it. */

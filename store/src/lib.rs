@@ -5,6 +5,7 @@
 //! a row of another owner.
 
 pub mod accounts;
+pub mod analytics;
 pub mod audit;
 pub mod backlog;
 pub mod bounds;

@@ -29,17 +29,45 @@ pub struct Snapshot {
     pub captured_at: DateTime<Utc>,
 }
 
-/// Stores a snapshot. Returns false when the target doesn't exist.
+/// Stores a snapshot, and adds to the day's growth what it has more than the one before. Returns false when the target
+/// doesn't exist.
 pub async fn record(db: &PgPool, owner: Owner, snapshot: &Snapshot) -> sqlx::Result<bool> {
     let Snapshot { target, metrics, captured_at } = snapshot;
-    let inserted = sqlx::query!(
-        "insert into metric_snapshots (org_id, mode, target_id, impressions, reach, likes, comments, shares,
-           saves, clicks, video_views, captured_at)
-         select org_id, mode, id, $4, $5, $6, $7, $8, $9, $10, $11, $12
-         from targets where id = $1 and org_id = $2 and mode = $3",
+    let mut tx = crate::begin(db).await?;
+    // Two snapshots of a target are stored one after the other, so that their growth counts once.
+    let account = sqlx::query_scalar!(
+        "select account_id from targets where id = $1 and org_id = $2 and mode = $3 for no key update",
         target.0,
         owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(account) = account else { return Ok(false) };
+    sqlx::query!(
+        "with earlier as (
+           select * from metric_snapshots where target_id = $3 order by captured_at desc, id desc limit 1),
+         stored as (
+           insert into metric_snapshots (org_id, mode, target_id, impressions, reach, likes, comments, shares, saves,
+             clicks, video_views, captured_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12))
+         insert into metric_days as d (account_id, day, org_id, mode, impressions, reach, likes, comments, shares,
+           saves, clicks, video_views)
+         select $13, ($12::timestamptz at time zone 'UTC')::date, $1, $2, $4 - coalesce(e.impressions, 0),
+           $5 - coalesce(e.reach, 0), $6 - coalesce(e.likes, 0), $7 - coalesce(e.comments, 0),
+           $8 - coalesce(e.shares, 0), $9 - coalesce(e.saves, 0), $10 - coalesce(e.clicks, 0),
+           $11 - coalesce(e.video_views, 0)
+         from (select) one left join earlier e on true
+         -- One that comes late is in the growth of the one after it.
+         where e.captured_at is null or e.captured_at <= $12
+         on conflict (account_id, day) do update set
+           impressions = d.impressions + excluded.impressions, reach = d.reach + excluded.reach,
+           likes = d.likes + excluded.likes, comments = d.comments + excluded.comments,
+           shares = d.shares + excluded.shares, saves = d.saves + excluded.saves, clicks = d.clicks + excluded.clicks,
+           video_views = d.video_views + excluded.video_views",
+        owner.org.0,
         owner.mode.as_str(),
+        target.0,
         to_i64(metrics.impressions),
         to_i64(metrics.reach),
         to_i64(metrics.likes),
@@ -48,11 +76,13 @@ pub async fn record(db: &PgPool, owner: Owner, snapshot: &Snapshot) -> sqlx::Res
         to_i64(metrics.saves),
         to_i64(metrics.clicks),
         to_i64(metrics.video_views),
-        captured_at
+        captured_at,
+        account
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
-    Ok(inserted.rows_affected() == 1)
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Keeps the last of a target's earlier snapshots of each hour or day, and deletes the others.
@@ -84,7 +114,12 @@ pub async fn downsample(
 /// Deletes up to `limit` snapshots of all owners that are too old.
 pub async fn prune(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<u64> {
     let forgotten = sqlx::query!(
-        "delete from metric_snapshots
+        "with days as (
+           delete from metric_days
+           where (account_id, day) in (
+             select account_id, day from metric_days where day < ($1::timestamptz at time zone 'UTC')::date
+             order by day limit $2))
+         delete from metric_snapshots
          where id in (select id from metric_snapshots where captured_at < $1 order by captured_at limit $2)",
         now - RETENTION,
         limit

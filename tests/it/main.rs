@@ -27,6 +27,7 @@ mod connect;
 mod creation;
 mod dashboard;
 mod dashboard_times;
+mod dashboard_analytics;
 mod deploy;
 mod dev;
 mod doctor;

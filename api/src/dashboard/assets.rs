@@ -10,6 +10,9 @@ const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const PASSKEYS: &str = include_str!("../../templates/dashboard/passkeys.js");
 const PAGE: &str = include_str!("../../templates/dashboard/page.js");
 const IDIOMORPH: &str = include_str!("../../templates/dashboard/vendor/idiomorph.min.js");
+const CHARTS: &str = include_str!("../../templates/dashboard/charts.js");
+const UPLOT: &str = include_str!("../../templates/dashboard/vendor/uplot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../templates/dashboard/vendor/uplot.min.css");
 const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
@@ -28,6 +31,12 @@ pub(crate) struct Versions {
     pub(crate) keys: String,
     /// The script of pages with passkeys.
     pub(crate) passkeys: String,
+    /// The script that draws charts.
+    pub(crate) charts: String,
+    /// The library that it draws them with.
+    pub(crate) uplot: String,
+    /// The style sheet of the library.
+    pub(crate) uplot_style: String,
     /// Icons of platforms and pages, each a symbol.
     pub(crate) icons: String,
     /// The icon.
@@ -43,6 +52,9 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
         idiomorph: version(IDIOMORPH),
         keys: version(KEYS),
         passkeys: version(PASSKEYS),
+        charts: version(CHARTS),
+        uplot: version(UPLOT),
+        uplot_style: version(UPLOT_STYLE),
         icons: version(ICONS),
         icon: version(ICON),
     }
@@ -62,6 +74,9 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "passkeys.js" => (&versions.passkeys, "text/javascript; charset=utf-8", PASSKEYS),
         "page.js" => (&versions.page, "text/javascript; charset=utf-8", PAGE),
         "idiomorph.js" => (&versions.idiomorph, "text/javascript; charset=utf-8", IDIOMORPH),
+        "charts.js" => (&versions.charts, "text/javascript; charset=utf-8", CHARTS),
+        "uplot.js" => (&versions.uplot, "text/javascript; charset=utf-8", UPLOT),
+        "uplot.css" => (&versions.uplot_style, "text/css; charset=utf-8", UPLOT_STYLE),
         "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),

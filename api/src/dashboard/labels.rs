@@ -24,6 +24,8 @@ domain::string_enum! {
         Released = "released",
         /// A post was moved to another time.
         Rescheduled = "rescheduled",
+        /// Metrics were read from the platforms.
+        Measured = "measured",
         /// A post was created.
         Created = "created",
         /// An account was connected.
@@ -86,6 +88,7 @@ impl Done {
             }
             Self::Released => "The draft was released.",
             Self::Rescheduled => "The post was moved.",
+            Self::Measured => "The platforms were asked for the latest figures.",
             Self::Created => "The post was created.",
             Self::Connected => "The account is connected.",
             Self::Disconnected => "The account was disconnected.",

@@ -85,6 +85,7 @@ const NAVIGATION: [(Option<&str>, &[Entry]); 3] = [
             entry("/compose", "New post", "compose"),
             entry("/media", "Media", "media"),
             entry("/accounts", "Accounts", "accounts"),
+            entry("/analytics", "Analytics", "analytics"),
         ],
     ),
     (

@@ -6,6 +6,7 @@
 //! what the API can. No external resources are loaded.
 
 mod accounts;
+mod analytics;
 mod assets;
 mod audit;
 mod calendar;
@@ -122,6 +123,8 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["me", "passkeys", "options"] => me::challenge(context).await,
         ["posts"] => posts::show(context).await,
         ["posts", id] => post::show(context, id, None).await,
+        ["analytics"] => analytics::show(context).await,
+        ["analytics", "posts", id] => analytics::post(context, id, None).await,
         ["calendar"] => calendar::show(context).await,
         ["requests"] => requests::show(context).await,
         ["compose"] => post_form::show(context).await,
@@ -148,6 +151,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["posts", id, "targets", target, "revive"] => post::revive(context, id, target).await,
         ["posts", id, "targets", target, "unpublish"] => post::unpublish(context, id, target).await,
         ["posts", id, "targets", target, "edit"] => post::edit(context, id, target).await,
+        ["analytics", "posts", id, "refresh"] => analytics::refresh(context, id).await,
         ["compose"] => post_form::act(context).await,
         ["accounts", "connect"] => accounts::connect(context).await,
         ["accounts", "bluesky"] => accounts::sign_in(context).await,

@@ -36,7 +36,17 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 17] = [
+const PAGES: [Route; 19] = [
+    page(
+        "/analytics",
+        &[AnalyticsRead, AccountsRead, PostsRead],
+        &[("GET", "/posts/{id}/analytics"), ("GET", "/social-accounts"), ("GET", "/posts")],
+    ),
+    page(
+        "/analytics/posts/{id}",
+        &[AnalyticsRead, PostsRead],
+        &[("GET", "/posts/{id}/analytics"), ("GET", "/posts/{id}")],
+    ),
     page("/calendar", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
     page("/requests", &[UsageRead], &[("GET", "/account/requests")]),
     page("", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
@@ -69,7 +79,13 @@ const PAGES: [Route; 17] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 41] = [
+const ACTIONS: [Route; 42] = [
+    action(
+        "/analytics/posts/{id}/refresh",
+        "/analytics/posts/{id}",
+        &[AnalyticsRead],
+        &[("GET", "/posts/{id}/analytics")],
+    ),
     action("/posts/{id}/reschedule", "/calendar", &[PostsWrite], &[("PATCH", "/posts/{id}")]),
     action("/retry", "", &[PostsWrite], &[("POST", "/posts/{id}/targets/{target_id}/retry")]),
     action("/posts/{id}/cancel", "/posts/{id}", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
