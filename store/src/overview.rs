@@ -18,6 +18,8 @@ use uuid::Uuid;
 const LIMIT: i64 = 50;
 /// Up to this number, targets that are stuck are counted.
 pub const COUNTED: i64 = 5_000;
+/// Number of targets of a group that are retried at once.
+pub const RETRIED_AT_ONCE: i64 = 500;
 /// Number of targets of a group that are returned.
 pub const SHOWN_PER_GROUP: i64 = 20;
 /// Period for which final failures are shown.
@@ -36,8 +38,10 @@ pub struct StuckGroup {
     pub status: TargetStatus,
     /// Code of their last failure.
     pub error_code: Option<String>,
-    /// Their number; [`COUNTED`] and more are not told apart.
+    /// Their number.
     pub total: i64,
+    /// True if there may be more of them: more than [`COUNTED`] targets have their status.
+    pub is_partial: bool,
     /// The latest of them, up to [`SHOWN_PER_GROUP`].
     pub latest: Vec<Stuck>,
 }
@@ -120,15 +124,15 @@ pub struct AccountName {
 pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<StuckGroup>> {
     let rows = sqlx::query!(
         r#"with troubled as (
-             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at, 1 as kind from targets t
               where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
                 and t.status = 'failed' order by t.updated_at desc limit $5)
              union all
-             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at, 2 from targets t
               where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead')
                 and t.status = 'dead' and t.updated_at > $3 order by t.updated_at desc limit $5)
              union all
-             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at from targets t
+             (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at, 3 from targets t
               join (
                 select id, coalesce(scheduled_at, created_at) as due_at from posts
                 where org_id = $1 and mode = $2 and deleted_at is null
@@ -139,13 +143,13 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
                 and (t.scheduled_at is null or t.scheduled_at < $4)
               order by p.due_at desc limit $5)
            ), ranked as (
-             select t.*, count(*) over cause as total, max(t.updated_at) over cause as latest_at,
+             select t.*, count(*) over (partition by kind) >= $5 as is_partial, count(*) over cause as total, max(t.updated_at) over cause as latest_at,
                row_number() over (cause order by t.updated_at desc, t.id) as place
              from troubled t join posts p on p.id = t.post_id and p.deleted_at is null
              window cause as (partition by t.platform, t.status, t.error_code)
            )
            select r.id as "target!", r.post_id as "post!", left(c.content, $6) as "excerpt!", r.total as "total!",
-             r.platform as "platform!", a.username, r.status as "status!: Parsed<TargetStatus>", r.error_code,
+             r.is_partial as "is_partial!", r.platform as "platform!", a.username, r.status as "status!: Parsed<TargetStatus>", r.error_code,
              t.error_message, t.attempts as "attempts!", t.next_attempt_at, t.processing_since,
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due_at!"
            from ranked r join targets t on t.id = r.id join posts p on p.id = r.post_id
@@ -189,11 +193,187 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
                 status,
                 error_code: row.error_code,
                 total: row.total,
+                is_partial: row.is_partial,
                 latest: vec![stuck],
             }),
         }
     }
     Ok(groups)
+}
+
+/// Returns the latest targets that are stuck for the same reason and can be retried, up to [`RETRIED_AT_ONCE`], each
+/// with its post.
+pub async fn of_cause(
+    db: &PgPool,
+    owner: Owner,
+    platform: &str,
+    status: TargetStatus,
+    error_code: Option<&str>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<(PostId, TargetId)>> {
+    let rows = sqlx::query!(
+        "select t.post_id, t.id from targets t join posts p on p.id = t.post_id and p.deleted_at is null
+         where t.org_id = $1 and t.mode = $2 and t.status in ('failed', 'dead') and t.status = $3 and t.platform = $4
+           and t.error_code is not distinct from $5 and (t.status = 'failed' or t.updated_at > $6)
+         order by t.updated_at desc limit $7",
+        owner.org.0,
+        owner.mode.as_str(),
+        status.as_str(),
+        platform,
+        error_code,
+        now - FAILURES_SHOWN_FOR,
+        RETRIED_AT_ONCE
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.post_id.into(), row.id.into())).collect())
+}
+
+/// What an organization has done on the way to its first published post, in one mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// It has an API key.
+    pub key: bool,
+    /// It has connected an account.
+    pub account: bool,
+    /// It has registered a webhook endpoint.
+    pub webhook: bool,
+    /// It has created a post.
+    pub post: bool,
+    /// A post was published.
+    pub published: bool,
+}
+
+impl Steps {
+    /// True if nothing is left to do.
+    pub fn are_done(self) -> bool {
+        self.key && self.account && self.webhook && self.post && self.published
+    }
+}
+
+/// Returns which steps an organization has done.
+pub async fn steps(db: &PgPool, owner: Owner) -> sqlx::Result<Steps> {
+    sqlx::query_as!(
+        Steps,
+        r#"select
+             exists (select from api_keys where org_id = $1 and mode = $2 and revoked_at is null
+               and client is null) as "key!",
+             exists (select from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') as "account!",
+             exists (select from webhooks where org_id = $1 and mode = $2 and deleted_at is null) as "webhook!",
+             exists (select from posts where org_id = $1 and mode = $2 and deleted_at is null) as "post!",
+             exists (select from targets where org_id = $1 and mode = $2 and published_at is not null) as "published!"
+        "#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(db)
+    .await
+}
+
+/// A post that is to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upcoming {
+    /// Post id.
+    pub post: PostId,
+    /// When it is to be published.
+    pub scheduled_at: DateTime<Utc>,
+}
+
+/// Returns the posts that are published next.
+pub async fn upcoming(
+    db: &PgPool,
+    owner: Owner,
+    limit: i64,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<Upcoming>> {
+    sqlx::query_as!(
+        Upcoming,
+        r#"select id as post, scheduled_at as "scheduled_at!" from posts
+           where org_id = $1 and mode = $2 and deleted_at is null and scheduled_at is not null and scheduled_at > $3
+             and status = 'scheduled'
+           order by scheduled_at, id limit $4"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        now,
+        limit
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// A target that was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Post of the target.
+    pub post: PostId,
+    /// Beginning of the text.
+    pub excerpt: String,
+    /// Platform id.
+    pub platform: String,
+    /// Handle of the account.
+    pub username: String,
+    /// When it was published.
+    pub published_at: DateTime<Utc>,
+    /// Address on the platform; `None` if it is not known or the post was removed.
+    pub url: Option<String>,
+}
+
+/// Returns the targets that were published last, latest first.
+pub async fn published(db: &PgPool, owner: Owner, limit: i64) -> sqlx::Result<Vec<Published>> {
+    sqlx::query_as!(
+        Published,
+        r#"select t.post_id as post, left(c.content, $4) as "excerpt!", t.platform, a.username,
+             t.published_at as "published_at!",
+             case when t.unpublished_at is null then t.platform_post_url end as url
+           from (
+             select * from targets where org_id = $1 and mode = $2 and published_at is not null
+             order by published_at desc limit $3) t
+           join accounts a on a.id = t.account_id
+           join containers c on c.post_id = t.post_id and c.position = 0
+           order by t.published_at desc"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        limit,
+        EXCERPT_CHARS
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// Numbers of accounts and webhook endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Accounts that can publish.
+    pub accounts_active: i64,
+    /// Accounts that must be reconnected.
+    pub accounts_refused: i64,
+    /// Endpoints that receive events.
+    pub webhooks_active: i64,
+    /// Endpoints that have failed for long.
+    pub webhooks_failing: i64,
+    /// Endpoints that are paused.
+    pub webhooks_paused: i64,
+}
+
+/// Returns how many accounts and endpoints work.
+pub async fn health(db: &PgPool, owner: Owner) -> sqlx::Result<Health> {
+    sqlx::query_as!(
+        Health,
+        r#"select a.active as "accounts_active!", a.refused as "accounts_refused!", w.active as "webhooks_active!",
+             w.failing as "webhooks_failing!", w.paused as "webhooks_paused!"
+           from (
+             select count(*) filter (where status = 'active') as active,
+               count(*) filter (where status in ('token_expired', 'reauth_required')) as refused
+             from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') a,
+           (select count(*) filter (where is_active and failures < 10) as active,
+               count(*) filter (where is_active and failures >= 10) as failing,
+               count(*) filter (where not is_active) as paused
+             from webhooks where org_id = $1 and mode = $2 and deleted_at is null) w"#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(db)
+    .await
 }
 
 /// Returns accounts whose grant was lost, the latest first.
@@ -280,4 +460,16 @@ pub async fn names(
         .into_iter()
         .map(|row| (row.id.into(), name(row.username, row.display_name, row.status.0)))
         .collect())
+}
+
+/// Returns the account that was connected first and can publish.
+pub async fn first_account(db: &PgPool, owner: Owner) -> sqlx::Result<Option<AccountId>> {
+    let id = sqlx::query_scalar!(
+        "select id from accounts where org_id = $1 and mode = $2 and status = 'active' order by created_at, id limit 1",
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(id.map(AccountId))
 }

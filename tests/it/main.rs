@@ -28,6 +28,7 @@ mod creation;
 mod dashboard;
 mod dashboard_times;
 mod dashboard_analytics;
+mod dashboard_home;
 mod deploy;
 mod dev;
 mod doctor;

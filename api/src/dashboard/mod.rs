@@ -12,6 +12,7 @@ mod audit;
 mod calendar;
 mod context;
 mod fields;
+mod home;
 mod invitation;
 mod keys;
 mod labels;
@@ -117,7 +118,7 @@ async fn answer_to(
 /// Routes GET requests to pages.
 async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
-        [] => overview::show(context).await,
+        [] => overview::show(context, request).await,
         ["sign-in"] => Ok(context::see("")),
         ["me"] => me::show(context, request, None).await,
         ["me", "passkeys", "options"] => me::challenge(context).await,
@@ -143,7 +144,8 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
 /// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
 async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
-        ["retry"] => overview::retry(context).await,
+        ["retry"] => overview::retry(context, request).await,
+        ["checklist", "dismiss"] => Ok(home::dismiss(context, request)),
         ["posts", id, "cancel"] => post::cancel(context, id).await,
         ["posts", id, "reschedule"] => calendar::reschedule(context, id).await,
         ["posts", id, "release"] => post::release(context, id).await,

@@ -1,9 +1,10 @@
-//! The start page: what is stuck and why, then the latest posts.
+//! The start page: first steps, what is stuck and why, what comes next, and the latest posts.
 
 use super::{
     context::{PageContext, done},
     fields,
-    labels::{self, Done, Label, RelativeTime},
+    home::{self, Checklist},
+    labels::{self, Done, Label, RelativeTime, ShortTime},
     layout::{Layout, PageError, render},
     posts::{self, Row},
     story::{Facts, Story, happened},
@@ -15,12 +16,14 @@ use crate::{
 use askama::Template;
 use chrono::{DateTime, Utc};
 use domain::{TargetStatus, scope::Scope};
-use poem::Response;
+use poem::{Request, Response};
 use serde_json::json;
-use store::overview::{self, COUNTED, SHOWN_PER_GROUP};
+use store::overview::{self, Health, RETRIED_AT_ONCE, SHOWN_PER_GROUP};
 
 /// Number of recent posts on the overview page.
 const LATEST_COUNT: i64 = 10;
+/// Number of upcoming and of published posts.
+const NEAR_COUNT: i64 = 6;
 
 #[derive(Template)]
 #[template(path = "dashboard/overview.html")]
@@ -29,6 +32,10 @@ struct Overview {
     stuck: Vec<Group>,
     accounts: Vec<Refused>,
     webhooks: Vec<Failing>,
+    checklist: Option<Checklist>,
+    upcoming: Vec<Upcoming>,
+    published: Vec<Published>,
+    health: Health,
     posts: Vec<Row>,
 }
 
@@ -44,6 +51,10 @@ struct Group {
     status: TargetStatus,
     label: Label,
     total: i64,
+    /// True if there may be more of them.
+    is_partial: bool,
+    /// Code of their last failure, or an empty text.
+    code: String,
     /// Query of the page with all of them.
     all: String,
     can_retry: bool,
@@ -53,6 +64,11 @@ struct Group {
 impl Group {
     fn is_dead(&self) -> bool {
         self.status == TargetStatus::Dead
+    }
+
+    /// Number of targets that its button retries.
+    fn retried(&self) -> i64 {
+        self.total.min(RETRIED_AT_ONCE)
     }
 }
 
@@ -64,6 +80,26 @@ struct Stuck {
     username: String,
     story: Story,
     due: RelativeTime,
+}
+
+/// A post that is published soon.
+struct Upcoming {
+    post: String,
+    excerpt: String,
+    at: ShortTime,
+    is_today: bool,
+    /// Ids of platforms.
+    platforms: Vec<String>,
+}
+
+/// A post that was published on a platform.
+struct Published {
+    post: String,
+    excerpt: String,
+    platform: String,
+    username: String,
+    at: RelativeTime,
+    url: Option<String>,
 }
 
 /// An account that must be reconnected.
@@ -87,11 +123,15 @@ struct Failing {
 }
 
 /// Shows the page.
-pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
-    draw(context, None).await
+pub(crate) async fn show(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+    draw(context, request, None).await
 }
 
-async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
+async fn draw(
+    context: &PageContext<'_>,
+    request: &Request,
+    error: Option<PageError>,
+) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let stuck = overview::stuck(context.db(), call.owner, now).await?;
     let refused = overview::to_reconnect(context.db(), call.owner).await?;
@@ -126,9 +166,49 @@ async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Res
                 label: labels::endpoint(failing.is_active, failing.failing_since.is_some()),
             })
             .collect(),
+        checklist: home::checklist(context, request).await?,
+        upcoming: upcoming(context).await?,
+        published: published(context).await?,
+        health: overview::health(context.db(), call.owner).await?,
         posts: posts::lines(context, latest).await?.0,
     };
     Ok(render(page.layout.status(), &page))
+}
+
+/// The posts that are published next.
+async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
+    let (owner, now) = (context.call().owner, context.now());
+    let found = overview::upcoming(context.db(), owner, NEAR_COUNT, now).await?;
+    let ids: Vec<_> = found.iter().map(|upcoming| upcoming.post).collect();
+    let mut previews = overview::previews(context.db(), owner, &ids).await?;
+    let shown = found.into_iter().map(|upcoming| {
+        let preview = previews.remove(&upcoming.post);
+        let (text, targets) =
+            preview.map_or_else(Default::default, |preview| (preview.excerpt, preview.targets));
+        Upcoming {
+            post: upcoming.post.to_string(),
+            excerpt: posts::excerpt(&text),
+            at: ShortTime(upcoming.scheduled_at),
+            is_today: upcoming.scheduled_at.date_naive() == now.date_naive(),
+            platforms: targets.into_iter().map(|target| target.platform).collect(),
+        }
+    });
+    Ok(shown.collect())
+}
+
+/// What was published last.
+async fn published(context: &PageContext<'_>) -> Result<Vec<Published>, Problem> {
+    let now = context.now();
+    let found = overview::published(context.db(), context.call().owner, NEAR_COUNT).await?;
+    let shown = found.into_iter().map(|published| Published {
+        post: published.post.to_string(),
+        excerpt: posts::excerpt(&published.excerpt),
+        platform: published.platform,
+        username: published.username,
+        at: RelativeTime::of(published.published_at, now),
+        url: published.url.filter(|url| url.starts_with("http")),
+    });
+    Ok(shown.collect())
 }
 
 fn group_of(group: overview::StuckGroup, now: DateTime<Utc>) -> Group {
@@ -153,6 +233,8 @@ fn group_of(group: overview::StuckGroup, now: DateTime<Utc>) -> Group {
         status: group.status,
         label: labels::target(group.status),
         total: group.total,
+        is_partial: group.is_partial,
+        code: code.unwrap_or_default().to_owned(),
         all: fields::write([
             ("platform", group.platform.as_str()),
             ("status", if group.status == TargetStatus::Dead { "failed" } else { "" }),
@@ -184,16 +266,28 @@ fn story_of(group: &overview::StuckGroup, stuck: &overview::Stuck, now: DateTime
     })
 }
 
-/// Retries the targets that the form names, as far as they can be retried: those that wait for an attempt begin it,
-/// and those that failed for good start over.
-pub(crate) async fn retry(context: &PageContext<'_>) -> Result<Response, Problem> {
-    let call = context.call();
+/// Retries the target that the form names, or all that are stuck for the cause that it names, as far as they can be
+/// retried: those that wait for an attempt begin it, and those that failed for good start over.
+pub(crate) async fn retry(context: &PageContext<'_>, request: &Request) -> Result<Response, Problem> {
+    let (call, form) = (context.call(), &context.form);
+    let status = form.get("status").parse().unwrap_or(TargetStatus::Failed);
+    let targets: Vec<(String, String)> = match form.given("target") {
+        Some(named) => {
+            let (post, target) = named.split_once('/').unwrap_or_default();
+            vec![(post.to_owned(), target.to_owned())]
+        }
+        None => {
+            let (platform, code) = (form.get("platform"), form.given("code"));
+            let found =
+                overview::of_cause(context.db(), call.owner, platform, status, code, call.now()).await?;
+            found.into_iter().map(|(post, target)| (post.to_string(), target.to_string())).collect()
+        }
+    };
     let mut refused = None;
     let mut is_retried = false;
-    for named in context.form.all("target").take(SHOWN_PER_GROUP as usize) {
-        let (post, target) = named.split_once('/').unwrap_or_default();
-        let retried = match context.form.get("status").parse() {
-            Ok(TargetStatus::Dead) => match body::read(json!({ "targets": [target] })) {
+    for (post, target) in &targets {
+        let retried = match status {
+            TargetStatus::Dead => match body::read(json!({ "targets": [target] })) {
                 Ok(only) => crate::posts::retry::retry(&call, post, only).await.map(drop),
                 Err(problem) => Err(problem),
             },
@@ -207,7 +301,7 @@ pub(crate) async fn retry(context: &PageContext<'_>) -> Result<Response, Problem
     }
     match refused.filter(|_| !is_retried) {
         None => Ok(done("", Done::Retried)),
-        Some(problem) => draw(context, Some(PageError::of("retry", problem))).await,
+        Some(problem) => draw(context, request, Some(PageError::of("retry", problem))).await,
     }
 }
 
@@ -224,7 +318,13 @@ impl Overview {
             number => Some(format!("{number} {many}")),
         };
         let parts: Vec<_> = [
-            count(self.stuck_count(), "post target is stuck", "post targets are stuck"),
+            count(self.stuck_count(), "post target is stuck", "post targets are stuck").map(|text| {
+                if self.stuck.iter().any(|group| group.is_partial) {
+                    format!("At least {text}")
+                } else {
+                    text
+                }
+            }),
             count(self.accounts.len(), "account has to be reconnected", "accounts must be reconnected"),
             count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
         ]

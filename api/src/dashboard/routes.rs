@@ -79,7 +79,8 @@ const PAGES: [Route; 19] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 42] = [
+const ACTIONS: [Route; 43] = [
+    page("/checklist/dismiss", &[], &[]),
     action(
         "/analytics/posts/{id}/refresh",
         "/analytics/posts/{id}",

@@ -1,0 +1,108 @@
+//! The dashboard's start page: first steps, what needs attention, what comes next.
+
+use crate::{dashboard::Browser, world};
+use chrono::TimeDelta;
+use reqwest::{StatusCode, header};
+use serde_json::{Value, json};
+use tests::{Receiver, World, if_right, now, wait_until};
+
+/// Counts what an organization retried.
+const RETRIES: &str =
+    "select count(*) from timeline where org_id = $1 and message = 'Retried after it had failed for good'";
+
+/// Returns how many steps of the checklist are done.
+async fn steps(browser: &Browser) -> String {
+    let page = browser.open("").await;
+    let (_, rest) =
+        page.split_once("Your first post <span class=\"soft\">").unwrap_or_else(|| panic!("{page}"));
+    rest.split_once("</span>").unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn the_checklist_follows_the_facts_until_all_is_done() {
+    let world = world().start().await;
+    let mut browser = Browser::signed_in(&world).await;
+    // The world has a key.
+    assert_eq!(steps(&browser).await, "1 of 5 done");
+    let page = browser.open("").await;
+    assert!(page.contains("ID_OF_AN_ACCOUNT") && page.contains("Bearer sk_test_"), "{page}");
+    let account = world.connect("x", "ada").await;
+    assert_eq!(steps(&browser).await, "2 of 5 done");
+    assert!(browser.open("").await.contains(&account.to_string()), "the command names the account");
+    let post = world.post(json!({ "content": "Hello", "accounts": ["ada"] })).await;
+    world.ended(&post).await;
+    assert_eq!(steps(&browser).await, "4 of 5 done");
+
+    let dismissed = browser.post("/checklist/dismiss", &[]).await;
+    assert_eq!(dismissed.leads(), "/dashboard");
+    let (session, cookie) = (browser.cookie.clone(), dismissed.headers[header::SET_COOKIE].to_str().unwrap());
+    browser.cookie = format!("{session}; {}", cookie.split(';').next().unwrap());
+    assert!(!browser.open("").await.contains("Your first post"));
+    browser.cookie = session;
+
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    assert!(!browser.open("").await.contains("Your first post"));
+}
+
+#[tokio::test]
+async fn the_start_page_shows_what_comes_next_and_what_was_published() {
+    let mut world = world().start().await;
+    world.connect("x", "ada").await;
+    let browser = Browser::signed_in(&world).await;
+    assert!(browser.open("").await.contains("Nothing is scheduled."));
+    for (text, days) in [("In two days", 2), ("Tomorrow", 1)] {
+        let at = (now() + TimeDelta::days(days)).to_rfc3339();
+        let post = world.post(json!({ "content": text, "accounts": ["ada"], "scheduled_at": at })).await;
+        world.leave_post(&post, "it is due later");
+    }
+    let post = world.post(json!({ "content": "Already there", "accounts": ["ada"] })).await;
+    world.ended(&post).await;
+    let page = browser.open("").await;
+    let near = page.split_once("id=\"near\"").unwrap().1.split_once("latest-title").unwrap().0;
+    let place = |text: &str| near.find(text).unwrap_or_else(|| panic!("{text}: {near}"));
+    assert!(place("Tomorrow") < place("In two days"), "{near}");
+    assert!(place("In two days") < place("Already there"), "{near}");
+    assert!(near.contains("1 active"), "{near}");
+}
+
+/// Creates posts that fail for good.
+async fn failed(world: &World, count: usize) -> Vec<Value> {
+    world.connect("x", "ada").await;
+    let mut posts = Vec::new();
+    for number in 0..count {
+        let content = format!("Refused {number} #sandbox-400");
+        let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
+        assert_eq!(world.ended(&post).await["status"], "failed");
+        posts.push(post);
+    }
+    posts
+}
+
+#[tokio::test]
+async fn a_cause_is_counted_whole_and_retried_whole() {
+    let world = world().start().await;
+    // More than the page shows.
+    let posts = failed(&world, 23).await;
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.open("").await;
+    assert!(page.contains("23 post targets are stuck"), "{page}");
+    assert_eq!(page.matches("id=\"stuck-").count(), 20);
+    assert!(page.contains("Retry all 23"), "{page}");
+    let (_, rest) = page.split_once("name=\"code\" value=\"").unwrap();
+    let code = rest.split_once('"').unwrap().0;
+    let retried = browser.post("/retry", &[("status", "dead"), ("platform", "x"), ("code", code)]).await;
+    assert_eq!(retried.leads(), "/dashboard?done=retried");
+    // Each has begun another attempt, with a new budget.
+    let revived = async || {
+        let count: i64 =
+            sqlx::query_scalar(RETRIES).bind(world.owner.org.0).fetch_one(&world.db).await.unwrap();
+        if_right(count, |count| *count == 23)
+    };
+    wait_until("all to start over", revived).await;
+    for post in &posts {
+        world.ended(post).await;
+    }
+    let nothing = browser.post("/retry", &[("status", "dead"), ("platform", "x"), ("code", "other")]).await;
+    assert_eq!(nothing.status, StatusCode::SEE_OTHER);
+}
