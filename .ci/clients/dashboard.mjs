@@ -320,6 +320,8 @@ async function others(page) {
   await page.keyboard.type("friday");
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   await says(page, "we play on Friday");
+  await look(page, "a search");
+  await shortcuts(page);
   await calendar(page);
   await analytics(page);
   await open(page, "/requests");
@@ -350,6 +352,32 @@ async function others(page) {
   await passkeys(page.browser(), invitation);
   await open(page, "/nowhere", 404);
   await look(page, "a page that is not there");
+}
+
+/** Goes by keyboard, and turns that off and on. */
+async function shortcuts(page) {
+  const helps = () => page.$("dialog[open] .shortcuts");
+  await open(page, "/posts");
+  await page.click("[data-select-all]");
+  await says(page, "selected");
+  await look(page, "posts, all selected");
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("?");
+  check(await helps(), "the shortcuts are not shown");
+  await look(page, "the shortcuts");
+  await page.keyboard.press("Escape");
+  check(!(await helps()), "the shortcuts are not closed");
+  await page.keyboard.press("g");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("m")]);
+  check(page.url().endsWith("/media"), page.url());
+  for (const isOn of [false, true]) {
+    await open(page, "/me");
+    await page.click("#shortcuts");
+    await look(page, "the own page of a key");
+    await open(page, "/posts");
+    await page.keyboard.press("?");
+    check(Boolean(await helps()) === isOn, `shortcuts are ${isOn ? "off" : "on"}`);
+  }
 }
 
 /** Reads the figures of a post from the sandbox, and looks at the charts. */

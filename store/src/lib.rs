@@ -46,6 +46,7 @@ pub mod restored;
 pub mod retention;
 pub mod roles;
 pub mod schema;
+pub mod search;
 pub mod sessions;
 pub mod slots;
 pub mod sweep;

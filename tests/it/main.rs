@@ -29,6 +29,7 @@ mod dashboard;
 mod dashboard_times;
 mod dashboard_analytics;
 mod dashboard_home;
+mod dashboard_search;
 mod deploy;
 mod dev;
 mod doctor;

@@ -27,6 +27,7 @@ mod post_form;
 mod posts;
 mod requests;
 mod routes;
+mod search;
 mod session;
 mod story;
 mod team;
@@ -126,6 +127,7 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["posts", id] => post::show(context, id, None).await,
         ["analytics"] => analytics::show(context).await,
         ["analytics", "posts", id] => analytics::post(context, id, None).await,
+        ["search"] => search::show(context).await,
         ["calendar"] => calendar::show(context).await,
         ["requests"] => requests::show(context).await,
         ["compose"] => post_form::show(context).await,
@@ -146,6 +148,8 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
     match segments {
         ["retry"] => overview::retry(context, request).await,
         ["checklist", "dismiss"] => Ok(home::dismiss(context, request)),
+        ["posts", "retry"] => posts::act(context, posts::Bulk::Retry).await,
+        ["posts", "cancel"] => posts::act(context, posts::Bulk::Cancel).await,
         ["posts", id, "cancel"] => post::cancel(context, id).await,
         ["posts", id, "reschedule"] => calendar::reschedule(context, id).await,
         ["posts", id, "release"] => post::release(context, id).await,

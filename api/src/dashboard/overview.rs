@@ -37,6 +37,7 @@ struct Overview {
     published: Vec<Published>,
     health: Health,
     posts: Vec<Row>,
+    can_select: bool,
 }
 
 /// Targets that are stuck for the same reason.
@@ -171,6 +172,7 @@ async fn draw(
         published: published(context).await?,
         health: overview::health(context.db(), call.owner).await?,
         posts: posts::lines(context, latest).await?.0,
+        can_select: false,
     };
     Ok(render(page.layout.status(), &page))
 }

@@ -36,7 +36,8 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 19] = [
+const PAGES: [Route; 20] = [
+    page("/search", &[], &[]),
     page(
         "/analytics",
         &[AnalyticsRead, AccountsRead, PostsRead],
@@ -79,7 +80,9 @@ const PAGES: [Route; 19] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 43] = [
+const ACTIONS: [Route; 45] = [
+    action("/posts/retry", "/posts", &[PostsWrite], &[("POST", "/posts/{id}/retry")]),
+    action("/posts/cancel", "/posts", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
     page("/checklist/dismiss", &[], &[]),
     action(
         "/analytics/posts/{id}/refresh",
