@@ -3,6 +3,7 @@
 //! Each is a change of rows with its entry of the audit trail and its message in one transaction, so that it takes
 //! effect while services run, and when Temporal comes back if it is away.
 
+mod rates;
 pub mod sessions;
 mod story;
 mod stuck;
@@ -26,6 +27,7 @@ use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 use uuid::Uuid;
 
+pub use rates::{Rate, Rates, SAMPLED, rates};
 pub use story::{Story, story};
 pub use stuck::{Filter, Item, Kind, Renewals, may_be_live, stuck};
 pub use summary::{Load, Summary, summary};

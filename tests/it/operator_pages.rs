@@ -507,3 +507,98 @@ async fn an_operator_issues_and_revokes_keys_and_ends_sessions_on_a_page() {
         trail(&world, world.owner.org.0).await.into_iter().map(|(action, _)| action).collect();
     assert_eq!(actions, ["api_key.revoked", "sessions.ended", "api_key.created"]);
 }
+
+/// Returns the cells of a row of a table.
+fn cells(page: &str, row: &str) -> Vec<String> {
+    let (_, rest) = page.split_once(&format!("<tr id=\"{row}\">")).unwrap_or_else(|| panic!("{row}: {page}"));
+    let row = rest.split_once("</tr>").unwrap().0;
+    let cells = row.split("<td").skip(1).map(|cell| cell.split_once('>').unwrap().1);
+    cells.map(|cell| cell.split_once("</td>").unwrap().0.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_overview_tells_rates_by_platform_and_organization_and_freezes() {
+    let world = with_pages().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    for (content, account) in [
+        ("One", "ada"),
+        ("Two #sandbox-429x1", "ada"),
+        ("No #sandbox-400", "ada"),
+        ("Three", "ada.bsky.social"),
+    ] {
+        let post = world.post(json!({ "content": content, "accounts": [account] })).await;
+        world.ended(&post).await;
+    }
+    let browser = operator(&world).await;
+    let page = browser.open("/operators?time=15m").await;
+    // Published, failed, success, median, 95 %, throttled, stuck.
+    let x = cells(&page, "platforms-x");
+    assert_eq!((&*x[0], &*x[1], &*x[2], &*x[5], &*x[6]), ("2", "1", "66.6 %", "33.3 %", "0"), "{x:?}");
+    assert!(x[3].ends_with(" s") && x[4].ends_with(" s"), "{x:?}");
+    let bluesky = cells(&page, "platforms-bluesky");
+    assert_eq!((&*bluesky[0], &*bluesky[1], &*bluesky[2]), ("1", "0", "100.0 %"), "{bluesky:?}");
+    let organization = cells(&page, &format!("organizations-{}", world.owner.org));
+    assert_eq!((&*organization[0], &*organization[1], &*organization[2]), ("3", "1", "75.0 %"));
+
+    let subject = [("kind", "platform"), ("subject", "x"), ("back", "overview")];
+    let form = [&subject[..], &[("reason", "An outage")]].concat();
+    let page = done(&browser, "/freezes", &form).await;
+    has(&page, &["1 freeze is in force.", "All organizations"]);
+    let frozen = cells(&page, "platforms-x").pop().unwrap();
+    assert!(frozen.contains("Frozen") && frozen.contains("Release"), "{frozen}");
+    let page = done(&browser, "/freezes/release", &subject).await;
+    has(&page, &["0 targets go on.", "All organizations"]);
+    assert!(!cells(&page, "platforms-x").pop().unwrap().contains("Frozen"));
+}
+
+#[tokio::test]
+async fn all_that_a_filter_finds_is_exported_and_ended_without_selecting_it() {
+    let world = with_pages().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let mut posts = Vec::new();
+    for account in ["ada", "ada", "ada.bsky.social"] {
+        posts.push(failed(&world, account, "Stuck #sandbox-503").await);
+    }
+    let browser = operator(&world).await;
+    let filter = "after=0&kind=target&platform=x";
+    let page = browser.open(&format!("/operators/stuck?{filter}")).await;
+    has(&page, &["2 targets match", "All 2 that match the filter"]);
+
+    let file = browser.get(&format!("/operators/stuck/export?{filter}&format=json")).await;
+    assert_eq!(file.headers[header::CONTENT_DISPOSITION], "attachment; filename=\"stuck.json\"");
+    let items: Vec<Value> = serde_json::from_str(&file.text).unwrap();
+    let found: Vec<_> = items.iter().map(id).collect();
+    assert_eq!(found, [id(target(&posts[0])), id(target(&posts[1]))], "oldest first");
+    let file = browser.get(&format!("/operators/stuck/export?{filter}&format=csv")).await;
+    assert_eq!(file.headers[header::CONTENT_TYPE], "text/csv; charset=utf-8");
+    let lines: Vec<_> = file.text.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", file.text);
+    assert!(lines[0].starts_with("kind,id,org,") && lines[1].contains(found[0]), "{}", file.text);
+    assert_eq!(browser.get("/operators/stuck/export?org=nobody").await.status, StatusCode::BAD_REQUEST);
+
+    let form = [
+        ("after", "0"),
+        ("kind", "target"),
+        ("platform", "x"),
+        ("act", "end"),
+        ("all", "true"),
+        ("may_be_live", "true"),
+        ("reason", "An outage"),
+    ];
+    has(&done(&browser, "/stuck", &form).await, &["2 targets have ended.", "0 targets match"]);
+    for post in &posts[..2] {
+        assert_eq!(target(&world.ended(post).await)["error_code"], "stopped");
+    }
+    let other =
+        [("after", "0"), ("act", "end"), ("all", "true"), ("may_be_live", "true"), ("reason", "The rest")];
+    has(&done(&browser, "/stuck", &other).await, &["1 target has ended."]);
+}
+
+#[tokio::test]
+async fn queries_are_not_compiled() {
+    let world = world().start().await;
+    let jit: String = sqlx::query_scalar("show jit").fetch_one(&world.db).await.unwrap();
+    assert_eq!(jit, "off");
+}

@@ -184,7 +184,8 @@ const ACTIONS: [Route; 45] = [
 ];
 
 /// The operators' pages, below theirs. They ask for no scope: an operator may do everything there.
-const OPERATOR_PAGES: [Route; 9] = [
+const OPERATOR_PAGES: [Route; 10] = [
+    page("/stuck/export", &[], &[]),
     page("", &[], &[]),
     page("/sign-in", &[], &[]),
     page("/open", &[], &[]),

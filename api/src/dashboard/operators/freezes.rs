@@ -64,7 +64,7 @@ pub(super) async fn freeze(operator: &Operator<'_>) -> Result<Response, Problem>
     };
     let problem =
         match freezes::freeze(operator.db(), &scope, mode, reason, &operator.by, operator.now()).await? {
-            FreezeResult::Frozen => return Ok(Outcome::of("frozen", 1).see("/freezes", [])),
+            FreezeResult::Frozen => return Ok(Outcome::of("frozen", 1).see(back(operator.form), [])),
             FreezeResult::Already => Problem::new(Code::Conflict, format!("{scope} is frozen already")),
             FreezeResult::Missing => Problem::not_found(&scope.to_string()),
         };
@@ -89,12 +89,17 @@ pub(super) async fn release(operator: &Operator<'_>) -> Result<Response, Problem
     };
     let pause = rate.map_or(Duration::ZERO, |rate| Duration::from_secs(60) / rate);
     match freezes::release(operator.db(), &scope, mode, pause, &operator.by, operator.now()).await? {
-        Some(targets) => Ok(Outcome::of("released", targets).see("/freezes", [])),
+        Some(targets) => Ok(Outcome::of("released", targets).see(back(form), [])),
         None => {
             let problem = Problem::new(Code::Conflict, format!("{scope} is not frozen"));
             refuse(operator, "freeze", problem).await
         }
     }
+}
+
+/// The page that a form was sent from.
+fn back(form: &Fields) -> &'static str {
+    if form.get("back") == "overview" { "" } else { "/freezes" }
 }
 
 /// Returns what a form names, and in which mode; both without one.

@@ -78,6 +78,7 @@ async fn read(operator: &Operator<'_>, segments: &[&str]) -> Result<Response, Pr
         ["sign-in"] => Ok(outcome::see("")),
         ["open"] => overview::open(operator).await,
         ["stuck"] => stuck::show(operator, None).await,
+        ["stuck", "export"] => stuck::export(operator).await,
         ["posts", id] => story::show(operator, id, None).await,
         ["freezes"] => freezes::show(operator, None).await,
         ["deliveries"] => deliveries::show(operator, None).await,

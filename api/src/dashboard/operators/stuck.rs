@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     dashboard::{
-        fields::Fields,
+        fields::{self, Fields},
         labels::RelativeTime,
         layout::{Layout, PageError, render},
         posts::Choice,
@@ -18,7 +18,7 @@ use crate::{
 use askama::Template;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::TargetId;
-use poem::Response;
+use poem::{Response, http::header};
 use std::{collections::BTreeSet, time::Duration};
 use store::operators::{self, EndResult, Filter, Item, Kind, Reconciled, Retried};
 use uuid::Uuid;
@@ -26,6 +26,10 @@ use workflows::{publish_post, publish_target};
 
 /// Maximum rows of each kind.
 const LIMIT: i64 = 100;
+/// Maximum targets that one action changes.
+const AT_ONCE: i64 = 1_000;
+/// Maximum rows of each kind in a file.
+const EXPORTED: i64 = 10_000;
 /// Age up to which targets are listed that may be live.
 const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
 /// Names of the filters.
@@ -92,6 +96,11 @@ impl Row {
 impl Stuck<'_> {
     fn is_chosen(&self, id: &str) -> bool {
         self.chosen.contains(&id)
+    }
+
+    /// Query of a file with what the filter finds.
+    fn exported(&self, format: &str) -> String {
+        fields::write(self.kept.iter().copied().chain([("format", format)]))
     }
 
     fn has_targets(&self) -> bool {
@@ -181,7 +190,10 @@ pub(super) async fn act(operator: &Operator<'_>) -> Result<Response, Problem> {
 /// Does to the targets in the form what its button says.
 pub(super) async fn perform(operator: &Operator<'_>) -> Result<Outcome, Problem> {
     let form = operator.form;
-    let ids: Vec<Uuid> = form.all("id").filter_map(|id| id.parse().ok()).collect();
+    let ids: Vec<Uuid> = match form.given("all") {
+        Some(_) => all(operator).await?,
+        None => form.all("id").filter_map(|id| id.parse().ok()).collect(),
+    };
     if ids.is_empty() {
         return Err(Problem::new(Code::InvalidRequest, "select at least one target"));
     }
@@ -195,6 +207,77 @@ pub(super) async fn perform(operator: &Operator<'_>) -> Result<Outcome, Problem>
         }
     }
     Ok(outcome)
+}
+
+/// The oldest targets that the filter in the form finds, those beyond the page included.
+async fn all(operator: &Operator<'_>) -> Result<Vec<Uuid>, Problem> {
+    let filter = Filter { kind: Some(Kind::Target), limit: AT_ONCE, ..read(operator.form)? };
+    let found = if operator.form.get("show") == "may_be_live" {
+        operators::may_be_live(operator.db(), &filter, MAY_BE_LIVE_SINCE).await?
+    } else {
+        operators::stuck(operator.db(), &filter, &renewals()).await?
+    };
+    Ok(found.iter().filter_map(|item| item.id.parse().ok()).collect())
+}
+
+/// Names of the columns of a file.
+const COLUMNS: [&str; 13] = [
+    "kind",
+    "id",
+    "org",
+    "mode",
+    "platform",
+    "account",
+    "post",
+    "status",
+    "code",
+    "why",
+    "since",
+    "next_at",
+    "is_overdue",
+];
+
+/// Sends what the filter finds as a file, of CSV or JSON.
+pub(super) async fn export(operator: &Operator<'_>) -> Result<Response, Problem> {
+    let query = &operator.query;
+    let filter = Filter { limit: EXPORTED, ..read(query)? };
+    let items = if query.get("show") == "may_be_live" {
+        operators::may_be_live(operator.db(), &filter, MAY_BE_LIVE_SINCE).await?
+    } else {
+        operators::stuck(operator.db(), &filter, &renewals()).await?
+    };
+    let (kind, ending, text) = match query.get("format") {
+        "json" => ("application/json", "json", serde_json::to_string_pretty(&items).unwrap_or_default()),
+        _ => ("text/csv; charset=utf-8", "csv", csv(&items)),
+    };
+    Ok(Response::builder()
+        .content_type(kind)
+        .header(header::CONTENT_DISPOSITION, format!("attachment; filename=\"stuck.{ending}\""))
+        .header(header::CACHE_CONTROL, "no-store")
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .body(text))
+}
+
+/// Writes items as CSV. <https://www.rfc-editor.org/rfc/rfc4180>
+fn csv(items: &[Item]) -> String {
+    let mut text = COLUMNS.join(",") + "\r\n";
+    for item in items {
+        let row = serde_json::to_value(item).unwrap_or_default();
+        let cells = COLUMNS.map(|column| match &row[column] {
+            serde_json::Value::String(value) => cell(value),
+            serde_json::Value::Null => String::new(),
+            other => other.to_string(),
+        });
+        text.push_str(&cells.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// Writes a text as a cell that a spreadsheet takes for no formula.
+fn cell(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
 async fn retry(
@@ -250,4 +333,41 @@ pub(super) async fn reconcile(operator: &Operator<'_>) -> Result<Response, Probl
         outcome.set("unparked", unparked);
     }
     Ok(outcome.see("/stuck", operator.form.only(&FILTERS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_no_formulas() {
+        assert_eq!(cell("attempt 2: say \"no\",\nplease"), "\"attempt 2: say \"\"no\"\",\nplease\"");
+        assert_eq!(cell("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+    }
+
+    #[test]
+    fn a_file_has_every_member() {
+        let item = Item {
+            kind: Kind::Target.as_str(),
+            id: "7".into(),
+            org: None,
+            mode: Some("test".into()),
+            platform: Some("x".into()),
+            account: None,
+            post: None,
+            status: "failed".into(),
+            code: None,
+            why: "attempt 1".into(),
+            since: "2026-01-01T00:00:00Z".parse().unwrap(),
+            next_at: None,
+            is_overdue: true,
+        };
+        let text = csv(std::slice::from_ref(&item));
+        let row =
+            "\"target\",\"7\",,\"test\",\"x\",,,\"failed\",,\"attempt 1\",\"2026-01-01T00:00:00Z\",,true";
+        assert_eq!(text, format!("{}\r\n{row}\r\n", COLUMNS.join(",")));
+        let members = serde_json::to_value(&item).unwrap();
+        let members: BTreeSet<_> = members.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(members, BTreeSet::from(COLUMNS));
+    }
 }
