@@ -21,7 +21,7 @@ pub const COUNTED: i64 = 5_000;
 /// Number of targets of a group that are retried at once.
 pub const RETRIED_AT_ONCE: i64 = 500;
 /// Number of targets of a group that are returned.
-pub const SHOWN_PER_GROUP: i64 = 20;
+pub const SHOWN_PER_GROUP: i64 = 5;
 /// Period for which final failures are shown.
 const FAILURES_SHOWN_FOR: TimeDelta = TimeDelta::days(1);
 /// Delay after which a target counts as stuck.
