@@ -412,6 +412,14 @@ async function calendar(page) {
   }, post.id);
   await says(page, "The post was moved.");
   check((await call("GET", `/posts/${post.id}`)).scheduled_at === "2031-03-20T18:30:00.000Z", "it was not moved");
+  await open(page, "/calendar?week=2031-03-20");
+  await page.focus(`#post-${post.id} a`);
+  await page.keyboard.down("Shift");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("ArrowRight")]);
+  await page.keyboard.up("Shift");
+  check((await call("GET", `/posts/${post.id}`)).scheduled_at.startsWith("2031-03-21"), "the key did not move it");
+  await page.click(`#post-${post.id} summary`);
+  await look(page, "a week of the calendar");
   await open(page, `/posts/${post.id}`);
   await look(page, "a scheduled post");
   await call("DELETE", `/posts/${post.id}`);

@@ -120,14 +120,12 @@ fn options(url: &str) -> anyhow::Result<PgConnectOptions> {
     // sqlx's own error quotes a URL that it can't parse, password included.
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| anyhow::anyhow!("the database URL is invalid: its port or a parameter is malformed"))?;
-    Ok(options
-        .application_name("fanfare")
-        .options([
-            ("statement_timeout", "15s"),
-            ("idle_in_transaction_session_timeout", "30s"),
-            // Postgres overestimates queries of many parts, and then compiles them for seconds to run for milliseconds.
-            ("jit", "off"),
-        ]))
+    Ok(options.application_name("fanfare").options([
+        ("statement_timeout", "15s"),
+        ("idle_in_transaction_session_timeout", "30s"),
+        // Postgres overestimates queries of many parts, and then compiles them for seconds to run for milliseconds.
+        ("jit", "off"),
+    ]))
 }
 
 /// Returns the options of a pool.

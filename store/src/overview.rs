@@ -8,7 +8,7 @@ use crate::{
     decode::Parsed,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, Owner, PostId, TargetId, TargetStatus, WebhookId};
+use domain::{AccountId, Owner, PostId, PostStatus, TargetId, TargetStatus, WebhookId};
 use serde::Deserialize;
 use sqlx::{PgPool, types::Json};
 use std::collections::HashMap;
@@ -299,6 +299,62 @@ pub async fn upcoming(
     )
     .fetch_all(db)
     .await
+}
+
+/// A post of the calendar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Place of its day among those asked for.
+    pub day: usize,
+    /// Post id.
+    pub post: PostId,
+    /// Its status.
+    pub status: PostStatus,
+    /// When it is or was to be published.
+    pub scheduled_at: DateTime<Utc>,
+    /// Number of posts of the day; only up to the limit and one more are counted.
+    pub of: i64,
+}
+
+/// Returns the posts that are scheduled for days, the first `limit` of each. Days are given by their beginnings, and
+/// the end of the last.
+pub async fn scheduled(
+    db: &PgPool,
+    owner: Owner,
+    days: &[DateTime<Utc>],
+    account: Option<AccountId>,
+    limit: i64,
+) -> sqlx::Result<Vec<Scheduled>> {
+    let (starts, ends) = (&days[..days.len().saturating_sub(1)], days.get(1..).unwrap_or_default());
+    let rows = sqlx::query!(
+        r#"select d.day as "day!", p.id, p.status as "status: Parsed<PostStatus>", p.scheduled_at as "scheduled_at!",
+             count(*) over (partition by d.day) as "of!"
+           from unnest($3::timestamptz[], $4::timestamptz[]) with ordinality as d (starts, ends, day)
+           cross join lateral (
+             select id, status, scheduled_at from posts
+             where org_id = $1 and mode = $2 and deleted_at is null and scheduled_at is not null
+               and scheduled_at >= d.starts and scheduled_at < d.ends
+               and ($5::uuid is null or exists (
+                 select from targets t where t.post_id = posts.id and t.account_id = $5))
+             order by scheduled_at, id limit $6::bigint + 1) p
+           order by d.day, p.scheduled_at, p.id"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        starts,
+        ends,
+        account.map(|account| account.0),
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let scheduled = rows.into_iter().map(|row| Scheduled {
+        day: usize::try_from(row.day - 1).unwrap_or(0),
+        post: row.id.into(),
+        status: row.status.0,
+        scheduled_at: row.scheduled_at,
+        of: row.of,
+    });
+    Ok(scheduled.collect())
 }
 
 /// A target that was published.

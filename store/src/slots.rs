@@ -167,6 +167,72 @@ async fn open_to(
     Ok(queue.schedule.after(after).filter(|at| !taken.contains(at)).take(count).collect())
 }
 
+/// The slots of an account that publishes by them.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The account.
+    pub account: AccountId,
+    /// Platform id.
+    pub platform: String,
+    /// Handle on the platform.
+    pub username: String,
+    /// Its own slots, else the organization's.
+    pub slots: Vec<Slot>,
+}
+
+/// Returns the slots of active accounts that have some, up to `limit` accounts, or of one account.
+pub async fn planned(
+    db: &PgPool,
+    owner: Owner,
+    account: Option<AccountId>,
+    limit: i64,
+) -> sqlx::Result<Vec<Planned>> {
+    let rows = sqlx::query!(
+        r#"select a.id, a.platform, a.username, coalesce(own.slots, shared.slots) as "slots!: Json<Vec<Slot>>"
+           from accounts a
+           left join slots own on own.account_id = a.id and jsonb_array_length(own.slots) > 0
+           left join slots shared on shared.org_id = a.org_id and shared.mode = a.mode and shared.account_id is null
+             and jsonb_array_length(shared.slots) > 0
+           where a.org_id = $1 and a.mode = $2 and a.status = 'active' and ($3::uuid is null or a.id = $3)
+             and coalesce(own.slots, shared.slots) is not null
+           order by a.created_at desc, a.id desc limit $4"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        account.map(|account| account.0),
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let planned = rows.into_iter().map(|row| Planned {
+        account: row.id.into(),
+        platform: row.platform,
+        username: row.username,
+        slots: row.slots.0,
+    });
+    Ok(planned.collect())
+}
+
+/// Returns the slots that posts hold in a time.
+pub async fn taken(
+    db: &PgPool,
+    owner: Owner,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> sqlx::Result<HashSet<(AccountId, DateTime<Utc>)>> {
+    let rows = sqlx::query!(
+        r#"select slot_account_id as "account!", scheduled_at as "at!" from posts
+           where org_id = $1 and mode = $2 and slot_account_id is not null and scheduled_at >= $3 and scheduled_at < $4
+             and deleted_at is null and status <> 'canceled'"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        from,
+        until
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (AccountId(row.account), row.at)).collect())
+}
+
 /// Reserves a slot until the transaction ends, the next one if possible. Returns `None` when none is open.
 /// Another transaction may have taken it just before: then writing the post fails with [`is_taken`], and a
 /// new transaction sees the taken slot.

@@ -355,6 +355,8 @@ impl PostForm {
         };
         if !self.queue.is_empty() {
             body.insert("queued_from_account".to_owned(), json!(self.queue));
+            // The slots are local times, like all others of the page.
+            body.insert("queue_timezone".to_owned(), json!(self.zone.name()));
         }
         body.insert("accounts".to_owned(), json!(self.accounts));
         body.insert("is_draft".to_owned(), json!(self.is_draft));

@@ -63,8 +63,6 @@ pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
     pub(crate) label: Label,
-    /// True if its time can be changed.
-    pub(crate) is_editable: bool,
     pub(crate) created: ShortTime,
     pub(crate) scheduled: Option<ShortTime>,
     pub(crate) spots: Vec<Spot>,
@@ -255,7 +253,6 @@ pub(crate) async fn lines(
             id: post.id.to_string(),
             excerpt: excerpt(&text),
             label: labels::post(post.status.value()),
-            is_editable: post.status.value().is_editable(),
             created: ShortTime(post.created_at.0),
             scheduled: post.scheduled_at.map(|at| ShortTime(at.0)),
             spots: targets.into_iter().map(spot).collect(),
