@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, time::Duration};
-use tests::{Delivery, Receiver, World, temporal, wait_until};
+use tests::{Delivery, Receiver, World, if_right, temporal, wait_until};
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
@@ -281,6 +281,27 @@ async fn unreadable_signals_are_ignored() {
     replay::replay(&client, "publish_post-signaled", &workflow).await;
     told_once(&scene.receiver, &ended).await;
     assert_eq!(scene.world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn an_unreadable_signal_is_logged() {
+    let mut world = world().running(&[]).platforms(&["threads"]).start().await;
+    world.connect("threads", "ada").await;
+    let log = tests::directory().join("unreadable-signal");
+    world.log_to(&log);
+    world.run("all").await;
+    let post = world.post(json!({ "content": "Soon #sandbox-429x1", "accounts": ["ada"] })).await;
+    let failed = |post: &Value| post["targets"][0]["status"] == "failed";
+    world.until(id(&post), "a failed attempt", failed).await;
+    let garbage = ["--name", "attempt_failed", "--input", "\"garbage\""];
+    cli(&[&["workflow", "signal", "-w", &workflows(&post).1], &garbage[..]].concat()).await;
+    let words = "Ignored a signal whose body can't be read";
+    wait_until(words, async || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        if_right(text, |text| text.contains(words) && text.contains("attempt_failed"))
+    })
+    .await;
+    assert_eq!(world.ended(&post).await["status"], "published");
 }
 
 #[tokio::test]
