@@ -57,6 +57,15 @@ pub(super) fn number(number: i64) -> String {
     text
 }
 
+/// Formats a number for a narrow place: from a million on, in millions.
+fn short(value: i64) -> String {
+    match value.unsigned_abs() {
+        1_000_000_000.. => format!("{:.1}B", value as f64 / 1e9),
+        1_000_000.. => format!("{:.1}M", value as f64 / 1e6),
+        _ => number(value),
+    }
+}
+
 /// The numbers of a row, in the order of the metrics.
 fn numbers(growth: &Growth) -> Vec<String> {
     Metric::ALL.iter().map(|metric| number(growth.of(*metric))).collect()
@@ -84,6 +93,8 @@ struct Tile {
     query: String,
     is_chosen: bool,
     total: String,
+    /// The total with all digits.
+    exact: String,
     /// The difference from the period before.
     change: String,
     tone: &'static str,
@@ -190,7 +201,8 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
                     name: name(*other),
                     query: super::fields::write(kept.chain([("metric", other.as_str())])),
                     is_chosen: *other == metric,
-                    total: number(now),
+                    total: short(now),
+                    exact: number(now),
                     change,
                     tone,
                 }
@@ -351,6 +363,9 @@ mod tests {
     fn numbers_have_separators() {
         for (value, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "\u{2212}1,234,567")] {
             assert_eq!(number(value), text);
+        }
+        for (value, text) in [(999_999, "999,999"), (62_124_430, "62.1M"), (3_000_000_000, "3.0B")] {
+            assert_eq!(short(value), text);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The start page: first steps, what is stuck and why, what comes next, and the latest posts.
 
 use super::{
+    analytics,
     context::{PageContext, done},
     fields,
     home::{self, Checklist},
@@ -8,6 +9,7 @@ use super::{
     layout::{Layout, PageError, render},
     posts::{self, Row},
     story::{Facts, Story, happened},
+    zone,
 };
 use crate::{
     http::{body, problem::Problem},
@@ -179,7 +181,7 @@ async fn draw(
 
 /// The posts that are published next.
 async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
-    let (owner, now) = (context.call().owner, context.now());
+    let (owner, now, zone) = (context.call().owner, context.now(), zone::current());
     let found = overview::upcoming(context.db(), owner, NEAR_COUNT, now).await?;
     let ids: Vec<_> = found.iter().map(|upcoming| upcoming.post).collect();
     let mut previews = overview::previews(context.db(), owner, &ids).await?;
@@ -191,7 +193,7 @@ async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
             post: upcoming.post.to_string(),
             excerpt: posts::excerpt(&text),
             at: ShortTime(upcoming.scheduled_at),
-            is_today: upcoming.scheduled_at.date_naive() == now.date_naive(),
+            is_today: zone::day_of(upcoming.scheduled_at, zone) == zone::day_of(now, zone),
             platforms: targets.into_iter().map(|target| target.platform).collect(),
         }
     });
@@ -317,7 +319,9 @@ impl Overview {
         let count = |number: usize, one: &str, many: &str| match number {
             0 => None,
             1 => Some(format!("1 {one}")),
-            number => Some(format!("{number} {many}")),
+            number => {
+                Some(format!("{} {many}", analytics::number(i64::try_from(number).unwrap_or(i64::MAX))))
+            }
         };
         let parts: Vec<_> = [
             count(self.stuck_count(), "post target is stuck", "post targets are stuck").map(|text| {
