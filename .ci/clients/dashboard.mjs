@@ -106,6 +106,11 @@ async function press(page, words) {
 }
 
 async function look(page, name) {
+  // A heading keeps the line of its label: no margin of its own moves it.
+  const moved = await page.$$eval(".head > *", (all) =>
+    all.filter((element) => getComputedStyle(element).marginTop !== "0px").map((element) => element.outerHTML),
+  );
+  check(moved.length === 0, { page: name, moved });
   for (const width of [1280, 360]) {
     await page.setViewport({ width, height: 900 });
     await inspect(page, `${name}, ${width} pixels wide`);
@@ -402,6 +407,8 @@ async function calendar(page) {
   const post = await call("POST", "/posts", body);
   await open(page, "/calendar?month=2031-03");
   await says(page, "19:30 שלום, in a while");
+  const direction = await page.$eval(`#post-${post.id} [dir=auto]`, (text) => getComputedStyle(text).direction);
+  check(direction === "rtl", `Hebrew is written ${direction}`);
   await look(page, "the calendar");
   await page.evaluate((id) => {
     const transfer = new DataTransfer();
