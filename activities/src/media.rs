@@ -20,7 +20,7 @@ use ::media::{self as files, UploadError};
 use anyhow::Context;
 use chrono::TimeDelta;
 use domain::{
-    MediaStatus, Owner,
+    Fit, MediaStatus, Owner,
     media::DeclaredFile,
     outbox::{MediaAction, MediaJob},
 };
@@ -175,6 +175,9 @@ impl Media {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
+        if is_whole && let (Some(width), Some(height)) = (found.width, found.height) {
+            self.make_thumbnail(file, size, Fit::thumbnail(found.content_type, width, height)).await?;
+        }
         let found = Inspected {
             kind: found.kind,
             content_type: found.content_type.to_owned(),
@@ -199,6 +202,24 @@ impl Media {
             }
         }
         Ok(())
+    }
+
+    /// Makes the picture that stands for a file in lists. A file that can't be decoded has none.
+    async fn make_thumbnail(
+        &self,
+        file: &files::StoredFile,
+        size: u64,
+        fit: Option<Fit>,
+    ) -> anyhow::Result<()> {
+        let Some(fit) = fit else { return Ok(()) };
+        match self.deps.engine.media.fit(file, size, &fit).await {
+            Ok(_) => Ok(()),
+            Err(files::FitError::Unfit(reason)) => {
+                info!(media.id = %file.media, "Medium {} has no thumbnail: {reason}", file.media);
+                Ok(())
+            }
+            Err(files::FitError::Store(error)) => Err(error.into()),
+        }
     }
 
     /// Promotes a file, unless that was done. One worker at a time does it: a second one that came late would

@@ -117,6 +117,32 @@ impl Fit {
     /// Maximum number of pixels of such an original; it is decoded in memory.
     pub const MAX_PIXELS: u64 = 100_000_000;
 
+    /// Longest side of a thumbnail, in pixels.
+    const THUMBNAIL_SIDE: u32 = 480;
+    /// Maximum size of a thumbnail, in bytes.
+    const THUMBNAIL_BYTES: u64 = 200_000;
+
+    /// Returns the still picture that stands for a picture in lists; `None` if none can be made of such a file.
+    pub fn thumbnail(content_type: &str, width: u32, height: u32) -> Option<Self> {
+        let longest = width.max(height);
+        let is_decodable = u64::from(width) * u64::from(height) <= Self::MAX_PIXELS;
+        if !Self::ORIGINALS.contains(&content_type) || width.min(height) == 0 || !is_decodable {
+            return None;
+        }
+        let to = longest.min(Self::THUMBNAIL_SIDE);
+        let scaled = |side: u32| {
+            let scaled = u64::from(side) * u64::from(to) / u64::from(longest);
+            u32::try_from(scaled).unwrap_or(to).max(1)
+        };
+        Some(Self {
+            kind: MediaKind::Image,
+            width: scaled(width),
+            height: scaled(height),
+            max_bytes: Self::THUMBNAIL_BYTES,
+            keeps_transparency: true,
+        })
+    }
+
     /// Returns a name for renditions of this kind: equal names stand for equal renditions of an asset.
     pub fn name(&self) -> String {
         let Self { kind, width, height, max_bytes, keeps_transparency } = self;

@@ -554,15 +554,10 @@ impl FileStore {
     ///
     /// [`FitError::Unfit`] if the picture can't be made to fit.
     pub async fn fit(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<FittedFile, FitError> {
-        let spec = fit.name();
-        let dir = self.renditions(original).join(spec.as_str());
-        let kept = self.store.list(Some(&dir)).try_next().await?;
-        if let Some(found) = kept
-            && let Some(file) = found.location.filename()
-            && let Some(fitted) = FittedFile::read(&format!("{spec}/{file}"), found.size)
-        {
-            return Ok(fitted);
+        if let Some(kept) = self.fitted(original, fit).await? {
+            return Ok(kept);
         }
+        let spec = fit.name();
         let one = RENDERING.acquire().await.expect("it is never closed");
         let bytes = self.read(original, 0..size).await?;
         let fit = *fit;
@@ -581,6 +576,19 @@ impl FileStore {
         let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };
         self.store.put(&self.promoted(&rendition), made.bytes.into()).await?;
         Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
+    }
+
+    /// Returns the rendition of a promoted file that [`FileStore::fit`] made; `None` if it made none.
+    ///
+    /// # Errors
+    ///
+    /// If the store can't be read.
+    pub async fn fitted(&self, original: &StoredFile, fit: &Fit) -> object_store::Result<Option<FittedFile>> {
+        let spec = fit.name();
+        let dir = self.renditions(original).join(spec.as_str());
+        let kept = self.store.list(Some(&dir)).try_next().await?;
+        Ok(kept
+            .and_then(|kept| FittedFile::read(&format!("{spec}/{}", kept.location.filename()?), kept.size)))
     }
 
     /// Returns a rendition that was made; `None` if there is none of this name.

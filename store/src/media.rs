@@ -12,7 +12,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    Bound, MediaId, MediaKind, MediaStatus, Owner,
+    Bound, MediaId, MediaKind, MediaStatus, Owner, PostId,
     event::{self, EventName},
     media::DeclaredFile,
     outbox::{MediaAction, MediaJob, Message},
@@ -661,6 +661,45 @@ pub async fn delete(
         .await?;
     tx.commit().await?;
     Ok(DeleteResult::Deleted)
+}
+
+/// A post that uses an asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The asset.
+    pub media: MediaId,
+    /// The post.
+    pub post: PostId,
+    /// Beginning of the post's text.
+    pub text: String,
+}
+
+/// Returns up to `limit` posts that use each of the owner's assets with these ids, newest first.
+pub async fn uses(db: &PgPool, owner: Owner, ids: &[Uuid], limit: i64) -> sqlx::Result<Vec<Use>> {
+    let rows = sqlx::query!(
+        r#"select wanted.id as "media!", p.id as "post!",
+             coalesce((select left(c.content, 80) from containers c where c.post_id = p.id and c.position = 0), '') as "text!"
+           from unnest($1::uuid[]) as wanted(id)
+           cross join lateral (
+             select distinct found.post_id from (
+               select c.post_id from post_media c
+               where c.media @> jsonb_build_array(jsonb_build_object('id', wanted.id::text))
+               limit $4
+             ) found
+           ) used
+           join posts p on p.id = used.post_id
+           where p.org_id = $2 and p.mode = $3 and p.deleted_at is null
+           order by p.id desc"#,
+        ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let used =
+        rows.into_iter().map(|row| Use { media: row.media.into(), post: row.post.into(), text: row.text });
+    Ok(used.collect())
 }
 
 /// Returns whether an unfinished post uses the asset. A live post whose thread is still being completed is

@@ -31,6 +31,7 @@ mod dashboard_calendar;
 mod dashboard_home;
 mod dashboard_search;
 mod dashboard_times;
+mod dashboard_media;
 mod deploy;
 mod dev;
 mod doctor;

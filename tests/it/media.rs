@@ -389,7 +389,7 @@ async fn a_picture_is_fitted_to_each_platform() {
             .join(picture["id"].as_str().unwrap());
         std::fs::read_dir(directory).map_or(0, |found| found.map(Result::unwrap).count())
     };
-    assert_eq!(renditions(), 2);
+    assert_eq!(renditions(), 3, "one for each platform that needs one, and the thumbnail");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     wait_until("the renditions to be deleted", async || if_right(renditions(), |left| *left == 0)).await;
 }

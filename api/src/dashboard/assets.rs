@@ -14,6 +14,7 @@ const CHARTS: &str = include_str!("../../templates/dashboard/charts.js");
 const UPLOT: &str = include_str!("../../templates/dashboard/vendor/uplot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../templates/dashboard/vendor/uplot.min.css");
 const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
+const UPLOAD: &str = include_str!("../../templates/dashboard/upload.js");
 const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
@@ -37,6 +38,8 @@ pub(crate) struct Versions {
     pub(crate) uplot: String,
     /// The style sheet of the library.
     pub(crate) uplot_style: String,
+    /// The script of pages that take files.
+    pub(crate) upload: String,
     /// Icons of platforms and pages, each a symbol.
     pub(crate) icons: String,
     /// The icon.
@@ -55,6 +58,7 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
         charts: version(CHARTS),
         uplot: version(UPLOT),
         uplot_style: version(UPLOT_STYLE),
+        upload: version(UPLOAD),
         icons: version(ICONS),
         icon: version(ICON),
     }
@@ -77,6 +81,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "charts.js" => (&versions.charts, "text/javascript; charset=utf-8", CHARTS),
         "uplot.js" => (&versions.uplot, "text/javascript; charset=utf-8", UPLOT),
         "uplot.css" => (&versions.uplot_style, "text/css; charset=utf-8", UPLOT_STYLE),
+        "upload.js" => (&versions.upload, "text/javascript; charset=utf-8", UPLOAD),
         "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),

@@ -142,6 +142,7 @@ impl<'a> PageContext<'a> {
             error: None,
             live: None,
             uses_passkeys: false,
+            takes_files: false,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::http::{
     body, browser,
     problem::{Code, Problem},
 };
-use poem::{Body, Request};
+use poem::{Body, FromRequest, Request, RequestBody, web::Multipart};
 use url::form_urlencoded;
 
 /// Maximum number of fields of a form; a field takes far more memory than its text.
@@ -69,9 +69,46 @@ pub(crate) fn write<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
 ///
 /// If it comes from another origin or is no form.
 pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Problem> {
-    if !browser::is_ours(request) {
-        return Err(Problem::new(Code::Forbidden, "this form was not sent from the dashboard"));
+    check_origin(request)?;
+    read_form(request, body).await
+}
+
+/// Parses a form that a page of this origin or its script sent.
+///
+/// # Errors
+///
+/// If it comes from another origin or is no form.
+pub(crate) async fn of_script(request: &Request, body: Body) -> Result<Fields, Problem> {
+    if !browser::is_of_our_pages(request) {
+        return Err(foreign());
     }
+    read_form(request, body).await
+}
+
+/// Fails unless a form of a page of this origin sent the request.
+///
+/// # Errors
+///
+/// `forbidden`.
+pub(crate) fn check_origin(request: &Request) -> Result<(), Problem> {
+    if browser::is_ours(request) { Ok(()) } else { Err(foreign()) }
+}
+
+/// Begins to read a form with files.
+///
+/// # Errors
+///
+/// If it has no files.
+pub(crate) async fn of_files(request: &Request, body: Body) -> Result<Multipart, Problem> {
+    let read = Multipart::from_request(request, &mut RequestBody::new(body)).await;
+    read.map_err(|_| Problem::new(Code::InvalidRequest, "this is not a form with files"))
+}
+
+fn foreign() -> Problem {
+    Problem::new(Code::Forbidden, "this form was not sent from the dashboard")
+}
+
+async fn read_form(request: &Request, body: Body) -> Result<Fields, Problem> {
     let is_form = request.content_type().is_some_and(|found| {
         found.split(';').next().unwrap_or_default().trim() == "application/x-www-form-urlencoded"
     });

@@ -70,6 +70,8 @@ domain::string_enum! {
         SessionsEnded = "sessions_ended",
         /// A file is being fetched.
         Fetching = "fetching",
+        /// Files were uploaded.
+        Uploaded = "uploaded",
         /// A file was deleted.
         Discarded = "discarded",
     }
@@ -113,6 +115,7 @@ impl Done {
             Self::ZoneSet => "Times are shown and read in this zone from now on.",
             Self::SessionsEnded => "The sessions were ended.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
+            Self::Uploaded => "The files were uploaded.",
             Self::Discarded => "The file was deleted.",
         }
     }

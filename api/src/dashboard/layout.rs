@@ -40,6 +40,8 @@ pub(crate) struct Layout {
     pub(crate) live: Option<String>,
     /// True if the page has forms for passkeys, which need a script.
     pub(crate) uses_passkeys: bool,
+    /// True if the page takes files, for which it has a script.
+    pub(crate) takes_files: bool,
 }
 
 /// A part of the navigation.
@@ -171,6 +173,7 @@ impl Layout {
             error: None,
             live: None,
             uses_passkeys: false,
+            takes_files: false,
         }
     }
 
@@ -278,6 +281,16 @@ pub(crate) fn render(status: StatusCode, page: &impl Template) -> Response {
 
 /// Renders a page whose forms may also redirect to other origins.
 pub(crate) fn render_leading(status: StatusCode, page: &impl Template, places: &str) -> Response {
+    render_with(status, page, &POLICY.replace("form-action 'self'", &format!("form-action 'self'{places}")))
+}
+
+/// Renders a page whose script may also upload to a bucket's origin.
+pub(crate) fn render_uploading(status: StatusCode, page: &impl Template, bucket: Option<&str>) -> Response {
+    let places = bucket.map_or(String::new(), |origin| format!(" {origin}"));
+    render_with(status, page, &POLICY.replace("connect-src 'self'", &format!("connect-src 'self'{places}")))
+}
+
+fn render_with(status: StatusCode, page: &impl Template, policy: &str) -> Response {
     let text = match page.render() {
         Ok(text) => text,
         Err(error) => {
@@ -285,9 +298,8 @@ pub(crate) fn render_leading(status: StatusCode, page: &impl Template, places: &
             return Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).finish();
         }
     };
-    let policy = POLICY.replace("form-action 'self'", &format!("form-action 'self'{places}"));
     let mut response = Response::builder().status(status).content_type("text/html; charset=utf-8").body(text);
-    put(&mut response, header::CONTENT_SECURITY_POLICY, &policy);
+    put(&mut response, header::CONTENT_SECURITY_POLICY, policy);
     put(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // A stricter policy would make browsers omit `Origin` from our own forms.
     put(&mut response, header::REFERRER_POLICY, "same-origin");

@@ -1,83 +1,405 @@
-//! Media assets, and fetching a file from a URL.
+//! Media assets: a library with thumbnails, uploads, and fetching a file from a URL.
+//!
+//! Without a script, files come in a multipart form and are streamed to the file store. The script announces each
+//! file, sends it to its upload URL as clients of the API do, and confirms it; the response to that is the markup
+//! of the file, for the list that the page shows.
 
 use super::{
+    PATH,
     context::{PageContext, done},
     fields::{self, Fields},
     labels::{self, AbsoluteTime, Done, Label},
-    layout::{Layout, PageError, render},
+    layout::{Layout, PageError, put, render, render_uploading, sentence},
+    posts::{Choice, excerpt},
 };
 use crate::{
-    http::{body, problem::Problem},
-    media::{self, Filter},
+    http::{
+        body,
+        problem::{Code, Problem},
+    },
+    media::{self, Asset, Filter, content},
+    types::enum_string::EnumString,
 };
 use askama::Template;
-use poem::Response;
+use domain::{Fit, MediaKind, MediaStatus};
+use futures::{StreamExt, TryStreamExt, stream};
+use poem::{
+    Body, Request, Response,
+    http::{StatusCode, header},
+};
 use serde_json::json;
+use std::collections::HashMap;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use uuid::Uuid;
 
 /// Number of files per page.
-const PAGE_SIZE: u64 = 25;
+const PAGE_SIZE: u64 = 48;
+/// Maximum number of files of one form.
+const MAX_FILES: usize = 20;
+/// Maximum number of posts that are counted for a file.
+const MAX_USES: i64 = 20;
+/// Number of posts that are shown with a file.
+const SHOWN_USES: usize = 3;
+/// Bytes that are read at once of a file in a form.
+const PIECE: usize = 64 << 10;
 
 #[derive(Template)]
 #[template(path = "dashboard/media.html")]
 struct Media<'a> {
     layout: Layout,
     files: Vec<File>,
+    kinds: Vec<Choice>,
+    is_filtered: bool,
     total: u64,
     newer: Option<String>,
     older: Option<String>,
     form: &'a Fields,
 }
 
+#[derive(Template)]
+#[template(path = "dashboard/media_tile.html")]
+struct Tile {
+    layout: Layout,
+    file: File,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/media_choice.html")]
+struct ChoiceTile {
+    layout: Layout,
+    file: ChosenFile,
+}
+
+/// A file that a post in the composer uses.
+pub(crate) struct ChosenFile {
+    /// Id of the asset.
+    pub(crate) id: String,
+    /// The picture.
+    pub(crate) thumb: Thumb,
+    /// Alt text of this post; empty for the file's own.
+    pub(crate) alt: String,
+    /// Alt text of the file.
+    pub(crate) own_alt: Option<String>,
+}
+
+impl ChosenFile {
+    /// The file, with an alt text of this post.
+    pub(crate) fn of(asset: &Asset, alt: &str) -> Self {
+        Self {
+            id: asset.id.to_string(),
+            thumb: Thumb::of_asset(asset),
+            alt: alt.to_owned(),
+            own_alt: asset.alt_text.clone().filter(|alt| !alt.is_empty()),
+        }
+    }
+}
+
+/// The picture that stands for a file, or its icon.
+#[derive(Clone)]
+pub(crate) struct Thumb {
+    /// Name and kind of the file.
+    pub(crate) name: String,
+    /// Path of the picture; `None` if there can be none.
+    pub(crate) image: Option<String>,
+    /// Symbol of `icons.svg`.
+    pub(crate) icon: &'static str,
+    /// Alt text; the name if there is none.
+    pub(crate) alt: String,
+    /// Playing time.
+    pub(crate) length: Option<String>,
+    /// Sides in pixels, which reserve the picture's place.
+    pub(crate) sides: Option<(u32, u32)>,
+}
+
+impl Thumb {
+    /// The picture of a stored file.
+    pub(crate) fn of(file: &store::media::Media, alt: Option<&str>) -> Self {
+        let is_ready = file.status == MediaStatus::Ready;
+        let sides = file.width.zip(file.height);
+        let fit = sides.and_then(|(width, height)| {
+            Fit::thumbnail(file.content_type.as_deref().unwrap_or_default(), width, height)
+        });
+        let alt = alt.or(file.alt_text.as_deref()).filter(|alt| !alt.is_empty());
+        Self {
+            name: labels::file(file),
+            image: fit.filter(|_| is_ready).map(|_| thumbnail_path(file.id.0)),
+            icon: icon(file.kind),
+            alt: alt.unwrap_or(&file.filename).to_owned(),
+            length: file.duration_ms.map(labels::length),
+            sides,
+        }
+    }
+
+    /// The picture of a file as the API shows it.
+    pub(crate) fn of_asset(file: &Asset) -> Self {
+        let is_ready = file.status.value() == MediaStatus::Ready;
+        let sides = file.width.zip(file.height);
+        let fit = sides.and_then(|(width, height)| {
+            Fit::thumbnail(file.content_type.as_deref().unwrap_or_default(), width, height)
+        });
+        let alt = file.alt_text.as_deref().filter(|alt| !alt.is_empty());
+        Self {
+            name: format!("{} ({})", file.filename, file.kind.as_str()),
+            image: fit.filter(|_| is_ready).map(|_| thumbnail_path(file.id)),
+            icon: icon(file.kind.value()),
+            alt: alt.unwrap_or(&file.filename).to_owned(),
+            length: file.duration_ms.map(labels::length),
+            sides,
+        }
+    }
+
+    /// A file of which only a name is known.
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            image: None,
+            icon: "file",
+            alt: name.to_owned(),
+            length: None,
+            sides: None,
+        }
+    }
+}
+
+fn thumbnail_path(id: Uuid) -> String {
+    format!("{PATH}/media/{id}/thumbnail")
+}
+
+fn icon(kind: MediaKind) -> &'static str {
+    match kind {
+        MediaKind::Image | MediaKind::Gif => "media",
+        MediaKind::Video => "video",
+        MediaKind::Audio | MediaKind::Document => "file",
+    }
+}
+
 struct File {
     id: String,
     name: String,
-    label: Label,
+    thumb: Thumb,
+    /// Its status, if it can't be posted yet or never.
+    label: Option<Label>,
     facts: String,
     alt: Option<String>,
     error: Option<String>,
     url: Option<String>,
     created: AbsoluteTime,
+    expires: Option<AbsoluteTime>,
+    /// Posts that use it.
+    posts: Vec<PostLink>,
+    /// The number of these posts.
+    uses: String,
 }
 
-impl From<media::Media> for File {
-    fn from(media::Media { asset: media, .. }: media::Media) -> Self {
+struct PostLink {
+    id: String,
+    text: String,
+}
+
+impl File {
+    fn of(media: media::Media, posts: Vec<PostLink>) -> Self {
+        let media::Media { asset: media, expires_at } = media;
         let pixels = media.width.zip(media.height).map(|(width, height)| format!("{width} × {height}"));
+        let thumb = Thumb::of_asset(&media);
         let facts =
             [media.content_type, media.size.map(labels::size), pixels, media.duration_ms.map(labels::length)];
+        let uses = match i64::try_from(posts.len()).unwrap_or(MAX_USES) {
+            0 => "No post".to_owned(),
+            1 => "One post".to_owned(),
+            count if count < MAX_USES => format!("{count} posts"),
+            count => format!("{count} or more posts"),
+        };
+        let status = media.status.value();
         Self {
             id: media.id.to_string(),
             name: media.filename,
-            label: labels::medium(media.status.value()),
+            thumb,
+            label: (status != MediaStatus::Ready).then(|| labels::medium(status)),
             facts: facts.into_iter().flatten().collect::<Vec<_>>().join(", "),
             alt: media.alt_text.filter(|alt| !alt.is_empty()),
-            error: media.error,
+            error: media.error.map(|error| sentence(&error)),
             url: media.url,
             created: AbsoluteTime(media.created_at.0),
+            expires: expires_at.map(|at| AbsoluteTime(at.0)),
+            posts: posts.into_iter().take(SHOWN_USES).collect(),
+            uses,
         }
     }
 }
 
 /// Shows the page.
 pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
-    // An invalid page number shows the first page.
+    // An invalid page number shows the first page, an unknown kind all kinds.
     let offset: u64 = context.query.get("offset").parse().unwrap_or_default();
+    let kind = context.query.get("kind").parse::<MediaKind>().ok();
     let filter = Filter {
         limit: Some(PAGE_SIZE.cast_signed()),
         offset: Some(i64::try_from(offset).unwrap_or(i64::MAX)),
+        kind: kind.map(|kind| EnumString::of(kind.as_str())),
         ..Filter::default()
     };
-    let found = media::list(&context.call(), filter).await?;
+    let call = context.call();
+    let found = media::list(&call, filter).await?;
     let total = found.pagination.total;
-    let page = |offset: u64| fields::write([("offset", offset.to_string().as_str())]);
+    let ids: Vec<_> = found.data.iter().map(|file| file.asset.id).collect();
+    let mut uses: HashMap<_, Vec<_>> = HashMap::new();
+    for used in store::media::uses(context.db(), call.owner, &ids, MAX_USES).await? {
+        let link = PostLink { id: used.post.to_string(), text: excerpt(&used.text) };
+        uses.entry(used.media.0).or_default().push(link);
+    }
+    let page = |offset: u64| {
+        let offset = offset.to_string();
+        let kind = kind.map(|kind| ("kind", kind.as_str()));
+        fields::write(kind.into_iter().chain([("offset", offset.as_str())]))
+    };
+    let layout = Layout { takes_files: true, ..context.layout_with_error("Media", "/media", error) };
     let page = Media {
-        layout: context.layout_with_error("Media", "/media", error),
-        files: found.data.into_iter().map(File::from).collect(),
+        layout,
+        files: found
+            .data
+            .into_iter()
+            .map(|file| {
+                let posts = uses.remove(&file.asset.id).unwrap_or_default();
+                File::of(file, posts)
+            })
+            .collect(),
+        kinds: [
+            (MediaKind::Image, "Images"),
+            (MediaKind::Gif, "Animations"),
+            (MediaKind::Video, "Videos"),
+            (MediaKind::Audio, "Audio"),
+            (MediaKind::Document, "Documents"),
+        ]
+        .into_iter()
+        .map(|(choice, name)| Choice {
+            name: name.to_owned(),
+            value: choice.as_str().to_owned(),
+            is_chosen: kind == Some(choice),
+        })
+        .collect(),
+        is_filtered: kind.is_some(),
         total,
         newer: (offset > 0).then(|| page(offset.saturating_sub(PAGE_SIZE))),
         older: (offset.saturating_add(PAGE_SIZE) < total).then(|| page(offset + PAGE_SIZE)),
         form: &context.form,
     };
-    Ok(render(page.layout.status(), &page))
+    let bucket = media::upload_origin(&call).await?;
+    Ok(render_uploading(page.layout.status(), &page, bucket.as_deref()))
+}
+
+/// Serves the picture that stands for a file.
+pub(crate) async fn thumbnail(
+    context: &PageContext<'_>,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Problem> {
+    content::give_thumbnail(request, context.app, context.call().owner, id).await
+}
+
+/// Receives the files of a form, one after the other.
+pub(crate) async fn receive(
+    context: &PageContext<'_>,
+    request: &Request,
+    body: Body,
+) -> Result<Response, Problem> {
+    let mut form = fields::of_files(request, body).await?;
+    let unreadable = || Problem::new(Code::InvalidRequest, "the files can't be read: the form ended early");
+    let mut count = 0;
+    for _ in 0..=MAX_FILES {
+        let next = tokio::time::timeout(context.app.config.body_timeout, form.next_field()).await;
+        let next = next.map_err(|_| Problem::timed_out())?.map_err(|_| unreadable())?;
+        let Some(field) = next else {
+            let refused = Problem::new(Code::InvalidRequest, "choose a file first");
+            return match count {
+                0 => show(context, Some(PageError::of("upload", refused))).await,
+                _ => Ok(done("/media", Done::Uploaded)),
+            };
+        };
+        // A form without a chosen file sends one without a name.
+        let Some(name) = field.file_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
+            continue;
+        };
+        let wish = json!({ "filename": name, "content_type": field.content_type() });
+        let mut file = Box::pin(field.into_async_read());
+        let taken = match body::read(wish) {
+            Ok(wish) => media::receive(&context.call(), wish, pieces(&mut file)).await,
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = taken {
+            // Browsers show no response while they are still sending.
+            body::drain(file).await;
+            let mut error = PageError::of("upload", problem);
+            error.message = format!("{name}: {}", error.message);
+            return show(context, Some(error)).await;
+        }
+        count += 1;
+    }
+    let detail = format!("at most {MAX_FILES} files can be uploaded at once; the first {count} were");
+    show(context, Some(PageError::of("upload", Problem::new(Code::InvalidRequest, detail)))).await
+}
+
+/// Returns the bytes of a file as they arrive.
+fn pieces(file: &mut (impl AsyncRead + Unpin + Send)) -> impl futures::Stream<Item = ::media::Piece> + Send {
+    let read = stream::try_unfold(file, async |file| {
+        let mut piece = Vec::with_capacity(PIECE);
+        let size = file.read_buf(&mut piece).await?;
+        Ok((size > 0).then(|| (piece.into(), file)))
+    });
+    read.into_stream().boxed()
+}
+
+/// Announces a file that the script is about to upload: its id, and where it goes.
+pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
+    let form = &context.form;
+    let size = form.get("size").parse::<u64>().ok();
+    let wish = json!({ "filename": form.get("filename"), "content_type": form.given("type"), "size": size });
+    let announced = match body::read(wish) {
+        Ok(wish) => media::upload(&context.call(), wish).await,
+        Err(problem) => Err(problem),
+    };
+    let upload = match announced {
+        Ok(upload) => upload,
+        Err(problem) => return refuse(&problem),
+    };
+    let text = json!({
+        "id": upload.asset.id,
+        // The browser may know this service by another name than it knows itself.
+        "url": match upload.upload_url.parse::<url::Url>() {
+            Ok(url) if !context.app.config.media.is_in_bucket() => url[url::Position::BeforePath..].to_owned(),
+            _ => upload.upload_url,
+        },
+        "method": upload.upload_method,
+        "headers": upload.upload_headers,
+    });
+    answer(StatusCode::OK, "application/json", text.to_string())
+}
+
+/// Confirms a file that the script has uploaded, and answers with its markup.
+pub(crate) async fn confirm(context: &PageContext<'_>, id: &str) -> Response {
+    let file = match media::confirm(&context.call(), id).await {
+        Ok(file) => file,
+        Err(problem) => return refuse(&problem),
+    };
+    let layout = context.layout("Media", "/media");
+    match context.form.get("as") {
+        "choice" => {
+            let file = ChosenFile::of(&file.asset, "");
+            render(StatusCode::OK, &ChoiceTile { layout, file })
+        }
+        _ => render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) }),
+    }
+}
+
+/// Tells the script why a file is not taken.
+fn refuse(problem: &Problem) -> Response {
+    answer(problem.code.status(), "text/plain; charset=utf-8", sentence(&problem.detail))
+}
+
+fn answer(status: StatusCode, content_type: &str, text: String) -> Response {
+    let mut response = Response::builder().status(status).content_type(content_type).body(text);
+    put(&mut response, header::CACHE_CONTROL, "no-store");
+    put(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    response
 }
 
 /// Fetches a file from a URL.

@@ -40,10 +40,12 @@ use crate::{
     app::App,
     http::{
         admission,
+        body::drain,
         problem::{Code, Problem},
     },
 };
 use context::PageContext;
+use fields::Fields;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use routes::Route;
 use session::SessionState;
@@ -72,7 +74,13 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     if !is_read && request.method() != Method::POST {
         return Err(Problem::method_not_allowed("GET, HEAD, POST"));
     }
-    let form = if is_read { fields::Fields::default() } else { fields::of_form(request, body).await? };
+    let form = match &segments[..] {
+        _ if is_read => Fields::default(),
+        ["media", "files"] => return receive_files(app, request, body, &segments).await,
+        // The script that uploads files sends these.
+        ["media", "uploads"] | ["media", _, "confirm"] => fields::of_script(request, body).await?,
+        _ => fields::of_form(request, body).await?,
+    };
     match &segments[..] {
         ["sign-in"] if !is_read => return session::begin(app, request, &form).await,
         ["sign-in", "passkey"] if is_read => return session::challenge(app, request).await,
@@ -99,6 +107,37 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     Ok(answered.unwrap_or_else(|problem| layout::failure(Some(&context), problem)))
 }
 
+/// Receives a form with files, which is not read before it is known who sends it.
+async fn receive_files(
+    app: &App,
+    request: &Request,
+    body: Body,
+    segments: &[&str],
+) -> Result<Response, Problem> {
+    let session = match fields::check_origin(request) {
+        Ok(()) => session::state_of(app, request).await,
+        Err(problem) => Err(problem),
+    };
+    let refused = match session {
+        Ok(SessionState::Active(session)) => {
+            let context = PageContext::new(app, session, request, Fields::default());
+            match admit(&context, request, false, segments).await {
+                Ok(()) => {
+                    let received = media::receive(&context, request, body).await;
+                    return Ok(received.unwrap_or_else(|problem| layout::failure(Some(&context), problem)));
+                }
+                Err(problem) => Ok(layout::failure(Some(&context), problem)),
+            }
+        }
+        Ok(SessionState::Missing) => Ok(session::expired(app, request, segments, &Fields::default())),
+        Ok(SessionState::CrossSite) => Ok(layout::reload(request)),
+        Err(problem) => Err(problem),
+    };
+    // Browsers show no response while they are still sending.
+    drain(body.into_async_read()).await;
+    refused
+}
+
 /// Answers one who is signed in, if they may and have not asked too often.
 async fn answer_to(
     context: &PageContext<'_>,
@@ -106,14 +145,24 @@ async fn answer_to(
     is_read: bool,
     segments: &[&str],
 ) -> Result<Response, Problem> {
+    admit(context, request, is_read, segments).await?;
+    if is_read { read(context, request, segments).await } else { act(context, request, segments).await }
+}
+
+/// Fails unless the one who is signed in may open a page or do something, and has not asked too often.
+async fn admit(
+    context: &PageContext<'_>,
+    request: &Request,
+    is_read: bool,
+    segments: &[&str],
+) -> Result<(), Problem> {
     let route = Route::of(is_read, segments).ok_or_else(nothing)?;
     for scope in route.needed() {
         context.may(scope)?;
     }
     let operation = route.operation();
     let operation = operation.as_ref().map(|(method, path)| (method, *path));
-    admission::count_session(context.app, request, context.call().owner, operation).await?;
-    if is_read { read(context, request, segments).await } else { act(context, request, segments).await }
+    admission::count_session(context.app, request, context.call().owner, operation).await
 }
 
 /// Routes GET requests to pages.
@@ -135,6 +184,7 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["webhooks"] => webhooks::show(context, None).await,
         ["webhooks", id] => webhook::show(context, id, None).await,
         ["media"] => media::show(context, None).await,
+        ["media", id, "thumbnail"] => media::thumbnail(context, request, id).await,
         ["keys"] => keys::show(context, None).await,
         ["team"] => team::show(context, None).await,
         ["audit"] => audit::show(context).await,
@@ -178,6 +228,8 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
             webhook::redeliver(context, id, delivery).await
         }
         ["media"] => media::import(context).await,
+        ["media", "uploads"] => Ok(media::announce(context).await),
+        ["media", id, "confirm"] => Ok(media::confirm(context, id).await),
         ["media", id, "delete"] => media::delete(context, id).await,
         ["keys"] => keys::create(context).await,
         ["keys", id, "rotate"] => keys::rotate(context, id).await,

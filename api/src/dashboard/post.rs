@@ -4,6 +4,7 @@ use super::{
     context::{PageContext, done},
     labels::{self, AbsoluteTime, Done, Label, RelativeTime},
     layout::{Layout, PageError, render},
+    media::Thumb,
     posts::excerpt,
     story::{Facts, Story},
     zone,
@@ -69,7 +70,7 @@ struct ReplyTo {
 struct Text {
     name: &'static str,
     content: String,
-    media: Vec<String>,
+    media: Vec<Thumb>,
 }
 
 struct Target {
@@ -149,8 +150,8 @@ pub(crate) async fn show(
     let shown = shown.flat_map(|container| &container.media);
     let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
-        Some(file) => labels::file(file),
-        None => "A deleted file".to_owned(),
+        Some(file) => Thumb::of(file, media.alt_text.as_deref()),
+        None => Thumb::named("A deleted file"),
     };
     let ui = context.app.config.temporal_ui.as_ref();
     // A text that was refused is shown again.

@@ -8,6 +8,7 @@ use super::{
     fields::Fields,
     labels::{self, AbsoluteTime, Done, Label},
     layout::{self, Layout, PageError, render},
+    media::Thumb,
     posts::Choice,
     routes::Route,
     zone,
@@ -95,7 +96,7 @@ struct Card {
 
 struct Piece {
     text: String,
-    media: Vec<String>,
+    media: Vec<Thumb>,
     count: usize,
     max: usize,
     unit: &'static str,
@@ -230,9 +231,9 @@ async fn show_preview(
     let file = |media: &NewMedia| {
         let id = media.id.as_ref().and_then(|id| id.parse().ok());
         match (&media.url, id.and_then(|id: Uuid| files.get(&id))) {
-            (Some(url), _) => url.text.clone(),
-            (None, Some(file)) => labels::file(file),
-            (None, None) => "A deleted file".to_owned(),
+            (Some(url), _) => Thumb::named(&url.text),
+            (None, Some(file)) => Thumb::of(file, media.alt_text.as_deref()),
+            (None, None) => Thumb::named("A deleted file"),
         }
     };
     let mut cards = Vec::new();

@@ -36,7 +36,7 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 20] = [
+const PAGES: [Route; 21] = [
     page("/search", &[], &[]),
     page(
         "/analytics",
@@ -73,6 +73,7 @@ const PAGES: [Route; 20] = [
         &[("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
     ),
     page("/media", &[MediaRead], &[("GET", "/media")]),
+    page("/media/{id}/thumbnail", &[MediaRead], &[("GET", "/media/{id}")]),
     page("/keys", &[KeysWrite], &[("GET", "/api-keys")]),
     page("/team", &[TeamRead], &[("GET", "/team")]),
     page("/audit", &[TeamRead], &[("GET", "/account/audit")]),
@@ -80,7 +81,7 @@ const PAGES: [Route; 20] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 45] = [
+const ACTIONS: [Route; 48] = [
     action("/posts/retry", "/posts", &[PostsWrite], &[("POST", "/posts/{id}/retry")]),
     action("/posts/cancel", "/posts", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
     page("/checklist/dismiss", &[], &[]),
@@ -166,6 +167,9 @@ const ACTIONS: [Route; 45] = [
         &[("POST", "/webhooks/{id}/deliveries/{delivery_id}/redeliver")],
     ),
     action("/media", "/media", &[MediaWrite], &[("POST", "/media/import")]),
+    action("/media/files", "/media", &[MediaWrite], &[("POST", "/media/upload")]),
+    action("/media/uploads", "/media", &[MediaWrite], &[("POST", "/media/upload")]),
+    action("/media/{id}/confirm", "/media", &[MediaWrite], &[("POST", "/media/{id}/confirm")]),
     action("/media/{id}/delete", "/media", &[MediaWrite], &[("DELETE", "/media/{id}")]),
     action("/keys", "/keys", &[KeysWrite], &[("POST", "/api-keys")]),
     action("/keys/{id}/rotate", "/keys", &[KeysWrite], &[("POST", "/api-keys/{id}/rotate")]),

@@ -17,13 +17,16 @@ const MAX_AGENT_LENGTH: usize = 200;
 
 /// True if a form of a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site` and
 /// `Sec-Fetch-Mode`. All current browsers send `Origin` with a form; a request without it is refused. So is one that
-/// a script sent: no page here does that, but one with foreign code in it could.
+/// a script sent: of our scripts only the one that uploads files does that, but foreign code in a page could.
 pub(crate) fn is_ours(request: &Request) -> bool {
+    let mode = request.headers().get(SEC_FETCH_MODE).and_then(|value| value.to_str().ok());
+    is_of_our_pages(request) && mode.is_none_or(|mode| mode == "navigate")
+}
+
+/// True if a form or a script of a page of this origin sent the request.
+pub(crate) fn is_of_our_pages(request: &Request) -> bool {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
-        return false;
-    }
-    if text(SEC_FETCH_MODE).is_some_and(|mode| mode != "navigate") {
         return false;
     }
     let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };

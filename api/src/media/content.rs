@@ -12,9 +12,9 @@ use crate::{
     media::{STORAGE, missing, too_large},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::MediaStatus;
-use futures::StreamExt;
-use media::{MinRate, Permission, SignedToken, StoredFile, UploadError};
+use domain::{Fit, MediaId, MediaStatus, Owner, media::DeclaredFile};
+use futures::{Stream, StreamExt};
+use media::{MinRate, Permission, Piece, SignedToken, StoredFile, UploadError};
 use poem::{
     Body, IntoEndpoint, Request, Response, Route, get, handler,
     http::{HeaderValue, Method, StatusCode, header},
@@ -37,11 +37,20 @@ pub const PATHS: [&str; 3] = [
     "/media/{id}/renditions/{pass}/{fit}/{name}",
 ];
 
+/// Path of the dashboard to which its form sends files.
+const DASHBOARD_UPLOAD: &str = "/dashboard/media/files";
+
 /// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
 
-/// True for requests that upload a file: their bodies have a time limit of their own.
+/// Largest picture that is its own thumbnail, in bytes.
+const MAX_OWN_THUMBNAIL: u64 = 1 << 20;
+
+/// True for requests that upload files: their bodies have a time limit of their own.
 pub(crate) fn is_upload(request: &Request) -> bool {
+    if request.method() == Method::POST && request.uri().path() == DASHBOARD_UPLOAD {
+        return true;
+    }
     let id = || {
         let path = request.uri().path();
         path.strip_prefix(PREFIX)?.strip_prefix("/media/")?.strip_suffix("/content")
@@ -67,47 +76,60 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(closed());
     }
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let mut bytes = body.into_bytes_stream();
+    match receive(&app, pass.owner, &row, length, &mut bytes).await? {
+        Ok(_) => Ok(StatusCode::OK.into()),
+        Err(error) => {
+            if !matches!(error, UploadError::Slow { .. }) {
+                drain(Body::from_bytes_stream(bytes).into_async_read()).await;
+            }
+            Err(refusal(&row.declared, error))
+        }
+    }
+}
+
+/// Receives the bytes of an asset, `length` of them if that is known, and returns their number. Until the asset is
+/// confirmed they replace those that were received before.
+pub(crate) async fn receive(
+    app: &App,
+    owner: Owner,
+    row: &store::media::Media,
+    length: Option<u64>,
+    bytes: impl Stream<Item = Piece>,
+) -> Result<Result<u64, UploadError>, Problem> {
     let files = &app.config.media;
     let declared = &row.declared;
     let claimed = media::claimed(declared.content_type.as_deref(), &row.filename);
     let most = declared.size.unwrap_or_else(|| files.size_limits().for_declared(claimed));
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let mut bytes = body.into_bytes_stream();
-    let outcome = match length.filter(|length| *length > most) {
-        Some(_) => Err(UploadError::TooLarge(most)),
-        None => {
-            let min_rate =
-                MinRate { idle_timeout: app.config.body_timeout, bytes_per_second: MIN_BYTES_PER_SECOND };
-            let mut turn = Turn::take(&app, &pass, length, most).await?;
-            let file = asset(&pass, &row);
-            let receiving = files.receive(&file, &mut bytes, turn.upload.max_bytes, declared, min_rate);
-            let outcome = tokio::select! {
-                outcome = receiving => outcome,
-                lost = turn.lost() => return Err(lost),
-            };
-            turn.end(outcome.as_ref().ok().copied()).await?;
-            outcome
-        }
+    if length.is_some_and(|length| length > most) {
+        return Ok(Err(UploadError::TooLarge(most)));
+    }
+    let min_rate = MinRate { idle_timeout: app.config.body_timeout, bytes_per_second: MIN_BYTES_PER_SECOND };
+    let mut turn = Turn::take(app, owner, row.id, length, most).await?;
+    let file = asset(owner, row);
+    let receiving = files.receive(&file, bytes, turn.upload.max_bytes, declared, min_rate);
+    let outcome = tokio::select! {
+        outcome = receiving => outcome,
+        lost = turn.lost() => return Err(lost),
     };
-    match outcome {
-        Ok(_) => Ok(StatusCode::OK.into()),
-        Err(UploadError::Slow { .. }) => Err(Problem::timed_out()),
-        Err(refusal) => {
-            drain(Body::from_bytes_stream(bytes).into_async_read()).await;
-            Err(match refusal {
-                // More bytes than declared contradict the declaration.
-                UploadError::TooLarge(_) if declared.size.is_some() => {
-                    Problem::new(Code::Unprocessable, refusal.to_string())
-                }
-                UploadError::TooLarge(_) => too_large(refusal.to_string()),
-                UploadError::Other(message) => Problem::new(Code::Unprocessable, message),
-                UploadError::Broken(_) | UploadError::Slow { .. } => {
-                    Problem::new(Code::InvalidRequest, refusal.to_string())
-                }
-                UploadError::Store(error) => unreadable(&error),
-            })
+    turn.end(outcome.as_ref().ok().copied()).await?;
+    Ok(outcome)
+}
+
+/// The response to an upload that was not taken.
+pub(crate) fn refusal(declared: &DeclaredFile, error: UploadError) -> Problem {
+    match error {
+        // More bytes than declared contradict the declaration.
+        UploadError::TooLarge(_) if declared.size.is_some() => {
+            Problem::new(Code::Unprocessable, error.to_string())
         }
+        UploadError::TooLarge(_) => too_large(error.to_string()),
+        UploadError::Other(message) => Problem::new(Code::Unprocessable, message),
+        UploadError::Slow { .. } => Problem::timed_out(),
+        UploadError::Broken(_) => Problem::new(Code::InvalidRequest, error.to_string()),
+        UploadError::Store(error) => unreadable(&error),
     }
 }
 
@@ -126,10 +148,15 @@ struct Turn {
 }
 
 impl Turn {
-    async fn take(app: &App, pass: &SignedToken, length: Option<u64>, most: u64) -> Result<Self, Problem> {
+    async fn take(
+        app: &App,
+        owner: Owner,
+        media: MediaId,
+        length: Option<u64>,
+        most: u64,
+    ) -> Result<Self, Problem> {
         let now = (app.now)();
-        let begun =
-            store::media::begin_upload(&app.db, pass.owner, pass.media, length, most, UPLOAD_LEASE, now);
+        let begun = store::media::begin_upload(&app.db, owner, media, length, most, UPLOAD_LEASE, now);
         match begun.await? {
             BeginUpload::Begun(upload) => {
                 Ok(Self { db: app.db.clone(), now: app.now, upload, is_over: false })
@@ -140,7 +167,7 @@ impl Turn {
             )),
             BeginUpload::Closed => Err(closed()),
             BeginUpload::Exceeded(exceeded) => {
-                let plan = organizations::plan(&app.db, pass.owner.org).await?.unwrap_or_default();
+                let plan = organizations::plan(&app.db, owner.org).await?.unwrap_or_default();
                 Err(app.config.plans.of(&plan).refuse_more(STORAGE, exceeded))
             }
         }
@@ -196,6 +223,31 @@ async fn give(
     ))
 }
 
+/// Serves the thumbnail of a picture. One that has none, such as a picture of an earlier version, is its own
+/// thumbnail if it is small.
+pub(crate) async fn give_thumbnail(
+    request: &Request,
+    app: &App,
+    owner: Owner,
+    id: &str,
+) -> Result<Response, Problem> {
+    let id = id.parse().map_err(|_| missing())?;
+    let row = store::media::get(&app.db, owner, id).await?;
+    let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
+    let (file, mime) = (asset(owner, &row), row.content_type.as_deref().unwrap_or_default());
+    let fit = row.width.zip(row.height).and_then(|(width, height)| Fit::thumbnail(mime, width, height));
+    let fit = fit.ok_or_else(missing)?;
+    let fitted = app.config.media.fitted(&file, &fit).await.map_err(|error| unreadable(&error))?;
+    match (fitted, row.size) {
+        (Some(fitted), _) => {
+            let thumbnail = StoredFile { rendition: Some(fitted.name), ..file };
+            Ok(serve(request, app, &thumbnail, fitted.content_type, fitted.size))
+        }
+        (None, Some(size)) if size <= MAX_OWN_THUMBNAIL => Ok(serve(request, app, &file, mime, size)),
+        (None, _) => Err(missing()),
+    }
+}
+
 /// Serves a rendition of a file, or a range of it.
 #[handler]
 async fn give_rendition(
@@ -216,7 +268,7 @@ async fn ready(app: &App, id: &str, text: &str) -> Result<(StoredFile, store::me
     let pass = admit(app, Permission::Get, id, text)?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
-    Ok((asset(&pass, &row), row))
+    Ok((asset(pass.owner, &row), row))
 }
 
 fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64) -> Response {
@@ -259,8 +311,8 @@ fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedTok
     pass.ok_or_else(|| Problem::new(Code::Forbidden, "this URL is invalid or has expired"))
 }
 
-fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
-    StoredFile { media: pass.media, owner: pass.owner, filename: row.filename.clone(), rendition: None }
+fn asset(owner: Owner, row: &store::media::Media) -> StoredFile {
+    StoredFile { media: row.id, owner, filename: row.filename.clone(), rendition: None }
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Problem {

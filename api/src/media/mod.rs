@@ -21,7 +21,8 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Bound, MediaId, MediaKind, MediaStatus, media::DeclaredFile};
-use media::StoredFile;
+use futures::Stream;
+use media::{Piece, StoredFile};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
@@ -131,8 +132,8 @@ impl MediaAssets {
     }
 }
 
-/// Creates an upload.
-pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem> {
+/// Fails if no file can be uploaded that has the declared properties.
+fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
     let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
     if let Some(content_type) =
         body.content_type.as_deref().filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE)
@@ -147,6 +148,12 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     if body.size.is_some_and(|size| size > most) {
         return Err(too_large(format!("the maximum for this type of file is {most} bytes")));
     }
+    Ok(())
+}
+
+/// Creates an upload.
+pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem> {
+    check_declared(call, &body)?;
     if body.size.is_none()
         && call.app.config.media.is_in_bucket()
         && plan::of(call).await?.storage_bytes.is_some()
@@ -156,6 +163,57 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         return Err(Problem::invalid_body(vec![Issue::custom(["size"], message)]));
     }
     let now = call.now();
+    let row = announce(call, body, now).await?;
+    let file = asset(call, &row);
+    let (files, size) = (&call.app.config.media, row.declared.size);
+    let address = files.upload_address(&file, size, row.upload_expires_at, now).await;
+    let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
+    Ok(Upload {
+        upload_url: address.map_err(|error| unopened(&error))?.into(),
+        upload_method: "PUT".to_owned(),
+        upload_headers: [("Content-Type".to_owned(), content_type)].into(),
+        expires_at: row.upload_expires_at.into(),
+        asset: asset_of(call, row).await?,
+    })
+}
+
+/// Creates and confirms an asset with bytes that came with the request.
+pub(crate) async fn receive(
+    call: &Call<'_>,
+    body: NewUpload,
+    bytes: impl Stream<Item = Piece>,
+) -> Result<Media, Problem> {
+    check_declared(call, &body)?;
+    let row = announce(call, body, call.now()).await?;
+    let received = content::receive(call.app, call.owner, &row, None, bytes).await?;
+    received.map_err(|error| content::refusal(&row.declared, error))?;
+    confirm(call, &row.id.to_string()).await
+}
+
+/// Returns the origin to which browsers upload files, if it is a bucket's.
+pub(crate) async fn upload_origin(call: &Call<'_>) -> Result<Option<String>, Problem> {
+    let files = &call.app.config.media;
+    if !files.is_in_bucket() {
+        return Ok(None);
+    }
+    let any = StoredFile {
+        media: MediaId(Uuid::nil()),
+        owner: call.owner,
+        filename: String::new(),
+        rendition: None,
+    };
+    let now = call.now();
+    let address = files.upload_address(&any, None, now + UPLOAD_URL_TTL, now).await;
+    Ok(Some(address.map_err(|error| unopened(&error))?.origin().ascii_serialization()))
+}
+
+/// Creates an asset that waits for its file.
+async fn announce(
+    call: &Call<'_>,
+    body: NewUpload,
+    now: DateTime<Utc>,
+) -> Result<store::media::Media, Problem> {
+    let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
     let declared = DeclaredFile {
         content_type: body.content_type.filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE),
         size: body.size,
@@ -171,18 +229,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         bound: call.bound.clone(),
         storage_limit: None,
     };
-    let row = create(call, new, now).await?;
-    let file = asset(call, &row);
-    let (files, size) = (&call.app.config.media, row.declared.size);
-    let address = files.upload_address(&file, size, row.upload_expires_at, now).await;
-    let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
-    Ok(Upload {
-        upload_url: address.map_err(|error| unopened(&error))?.into(),
-        upload_method: "PUT".to_owned(),
-        upload_headers: [("Content-Type".to_owned(), content_type)].into(),
-        expires_at: row.upload_expires_at.into(),
-        asset: asset_of(call, row).await?,
-    })
+    create(call, new, now).await
 }
 
 /// Confirms an upload.
