@@ -69,6 +69,8 @@
       if (zone.dataset.as === "choice") into.append(fresh);
       else into.prepend(fresh);
       item.remove();
+      // A count that the new file makes wrong.
+      for (const stale of document.querySelectorAll("[data-stale]")) stale.remove();
       status.textContent = `${file.name} was uploaded.`;
       zone.dispatchEvent(new CustomEvent("uploaded", { bubbles: true }));
     } catch (error) {
