@@ -3,8 +3,10 @@
 // Usage: dashboard DEV.JSON CHROMIUM [DIRECTORY FOR SCREENSHOTS]
 
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { check, inspect, launch, paint } from "./browser.mjs";
 
 const [manifest, chromium, shots] = process.argv.slice(2);
@@ -249,7 +251,11 @@ async function write(page, accounts) {
   await page.type("#text-1", "Hello from the dashboard. ".repeat(13));
   await press(page, "Add a first comment");
   await page.type("#text-2", "Tickets at the door.");
-  for (const platform of ["x", "bluesky"]) await page.click(`input[value='${accounts[platform].id}']`);
+  for (const platform of ["x", "bluesky"]) await page.click(`input[name=account][value='${accounts[platform].id}']`);
+  // The preview beside the form follows the text, and counts as each platform does.
+  await page.waitForFunction(() => document.querySelector("[data-counts]").innerText.includes("338 / 300"));
+  await page.waitForSelector("#preview .mock.bluesky");
+  await look(page, "the composer with a preview");
   await press(page, "Preview");
   await says(page, "Not every platform would take it");
   await says(page, "338 of 300");
@@ -335,6 +341,12 @@ async function others(page) {
   await open(page, "/audit");
   await look(page, "the audit trail");
   await open(page, "/media");
+  const picture = join(mkdtempSync(join(tmpdir(), "fanfare-")), "dot.gif");
+  writeFileSync(picture, Buffer.from("R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=", "base64"));
+  await (await page.$("#files")).uploadFile(picture);
+  await page.waitForSelector("#media-list > li", { timeout: PATIENCE });
+  await look(page, "an uploaded file");
+  await press(page, "Import from URL…");
   await page.type("#url", `${sandbox}/nothing-there.png`);
   await press(page, "Import");
   await says(page, "The file is being fetched");

@@ -21,7 +21,7 @@ async fn send(browser: &Browser, form: multipart::Form) -> Page {
 }
 
 /// Sends a form as the script that uploads files does.
-async fn ask(browser: &Browser, path: &str, form: &[(&str, &str)]) -> Page {
+pub(crate) async fn ask(browser: &Browser, path: &str, form: &[(&str, &str)]) -> Page {
     let request = browser.http.post(format!("{}/dashboard{path}", browser.origin)).form(form);
     let request = request.header(header::COOKIE, &browser.cookie).header("sec-fetch-mode", "cors");
     Page::of(request.header(header::ORIGIN, &browser.origin).header("sec-fetch-site", "same-origin")).await

@@ -30,6 +30,7 @@ mod dashboard_analytics;
 mod dashboard_calendar;
 mod dashboard_home;
 mod dashboard_search;
+mod dashboard_composer;
 mod dashboard_times;
 mod dashboard_media;
 mod deploy;

@@ -15,6 +15,8 @@ const UPLOT: &str = include_str!("../../templates/dashboard/vendor/uplot.iife.mi
 const UPLOT_STYLE: &str = include_str!("../../templates/dashboard/vendor/uplot.min.css");
 const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const UPLOAD: &str = include_str!("../../templates/dashboard/upload.js");
+const COMPOSE: &str = include_str!("../../templates/dashboard/compose.js");
+const PLATFORMS: &str = include_str!("../../templates/dashboard/platforms.css");
 const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
@@ -40,6 +42,10 @@ pub(crate) struct Versions {
     pub(crate) uplot_style: String,
     /// The script of pages that take files.
     pub(crate) upload: String,
+    /// The script of the form of a post.
+    pub(crate) compose: String,
+    /// The style sheet of previews.
+    pub(crate) platforms: String,
     /// Icons of platforms and pages, each a symbol.
     pub(crate) icons: String,
     /// The icon.
@@ -59,6 +65,8 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
         uplot: version(UPLOT),
         uplot_style: version(UPLOT_STYLE),
         upload: version(UPLOAD),
+        compose: version(COMPOSE),
+        platforms: version(PLATFORMS),
         icons: version(ICONS),
         icon: version(ICON),
     }
@@ -82,6 +90,8 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "uplot.js" => (&versions.uplot, "text/javascript; charset=utf-8", UPLOT),
         "uplot.css" => (&versions.uplot_style, "text/css; charset=utf-8", UPLOT_STYLE),
         "upload.js" => (&versions.upload, "text/javascript; charset=utf-8", UPLOAD),
+        "compose.js" => (&versions.compose, "text/javascript; charset=utf-8", COMPOSE),
+        "platforms.css" => (&versions.platforms, "text/css; charset=utf-8", PLATFORMS),
         "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),

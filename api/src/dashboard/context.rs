@@ -143,6 +143,7 @@ impl<'a> PageContext<'a> {
             live: None,
             uses_passkeys: false,
             takes_files: false,
+            composes: false,
         }
     }
 

@@ -30,6 +30,31 @@ impl Fields {
         Self(form_urlencoded::parse(bytes).into_owned().take(MAX_FIELDS).collect())
     }
 
+    /// Fields with these names and values.
+    pub(crate) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Adds a field.
+    pub(crate) fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// The names, in the order sent.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The values, in the order of the names.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, value)| value.as_str())
+    }
+
+    /// The last value of a name: a checkbox comes after the hidden field with the value that it has when it is off.
+    pub(crate) fn last(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// The first value of a name, or an empty string.
     pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(known, _)| known == name);

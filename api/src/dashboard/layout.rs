@@ -42,6 +42,8 @@ pub(crate) struct Layout {
     pub(crate) uses_passkeys: bool,
     /// True if the page takes files, for which it has a script.
     pub(crate) takes_files: bool,
+    /// True for the form of a post, which has a script.
+    pub(crate) composes: bool,
 }
 
 /// A part of the navigation.
@@ -174,6 +176,7 @@ impl Layout {
             live: None,
             uses_passkeys: false,
             takes_files: false,
+            composes: false,
         }
     }
 

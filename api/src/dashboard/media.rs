@@ -13,6 +13,7 @@ use super::{
     posts::{Choice, excerpt},
 };
 use crate::{
+    accounts,
     http::{
         body,
         problem::{Code, Problem},
@@ -21,7 +22,7 @@ use crate::{
     types::enum_string::EnumString,
 };
 use askama::Template;
-use domain::{Fit, MediaKind, MediaStatus};
+use domain::{Fit, MediaKind, MediaStatus, scope::Scope};
 use futures::{StreamExt, TryStreamExt, stream};
 use poem::{
     Body, Request, Response,
@@ -80,12 +81,26 @@ pub(crate) struct ChosenFile {
     pub(crate) alt: String,
     /// Alt text of the file.
     pub(crate) own_alt: Option<String>,
+    /// Platforms of the accounts; those that don't get it are chosen.
+    pub(crate) platforms: Vec<Choice>,
 }
 
 impl ChosenFile {
-    /// The file, with an alt text of this post.
-    pub(crate) fn of(asset: &Asset, alt: &str) -> Self {
+    /// True if some platforms don't get it.
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.platforms.iter().any(|platform| platform.is_chosen)
+    }
+
+    /// The file, with an alt text of this post and the platforms that don't get it.
+    pub(crate) fn of(asset: &Asset, alt: &str, without: &[String], accounts: &[accounts::Account]) -> Self {
+        let has_account = |id: &&&str| accounts.iter().any(|account| account.platform.as_str() == **id);
+        let choice = |id: &&str| Choice {
+            value: (*id).to_owned(),
+            name: platforms::display_name(id).to_owned(),
+            is_chosen: without.iter().any(|other| other == id),
+        };
         Self {
+            platforms: platforms::IDS.iter().filter(has_account).map(choice).collect(),
             id: asset.id.to_string(),
             thumb: Thumb::of_asset(asset),
             alt: alt.to_owned(),
@@ -376,18 +391,26 @@ pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
 
 /// Confirms a file that the script has uploaded, and answers with its markup.
 pub(crate) async fn confirm(context: &PageContext<'_>, id: &str) -> Response {
-    let file = match media::confirm(&context.call(), id).await {
-        Ok(file) => file,
-        Err(problem) => return refuse(&problem),
-    };
-    let layout = context.layout("Media", "/media");
-    match context.form.get("as") {
-        "choice" => {
-            let file = ChosenFile::of(&file.asset, "");
-            render(StatusCode::OK, &ChoiceTile { layout, file })
-        }
-        _ => render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) }),
+    match try_confirm(context, id).await {
+        Ok(response) => response,
+        Err(problem) => refuse(&problem),
     }
+}
+
+async fn try_confirm(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let call = context.call();
+    let file = media::confirm(&call, id).await?;
+    let layout = context.layout("Media", "/media");
+    if context.form.get("as") != "choice" {
+        return Ok(render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) }));
+    }
+    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
+    let accounts = match context.may(Scope::AccountsRead) {
+        Ok(()) => accounts::list(&call, all).await?.data,
+        Err(_) => Vec::new(),
+    };
+    let file = ChosenFile::of(&file.asset, "", &[], &accounts);
+    Ok(render(StatusCode::OK, &ChoiceTile { layout, file }))
 }
 
 /// Tells the script why a file is not taken.

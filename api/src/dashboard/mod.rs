@@ -19,6 +19,7 @@ mod labels;
 mod layout;
 mod me;
 mod media;
+mod mock;
 mod operators;
 mod overview;
 mod passkeys;
@@ -29,6 +30,7 @@ mod requests;
 mod routes;
 mod search;
 mod session;
+mod settings_form;
 mod story;
 mod team;
 mod usage;
@@ -77,8 +79,10 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     let form = match &segments[..] {
         _ if is_read => Fields::default(),
         ["media", "files"] => return receive_files(app, request, body, &segments).await,
-        // The script that uploads files sends these.
-        ["media", "uploads"] | ["media", _, "confirm"] => fields::of_script(request, body).await?,
+        // Scripts send these.
+        ["media", "uploads"] | ["media", _, "confirm"] | ["compose", "preview"] => {
+            fields::of_script(request, body).await?
+        }
         _ => fields::of_form(request, body).await?,
     };
     match &segments[..] {
@@ -209,6 +213,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["posts", id, "targets", target, "edit"] => post::edit(context, id, target).await,
         ["analytics", "posts", id, "refresh"] => analytics::refresh(context, id).await,
         ["compose"] => post_form::act(context).await,
+        ["compose", "preview"] => post_form::show_live(context).await,
         ["accounts", "connect"] => accounts::connect(context).await,
         ["accounts", "bluesky"] => accounts::sign_in(context).await,
         ["accounts", id, "check"] => accounts::check(context, id).await,

@@ -7,10 +7,12 @@ use super::{
     context::{PageContext, done},
     fields::Fields,
     labels::{self, AbsoluteTime, Done, Label},
-    layout::{self, Layout, PageError, render},
-    media::Thumb,
+    layout::{self, Layout, PageError, render, render_uploading, sentence},
+    media::{ChosenFile, Thumb},
+    mock::Mock,
     posts::Choice,
     routes::Route,
+    settings_form::{self, Input, Section},
     zone,
 };
 use crate::{
@@ -31,7 +33,7 @@ use askama::Template;
 use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
 use platforms::check::Severity;
-use poem::Response;
+use poem::{Response, http::StatusCode};
 use poem_openapi::types::ToJSON;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -40,6 +42,8 @@ use uuid::Uuid;
 
 /// Maximum number of texts of a post.
 const MAX_TEXTS: usize = 10;
+/// Number of the latest files that are offered.
+const LIBRARY: i64 = 24;
 /// Maximum length of each text in a preview, in characters.
 const PREVIEW_LENGTH: usize = 3000;
 
@@ -49,7 +53,12 @@ struct PostFormPage {
     layout: Layout,
     form: PostForm,
     accounts: Vec<Account>,
-    media: Vec<Choice>,
+    platforms: Vec<Platform>,
+    chosen: Vec<ChosenFile>,
+    library: Vec<LibraryFile>,
+    errors: FieldErrors,
+    /// Tells organizations and modes apart, in the copy that the script keeps.
+    who: String,
 }
 
 #[derive(Template)]
@@ -61,11 +70,23 @@ struct Preview {
     is_valid: bool,
 }
 
+/// The preview beside the form, which its script renews.
+#[derive(Template)]
+#[template(path = "dashboard/preview_live.html")]
+struct LivePreview {
+    layout: Layout,
+    cards: Vec<Card>,
+    is_valid: bool,
+    /// What is missing.
+    hints: Vec<String>,
+}
+
 /// Contents of the form.
+#[derive(Clone)]
 struct PostForm {
     accounts: Vec<String>,
     texts: Vec<String>,
-    media: Vec<String>,
+    media: Vec<MediaField>,
     /// Local time, as the field has it.
     scheduled_at: String,
     /// Its zone.
@@ -74,20 +95,49 @@ struct PostForm {
     is_draft: bool,
     settings: String,
     key: String,
+    /// Texts of single platforms and settings, by the names of their fields.
+    own: Fields,
+}
+
+/// A file of the post.
+#[derive(Clone)]
+struct MediaField {
+    id: String,
+    /// Alt text of this post; empty for the file's own.
+    alt: String,
+    /// Platforms that don't get it.
+    without: Vec<String>,
 }
 
 /// An account that can be selected.
 struct Account {
     choice: Choice,
+    platform: String,
     label: Label,
     is_active: bool,
+}
+
+/// A platform of one of the accounts: its own text and settings.
+struct Platform {
+    id: &'static str,
+    name: &'static str,
+    /// Its own text; empty for the post's.
+    text: String,
+    section: Section,
+    /// True if anything is its own.
+    is_open: bool,
+}
+
+/// A file that can be added.
+struct LibraryFile {
+    id: String,
+    thumb: Thumb,
 }
 
 /// Preview of a post on an account.
 struct Card {
     who: String,
-    name: String,
-    username: String,
+    platform: String,
     pieces: Vec<Piece>,
     /// When it goes out; none for at once, or the next open slot.
     scheduled: Option<AbsoluteTime>,
@@ -95,17 +145,81 @@ struct Card {
 }
 
 struct Piece {
-    text: String,
-    media: Vec<Thumb>,
+    mock: Mock,
     count: usize,
     max: usize,
     unit: &'static str,
-    is_reply: bool,
 }
 
 struct IssueView {
     is_error: bool,
     message: String,
+}
+
+/// Errors of a form, by the names of the fields that they concern.
+#[derive(Default)]
+struct FieldErrors(HashMap<String, Vec<String>>);
+
+impl FieldErrors {
+    /// Takes the errors out of a problem that concern a field.
+    fn take(problem: &mut Problem) -> Self {
+        let mut found: HashMap<String, Vec<String>> = HashMap::new();
+        problem.issues.retain(|issue| {
+            let Some(field) = field(&issue.path) else { return true };
+            let message = match (field.as_str(), issue.code.as_str()) {
+                ("accounts", "too_small") => "Choose at least one account.".to_owned(),
+                ("text-1", "too_small") => "Write something, or add media.".to_owned(),
+                _ => sentence(&issue.message),
+            };
+            found.entry(field).or_default().push(message);
+            false
+        });
+        if !found.is_empty() && problem.code == Code::InvalidRequest {
+            "some fields need a change".clone_into(&mut problem.detail);
+        }
+        Self(found)
+    }
+
+    /// The errors of a text, counted from 1.
+    fn of_text(&self, number: &usize) -> &[String] {
+        self.of(&format!("text-{number}"))
+    }
+
+    /// The errors of a platform's own text.
+    fn of_own_text(&self, platform: &str) -> &[String] {
+        self.of(&format!("text:{platform}"))
+    }
+
+    /// The errors of a field.
+    fn of(&self, field: &str) -> &[String] {
+        self.0.get(field).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the name of the field that an error concerns.
+fn field(path: &[Segment]) -> Option<String> {
+    let text = |segment: &Segment| match segment {
+        Segment::Key(key) => key.clone(),
+        Segment::Index(index) => index.to_string(),
+    };
+    let keys: Vec<_> = path.iter().map(text).collect();
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    let name = match &keys[..] {
+        ["content", ..] => "text-1".to_owned(),
+        ["containers", index, "content", ..] => format!("text-{}", index.parse::<usize>().ok()? + 1),
+        ["containers", _, "media", ..] => "media".to_owned(),
+        ["accounts", ..] => "accounts".to_owned(),
+        ["scheduled_at"] => "scheduled_at".to_owned(),
+        ["queued_from_account"] => "queue".to_owned(),
+        ["settings"] => "settings".to_owned(),
+        ["config", platform, "content"] => format!("text:{platform}"),
+        ["config", platform, rest @ ..] if !rest.is_empty() => {
+            let rest: Vec<_> = rest.iter().filter(|key| key.parse::<usize>().is_err()).copied().collect();
+            format!("set:{platform}:{}", rest.join("."))
+        }
+        _ => return None,
+    };
+    Some(name)
 }
 
 /// Shows the form, prefilled from the post that the URL names.
@@ -115,14 +229,29 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         context.may(Scope::PostsRead)?;
         let post = posts::find(&context.call(), id).await?;
         let main = post.containers.first();
-        form.media =
-            main.into_iter().flat_map(|main| &main.media).map(|media| media.id.to_string()).collect();
+        let media = main.into_iter().flat_map(|main| &main.media).map(|media| MediaField {
+            id: media.id.to_string(),
+            alt: media.alt_text.clone().unwrap_or_default(),
+            without: Vec::new(),
+        });
+        form.media = media.collect();
         form.texts = post.containers.into_iter().map(|container| container.content).collect();
         if form.accounts.is_empty() {
             form.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
         }
-        if post.default_config.as_object().is_some_and(|settings| !settings.is_empty()) {
-            form.settings = format!("{:#}", post.default_config);
+        let mut settings = post.default_config;
+        for (name, text) in settings_form::take(&mut settings) {
+            form.own.push(name, text);
+        }
+        for platform in platforms::IDS {
+            let block = settings.get_mut(platform).and_then(Value::as_object_mut);
+            if let Some(Value::String(text)) = block.and_then(|block| block.remove("content")) {
+                form.own.push(format!("text:{platform}"), text);
+            }
+        }
+        let is_kept = |block: &Value| block.as_object().is_none_or(|block| !block.is_empty());
+        if settings.as_object().is_some_and(|blocks| blocks.values().any(is_kept)) {
+            form.settings = format!("{settings:#}");
         }
     }
     show_form(context, form, None).await
@@ -140,29 +269,107 @@ pub(crate) async fn show_kept(context: &PageContext<'_>) -> Result<Response, Pro
 /// Handles the form: adds a text, shows the preview, goes back to editing, or publishes.
 pub(crate) async fn act(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut form = PostForm::of(&context.form);
-    match context.form.get("action") {
-        "more" => {
+    let at = |form: &PostForm, id: &str| form.media.iter().position(|media| media.id == id);
+    match context.form.get("action").split_once(':').unwrap_or((context.form.get("action"), "")) {
+        ("more", _) => {
             if form.texts.len() < MAX_TEXTS {
                 form.texts.push(String::new());
             }
             show_form(context, form, None).await
         }
-        "edit" => show_form(context, form, None).await,
-        "publish" => publish(context, form).await,
+        ("earlier", id) => {
+            if let Some(index @ 1..) = at(&form, id) {
+                form.media.swap(index, index - 1);
+            }
+            show_form(context, form, None).await
+        }
+        ("later", id) => {
+            if let Some(index) = at(&form, id).filter(|index| index + 1 < form.media.len()) {
+                form.media.swap(index, index + 1);
+            }
+            show_form(context, form, None).await
+        }
+        ("remove", id) => {
+            form.media.retain(|media| media.id != id);
+            show_form(context, form, None).await
+        }
+        ("edit", _) => show_form(context, form, None).await,
+        ("publish", _) => publish(context, form).await,
+        ("draft", _) => {
+            form.is_draft = true;
+            publish(context, form).await
+        }
         _ => preview(context, form).await,
     }
+}
+
+/// Shows the preview beside the form as it is.
+pub(crate) async fn show_live(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let form = PostForm::of(&context.form);
+    let call = context.call();
+    let checked = match form.body() {
+        Ok(body) => validate::validate(&call, body).await,
+        Err(problem) => Err(problem),
+    };
+    let (verdict, hints) = match checked {
+        Ok(verdict) => (verdict, Vec::new()),
+        Err(mut problem) => {
+            let FieldErrors(found) = FieldErrors::take(&mut problem);
+            let mut hints: Vec<_> = found.into_values().flatten().collect();
+            hints.extend(problem.issues.iter().map(|issue| sentence(&issue.message)));
+            if hints.is_empty() {
+                hints.push(sentence(&problem.detail));
+            }
+            hints.sort();
+            let verdict =
+                Verdict { valid: false, issues: Vec::new(), variants: Vec::new(), targets: Vec::new() };
+            (verdict, hints)
+        }
+    };
+    let cards = cards(context, &form, &verdict).await?;
+    let layout = context.layout("Preview", "/compose");
+    Ok(render(StatusCode::OK, &LivePreview { layout, cards, is_valid: verdict.valid, hints }))
 }
 
 async fn show_form(
     context: &PageContext<'_>,
     form: PostForm,
-    error: Option<PageError>,
+    problem: Option<Problem>,
 ) -> Result<Response, Problem> {
+    let call = context.call();
     let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&context.call(), all).await?.data;
+    let accounts = accounts::list(&call, all).await?.data;
+    let mut problem = problem;
+    let errors = problem.as_mut().map(FieldErrors::take).unwrap_or_default();
+    let error = problem.map(|problem| PageError::of("form", problem));
+    let (chosen, library) = files(context, &form, &accounts).await?;
+    let mut known: Vec<_> =
+        accounts.iter().filter_map(|account| platforms::get(account.platform.as_str())).collect();
+    known.sort_by_key(|platform| platforms::IDS.iter().position(|id| *id == platform.id));
+    known.dedup_by_key(|platform| platform.id);
+    let layout = context.layout_with_error("New post", "/compose", error);
     let page = PostFormPage {
-        layout: context.layout_with_error("New post", "/compose", error),
-        media: media_choices(context, &form).await?,
+        layout: Layout { takes_files: true, composes: true, ..layout },
+        chosen,
+        library,
+        platforms: known
+            .into_iter()
+            .map(|platform| {
+                let (text, prefix) = (format!("text:{}", platform.id), format!("set:{}:", platform.id));
+                let is_given = |name: &str| {
+                    form.own.all(name).any(|value| !["", "false"].contains(&value.trim()))
+                        || !errors.of(name).is_empty()
+                };
+                let names = form.own.names().chain(errors.0.keys().map(String::as_str));
+                Platform {
+                    id: platform.id,
+                    name: platform.name,
+                    text: form.own.get(&text).to_owned(),
+                    section: settings_form::section(platform, &form.own),
+                    is_open: names.filter(|name| *name == text || name.starts_with(&prefix)).any(is_given),
+                }
+            })
+            .collect(),
         accounts: accounts
             .into_iter()
             .map(|account| {
@@ -177,33 +384,46 @@ async fn show_form(
                         is_chosen: form.accounts.contains(&id),
                         value: id,
                     },
+                    platform: account.platform.as_str().to_owned(),
                     label: labels::account(status),
                     is_active: status == store::accounts::AccountStatus::Active,
                 }
             })
             .collect(),
         form,
+        errors,
+        who: format!("{} {}", call.owner.org, call.owner.mode),
     };
-    Ok(render(page.layout.status(), &page))
+    let bucket = media::upload_origin(&call).await?;
+    Ok(render_uploading(page.layout.status(), &page, bucket.as_deref()))
 }
 
-/// Media that can be selected: the latest files and those selected before.
-async fn media_choices(context: &PageContext<'_>, form: &PostForm) -> Result<Vec<Choice>, Problem> {
+/// The files of the post, and the latest others.
+async fn files(
+    context: &PageContext<'_>,
+    form: &PostForm,
+    accounts: &[accounts::Account],
+) -> Result<(Vec<ChosenFile>, Vec<LibraryFile>), Problem> {
     let call = context.call();
-    let latest =
-        media::Filter { status: Some(EnumString::of(MediaStatus::Ready.as_str())), ..Default::default() };
-    let mut files = media::list(&call, latest).await?.data;
-    for id in &form.media {
-        if !files.iter().any(|file| file.asset.id.to_string() == *id) {
-            files.push(media::get(&call, id, media::Wait::default()).await?);
-        }
-    }
-    let choice = |media::Media { asset: file, .. }: media::Media| {
-        let value = file.id.to_string();
-        let is_chosen = form.media.contains(&value);
-        Choice { name: format!("{} ({})", file.filename, file.kind.as_str()), value, is_chosen }
+    let latest = media::Filter {
+        status: Some(EnumString::of(MediaStatus::Ready.as_str())),
+        limit: Some(LIBRARY),
+        ..Default::default()
     };
-    Ok(files.into_iter().map(choice).collect())
+    let latest = media::list(&call, latest).await?.data;
+    let mut chosen = Vec::new();
+    for field in &form.media {
+        let file = match latest.iter().find(|file| file.asset.id.to_string() == field.id) {
+            Some(file) => file,
+            None => &media::get(&call, &field.id, media::Wait::default()).await?,
+        };
+        chosen.push(ChosenFile::of(&file.asset, &field.alt, &field.without, accounts));
+    }
+    let others = latest.iter().filter(|file| chosen.iter().all(|one| one.id != file.asset.id.to_string()));
+    let library = others
+        .map(|file| LibraryFile { id: file.asset.id.to_string(), thumb: Thumb::of_asset(&file.asset) })
+        .collect();
+    Ok((chosen, library))
 }
 
 async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
@@ -212,8 +432,8 @@ async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, 
         Err(problem) => Err(problem),
     };
     match checked {
-        Ok(verdict) => show_preview(context, form, verdict, None).await,
-        Err(problem) => show_form(context, form, Some(PageError::of("form", problem))).await,
+        Ok(verdict) => show_preview(context, form, verdict).await,
+        Err(problem) => show_form(context, form, Some(problem)).await,
     }
 }
 
@@ -221,8 +441,15 @@ async fn show_preview(
     context: &PageContext<'_>,
     form: PostForm,
     verdict: Verdict,
-    error: Option<PageError>,
 ) -> Result<Response, Problem> {
+    let cards = cards(context, &form, &verdict).await?;
+    let layout = context.layout("Preview", "/compose");
+    let page = Preview { layout, form, cards, is_valid: verdict.valid };
+    Ok(render(StatusCode::OK, &page))
+}
+
+/// Returns the preview on each of the accounts.
+async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) -> Result<Vec<Card>, Problem> {
     let call = context.call();
     let own = form.containers();
     let contained = own.iter().chain(verdict.variants.iter().flat_map(|variant| &variant.containers));
@@ -252,9 +479,11 @@ async fn show_preview(
                 message: format!("{}{}", message.as_deref().unwrap_or(&issue.message), place(&issue.path)),
             }
         });
-        let limit = platforms::get(platform).map(|adapter| adapter.text_limit(&account.account_type));
+        let adapter = platforms::get(platform);
+        let limit = adapter.map(|adapter| adapter.text_limit(&account.account_type));
         let target = verdict.targets.iter().find(|target| target.accounts.contains(&account.id));
         let number = target.map_or(0, |target| target.variant);
+        let settings = target.and_then(|target| target.settings.to_json()).unwrap_or_default();
         let variant = verdict.variants.iter().find(|variant| variant.variant == number);
         let texts = variant.map_or(&own[..], |variant| &variant.containers);
         let counts = counts.entry((platform.to_owned(), number)).or_insert_with(|| {
@@ -264,36 +493,36 @@ async fn show_preview(
             };
             texts.iter().map(count).collect::<Vec<_>>()
         });
-        let pieces = texts.iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
-            text: text
-                .content
-                .chars()
-                .take(PREVIEW_LENGTH)
-                .chain((text.content.chars().nth(PREVIEW_LENGTH).is_some()).then_some('…'))
-                .collect(),
-            media: text.media.iter().map(file).collect(),
-            count: *count,
-            max: limit.map_or(0, |limit| limit.max),
-            unit: limit.map_or("characters", |limit| limit.unit),
-            is_reply: index > 0,
+        let who = (account.display_name.as_str(), account.username.as_str());
+        let pieces = texts.iter().zip(counts).enumerate().map(|(index, (text, count))| {
+            let beginning = text.content.chars().take(PREVIEW_LENGTH);
+            let is_cut = text.content.chars().nth(PREVIEW_LENGTH).is_some();
+            let shown: String = beginning.chain(is_cut.then_some('…')).collect();
+            let media = text.media.iter().map(file).collect();
+            Piece {
+                mock: Mock::of(
+                    adapter.map_or("", |adapter| adapter.id),
+                    who,
+                    &shown,
+                    media,
+                    &settings,
+                    index > 0,
+                ),
+                count: *count,
+                max: limit.map_or(0, |limit| limit.max),
+                unit: limit.map_or("characters", |limit| limit.unit),
+            }
         });
         let at = target.and_then(|target| target.scheduled_at);
         cards.push(Card {
             who: format!("{} on {}", account.username, platforms::display_name(platform)),
-            name: account.display_name.clone(),
             issues: issues.collect(),
             pieces: pieces.collect(),
             scheduled: at.map(|Timestamp(at)| AbsoluteTime(at)),
-            username: account.username,
+            platform: platform.to_owned(),
         });
     }
-    let page = Preview {
-        layout: context.layout_with_error("Preview", "/compose", error),
-        form,
-        cards,
-        is_valid: verdict.valid,
-    };
-    Ok(render(page.layout.status(), &page))
+    Ok(cards)
 }
 
 async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
@@ -305,13 +534,13 @@ async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, 
         Ok(Created::New(post) | Created::Replay(post)) => {
             Ok(done(&format!("/posts/{}", post.id), Done::Created))
         }
-        Err(problem) => show_form(context, form, Some(PageError::of("form", problem))).await,
+        Err(problem) => show_form(context, form, Some(problem)).await,
     }
 }
 
 impl PostForm {
     fn of(fields: &Fields) -> Self {
-        let owned = |name| fields.all(name).map(str::to_owned).collect::<Vec<_>>();
+        let owned = |name: &str| fields.all(name).map(str::to_owned).collect::<Vec<_>>();
         let mut texts = owned("text");
         texts.truncate(MAX_TEXTS);
         if texts.is_empty() {
@@ -322,7 +551,20 @@ impl PostForm {
             accounts: each_once(owned("account")),
             // Browsers submit line breaks as CRLF.
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
-            media: each_once(owned("media")),
+            media: each_once(owned("media"))
+                .into_iter()
+                .map(|id| MediaField {
+                    alt: fields.given(&format!("alt-{id}")).unwrap_or_default().to_owned(),
+                    without: owned(&format!("without-{id}")),
+                    id,
+                })
+                .collect(),
+            own: Fields::from_pairs(
+                fields
+                    .names()
+                    .zip(fields.values())
+                    .filter(|(name, _)| name.starts_with("text:") || name.starts_with("set:")),
+            ),
             scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
             zone: fields.get("zone").parse().unwrap_or_else(|_| zone::current()),
             queue: fields.given("queue").unwrap_or_default().to_owned(),
@@ -340,11 +582,70 @@ impl PostForm {
 
     /// The main post, which has the media, and the replies.
     fn containers(&self) -> Vec<NewText> {
-        let media = self.media.iter().map(|id| NewMedia { id: Some(id.clone()), url: None, alt_text: None });
+        let media = self.media.iter().map(|media| NewMedia {
+            id: Some(media.id.clone()),
+            url: None,
+            alt_text: Some(media.alt.clone()).filter(|alt| !alt.is_empty()),
+        });
         let mut media = Some(media.collect());
         let text =
             |content: &String| NewText { content: content.clone(), media: media.take().unwrap_or_default() };
         self.filled().iter().map(text).collect()
+    }
+
+    /// Adds the texts, media and settings of single platforms.
+    fn add_own(&self, blocks: &mut Map<String, Value>) {
+        settings_form::apply(&self.own, blocks);
+        for platform in platforms::IDS {
+            let text = self.own.get(&format!("text:{platform}")).replace("\r\n", "\n");
+            let is_for = |media: &&MediaField| !media.without.iter().any(|other| other == platform);
+            let media: Vec<_> = self.media.iter().filter(is_for).collect();
+            let has_own_media = media.len() < self.media.len();
+            if text.trim().is_empty() && !has_own_media {
+                continue;
+            }
+            let block = blocks.entry(platform).or_insert_with(|| json!({}));
+            let Some(block) = block.as_object_mut() else { continue };
+            if !text.trim().is_empty() {
+                block.insert("content".to_owned(), json!(text));
+            }
+            if has_own_media {
+                let media = media.iter().map(|media| match media.alt.as_str() {
+                    "" => json!({ "id": media.id }),
+                    alt => json!({ "id": media.id, "alt_text": alt }),
+                });
+                block.insert("media".to_owned(), media.collect());
+            }
+        }
+    }
+
+    /// The fields of a hidden form that says the same.
+    fn hidden(&self) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        let mut add = |name: &str, value: &str| fields.push((name.to_owned(), value.to_owned()));
+        for account in &self.accounts {
+            add("account", account);
+        }
+        for text in &self.texts {
+            add("text", text);
+        }
+        for media in &self.media {
+            add("media", &media.id);
+            add(&format!("alt-{}", media.id), &media.alt);
+            for platform in &media.without {
+                add(&format!("without-{}", media.id), platform);
+            }
+        }
+        for (name, value) in self.own.names().zip(self.own.values()) {
+            add(name, value);
+        }
+        add("queue", &self.queue);
+        add("zone", self.zone.name());
+        add("scheduled_at", &self.scheduled_at);
+        add("is_draft", if self.is_draft { "true" } else { "" });
+        add("settings", &self.settings);
+        add("key", &self.key);
+        fields
     }
 
     /// Converts the form to a request body.
@@ -366,12 +667,19 @@ impl PostForm {
             let at = zone::read(&self.scheduled_at, self.zone)?;
             body.insert("scheduled_at".to_owned(), json!(domain::event::timestamp(at)));
         }
-        if !self.settings.is_empty() {
-            let settings = body::parse(self.settings.as_bytes()).map_err(|error| {
+        let mut blocks = match self.settings.as_str() {
+            "" => Value::Object(Map::new()),
+            settings => body::parse(settings.as_bytes()).map_err(|error| {
                 let issue = Issue::custom(["settings"], format!("Is no valid JSON: {error}"));
                 Problem::new(Code::InvalidRequest, "the settings can't be read").with_issues(vec![issue])
-            })?;
-            body.insert("config".to_owned(), settings);
+            })?,
+        };
+        // Settings that are no object are refused as they are.
+        if let Some(blocks) = blocks.as_object_mut() {
+            self.add_own(blocks);
+        }
+        if blocks.as_object().is_none_or(|blocks| !blocks.is_empty()) {
+            body.insert("config".to_owned(), blocks);
         }
         body::read(Value::Object(body))
     }

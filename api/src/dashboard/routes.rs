@@ -81,7 +81,7 @@ const PAGES: [Route; 21] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 48] = [
+const ACTIONS: [Route; 49] = [
     action("/posts/retry", "/posts", &[PostsWrite], &[("POST", "/posts/{id}/retry")]),
     action("/posts/cancel", "/posts", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
     page("/checklist/dismiss", &[], &[]),
@@ -120,6 +120,12 @@ const ACTIONS: [Route; 48] = [
         &[("PATCH", "/posts/{id}/targets/{target_id}")],
     ),
     action("/compose", "/compose", &[PostsWrite], &[("POST", "/posts")]),
+    // It stands for no operation: it is asked for while one types.
+    page(
+        "/compose/preview",
+        &[PostsWrite, AccountsRead, MediaRead],
+        &[("POST", "/posts/validate"), ("GET", "/social-accounts"), ("GET", "/media")],
+    ),
     action(
         "/accounts/connect",
         "/accounts",

@@ -11,6 +11,7 @@
   const AT_ONCE = 3;
   const waiting = [];
   let running = 0;
+  let count = 0;
 
   for (const element of zone.querySelectorAll("[data-script]")) element.hidden = false;
   for (const element of zone.querySelectorAll("[data-no-script]")) element.hidden = true;
@@ -56,7 +57,7 @@
     return { item, progress };
   }
 
-  async function upload({ file, item, progress }) {
+  async function upload({ file, order, item, progress }) {
     try {
       const announced = JSON.parse(
         await post("/dashboard/media/uploads", { filename: file.name, type: file.type, size: file.size }),
@@ -66,8 +67,12 @@
       const markup = await post(`/dashboard/media/${announced.id}/confirm`, { as: zone.dataset.as ?? "" });
       const fresh = new DOMParser().parseFromString(markup, "text/html").querySelector("li");
       fresh.classList.add("fresh");
-      if (zone.dataset.as === "choice") into.append(fresh);
-      else into.prepend(fresh);
+      if (zone.dataset.as === "choice") {
+        // Files arrive in any order, and stand in the chosen one.
+        fresh.dataset.order = order;
+        const later = [...into.children].find((other) => Number(other.dataset.order) > order);
+        into.insertBefore(fresh, later ?? null);
+      } else into.prepend(fresh);
       item.remove();
       // A count that the new file makes wrong.
       for (const stale of document.querySelectorAll("[data-stale]")) stale.remove();
@@ -94,7 +99,7 @@
   }
 
   const take = (files) => {
-    waiting.push(...[...files].map((file) => ({ file, ...row(file) })));
+    waiting.push(...[...files].map((file) => ({ file, order: (count += 1), ...row(file) })));
     next();
   };
 
