@@ -499,6 +499,14 @@ async function armAndRecover(page, { x }) {
   await open(page, `${dev.sandbox_url}/x/${x.username}`);
   await says(page, "A bit too fast");
   await look(page, "an account in the sandbox");
+  // Each platform's page is laid out as the platform's.
+  const { data } = await call("GET", "/social-accounts?limit=100");
+  for (const { platform, profile_url: place } of data) {
+    check(place.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${place}`);
+    await open(page, place);
+    check(await page.$(`main.wall.${platform}`), `${place} is no page of ${platform}`);
+    await look(page, `a profile on ${platform}`);
+  }
 }
 
 /** The operators' pages, without scripts, which they do not need: what is stuck is retried and ended. */

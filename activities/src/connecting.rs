@@ -109,7 +109,7 @@ impl Connecting {
         }
         let only = identities.pop().context("a login covers an identity")?;
         let own = only.grant.clone().unwrap_or(grant);
-        let only = bounded_profile(only.profile);
+        let only = self.shown_profile(&context, only.profile);
         let mut tx = store::begin(&deps.engine.db).await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), callback.limit)
@@ -155,7 +155,7 @@ impl Connecting {
             tenant_id: login.tenant_id,
             shared: None,
         };
-        let only = bounded_profile(only.profile);
+        let only = self.shown_profile(&context, only.profile);
         let mut tx = store::begin(&deps.engine.db).await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), login.limit).await?
@@ -389,7 +389,7 @@ impl Connecting {
             network: context.network,
             tenant_id: context.tenant_id.clone(),
             redirect_uri: intent.redirect_uri,
-            offers: identities.into_iter().map(|identity| bounded_profile(identity.profile)).collect(),
+            offers: identities.into_iter().map(|identity| self.shown_profile(context, identity.profile)).collect(),
             selection: None,
             confirm: intent.confirm,
             account: intent.account,
@@ -465,6 +465,18 @@ async fn quota_exceeded(
     let Some(limit) = limit else { return Ok(None) };
     let full = connect::quota_exceeded(tx, context.owner, &context.platform, ids, limit).await?;
     Ok(full.map(|full| AccountQuota { limit: full.limit, used: full.used }))
+}
+
+impl Connecting {
+    /// The profile as it is stored. In test mode its link leads to the sandbox: the real platform's page of this name
+    /// is a stranger's.
+    fn shown_profile(&self, context: &LoginContext, profile: AccountProfile) -> AccountProfile {
+        let mut profile = bounded_profile(profile);
+        if let Ok((_, transport)) = self.deps.engine.connect(context.owner, &context.platform) {
+            profile.profile_url = profile.profile_url.map(|url| transport.rewrite_url(&url));
+        }
+        profile
+    }
 }
 
 /// The part of a profile that is stored and shown. Postgres stores no U+0000.

@@ -18,6 +18,18 @@ article h3{margin:0}form{display:inline-flex;flex-wrap:wrap;gap:.5rem;align-item
 p.text{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}time,small{color:#5b6670;overflow-wrap:anywhere}img,video{max-width:100%;border-radius:.5rem}\
 button,input,select{font:inherit;padding:.4rem .8rem;max-width:100%}@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e7e9ea;background:#15181c}article{border-color:#38434d}a{color:#8ab4f8}time,small{color:#a3adb5}}";
 
+/// Style of the pages with posts, in addition to that of posts.
+const WALL: &str = "body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#14171a;background:#f4f6f7}\
+.site{display:flex;gap:.75rem;align-items:baseline;padding:.6rem 1rem;background:#fff;border-bottom:1px solid #dde3e8}.site a{color:#0b57d0;font-size:.875rem}\
+.wall{max-width:36rem;margin:1.25rem auto;padding:0 1rem}.profile{display:flex;gap:1rem;align-items:center;margin:0 0 1rem}.profile h1{margin:0;font-size:1.375rem;overflow-wrap:anywhere}.profile h1 a{color:inherit;text-decoration:none}.profile p{margin:0}\
+.face{display:grid;place-items:center;flex:none;width:4rem;height:4rem;border-radius:50%;background:#37434d;color:#fff;font-size:1.5rem;font-weight:700}\
+.wall.pinterest,.wall.instagram,.wall.tiktok{max-width:64rem}.wall.pinterest .posts,.wall.instagram .posts,.wall.tiktok .posts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(17rem,100%),1fr));gap:1rem;align-items:start}\
+.post .post{margin-inline-start:.5rem}.facts{margin:.1rem .3rem 1rem;overflow-wrap:anywhere;font-size:.875rem}.facts summary{padding:.2rem 0;cursor:pointer;color:#56626c}.facts p{margin:.2rem 0}p.text{white-space:pre-wrap}small,.site b+small{color:#56626c}\
+@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e7e9ea;background:#0f1214}.site{background:#16191c;border-color:#333b42}.site a{color:#8ab4f8}small,.facts summary{color:#a9b3bb}}";
+
+/// Style of posts: the one of the dashboard's previews.
+const POSTS: &str = include_str!("../../api/templates/dashboard/platforms.css");
+
 /// Faults with a button of their own; the others are in a list.
 const CLICKS: [&str; 4] = ["429", "503", "drop", "lost-reply"];
 
@@ -56,36 +68,133 @@ struct AccountPanel<'a> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.profile.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
-<main><p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.profile.username }}">{{ who.profile.display_name }}</a> <small>@{{ who.profile.username }}</small></h1>
-{% for view in views %}{{ view|safe }}{% else %}<p>No posts yet.</p>{% endfor %}</main></html>"#
+    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.profile.display_name }} on {{ name }}, in the sandbox</title><style>{{ style|safe }}</style>
+<header class="site"><a href="/">Sandbox</a> <b>{{ name }}</b></header>
+<main class="wall {{ platform }}"><div class="profile"><span class="face {{ platform }}" aria-hidden="true">{{ initial }}</span><div><h1 dir="auto"><a href="/{{ platform }}/{{ who.profile.username }}">{{ who.profile.display_name }}</a></h1><p><small>{{ who.profile.username }}, {% if views.len() == 1 %}one post{% else %}{{ views.len() }} posts{% endif %}</small></p></div></div>
+<div class="posts">{% for view in views %}{{ view|safe }}{% else %}<p>No posts yet.</p>{% endfor %}</div></main></html>"#
 )]
 struct Page<'a> {
-    style: &'static str,
+    style: String,
     who: &'a Identity,
     platform: &'a str,
+    name: String,
+    initial: String,
     views: Vec<String>,
 }
 
+// The same markup as that of the dashboard's previews, so that one style sheet lays out both.
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<article id="{{ post.id }}"><p class="text">{{ post.text }}</p>
-{%- for medium in post.media -%}
-{%- if medium.files.len() == 1 && medium.mime.starts_with("image/") %}<p><img src="/_media/{{ medium.files[0] }}" alt="{{ medium.alt }}"></p>
-{%- else if medium.files.len() == 1 && medium.mime.starts_with("video/") %}<p><video controls src="/_media/{{ medium.files[0] }}" aria-label="{{ medium.alt }}"></video></p>
-{%- else %}<p><small>{{ medium.mime }}: {{ medium.alt }}</small></p>{% endif -%}
-{%- endfor -%}
+    source = r#"<div class="post" id="{{ post.id }}"><article class="mock {{ platform }}{% if look.is_upright %} upright{% endif %}{% if is_reply %} reply{% endif %}">
+<header class="mock-head"><span class="mock-avatar" aria-hidden="true">{{ initial }}</span><p class="mock-who">{% if !look.place.is_empty() %}<span class="mock-place" dir="auto">{{ look.place }}</span> {% endif %}<b dir="auto">{{ name }}</b> <span class="mock-handle" dir="auto">{{ handle }}</span> <span class="mock-time"><a href="/{{ platform }}/{{ username }}/{{ post.id }}"><time datetime="{{ post.at.to_rfc3339() }}">{{ time }}</time></a></span></p></header>
+{% if !look.title.is_empty() %}<p class="mock-title" dir="auto">{{ look.title }}</p>{% endif %}
+<p class="mock-text" dir="auto">{{ look.text }}</p>
+{% if !post.media.is_empty() %}<div class="mock-media of-{{ post.media.len() }}">{% for medium in post.media %}<div class="mock-file">
+{%- if medium.files.len() == 1 && medium.mime.starts_with("image/") %}<img src="/_media/{{ medium.files[0] }}" alt="{{ medium.alt }}">
+{%- else if medium.files.len() == 1 && medium.mime.starts_with("video/") %}<video controls src="/_media/{{ medium.files[0] }}" aria-label="{{ medium.alt }}"></video>
+{%- else %}<span>{{ medium.mime }}: {{ medium.alt }}</span>{% endif -%}
+</div>{% endfor %}</div>{% endif %}
+{% for note in look.notes %}<p class="mock-note" dir="auto">{{ note }}</p>{% endfor %}
+<ul class="mock-acts" aria-hidden="true">{% for action in actions %}<li>{{ action }}</li>{% endfor %}</ul></article>
+<details class="facts"><summary>What arrived</summary><p class="text">{{ post.text }}</p>
 {%- for note in post.notes %}<p><small>{{ note }}</small></p>{% endfor %}
-<p><a href="/{{ platform }}/{{ username }}/{{ post.id }}"><time datetime="{{ post.at.to_rfc3339() }}">{{ time }}</time></a> <small>https://{{ post.address }}{% if let Some(id) = post.reply_to %}, in reply to {{ id }}{% endif %}</small></p>
-{% for reply in replies %}{{ reply|safe }}{% endfor %}</article>"#
+<p><small>https://{{ post.address }}{% if let Some(id) = post.reply_to %}, in reply to {{ id }}{% endif %}</small></p></details>
+{% for reply in replies %}{{ reply|safe }}{% endfor %}</div>"#
 )]
 struct View<'a> {
     post: &'a PostView,
+    look: Look,
     platform: &'a str,
+    name: &'a str,
     username: &'a str,
+    handle: String,
+    initial: String,
     time: String,
+    is_reply: bool,
+    actions: &'static [&'static str],
     replies: Vec<String>,
+}
+
+/// The parts of a post that its platform shows in different places.
+#[derive(Debug, PartialEq, Eq)]
+struct Look {
+    title: String,
+    text: String,
+    /// Where it was posted: a subreddit or a board.
+    place: String,
+    notes: Vec<String>,
+    /// True for a story, a reel, and on TikTok.
+    is_upright: bool,
+}
+
+impl Look {
+    fn of(platform: &str, post: &PostView, is_reply: bool) -> Self {
+        let mut look = Self {
+            title: String::new(),
+            text: post.text.clone(),
+            place: String::new(),
+            notes: Vec::new(),
+            is_upright: platform == "tiktok" && !is_reply,
+        };
+        for note in &post.notes {
+            let place = note.strip_prefix("On the board ").or_else(|| note.strip_prefix("In r/").map(|_| &note[3..]));
+            match (note.strip_prefix("Title: "), place) {
+                (Some(title), _) => title.clone_into(&mut look.title),
+                (_, Some(place)) => {
+                    place.split(": ").next().unwrap_or(place).clone_into(&mut look.place);
+                }
+                _ if platform == "instagram" && note == "FEED" => {}
+                _ if ["REELS", "STORY", "Story"].contains(&note.as_str()) => look.is_upright = true,
+                _ => look.notes.push(note.clone()),
+            }
+        }
+        if platform == "reddit" && !is_reply {
+            let (title, text) = post.text.split_once("\n\n").unwrap_or((&post.text, ""));
+            (look.title, look.text) = (title.to_owned(), text.to_owned());
+        }
+        look
+    }
+}
+
+/// Returns what viewers can do with a post.
+fn actions(platform: &str) -> &'static [&'static str] {
+    match platform {
+        "linkedin" => &["Like", "Comment", "Repost", "Send"],
+        "facebook" => &["Like", "Comment", "Share"],
+        "instagram" | "tiktok" => &["Like", "Comment", "Share", "Save"],
+        "youtube" => &["Like", "Dislike", "Share"],
+        "pinterest" => &["Save"],
+        "google_business" => &["Share"],
+        "reddit" => &["Upvote", "Downvote", "Comment", "Share"],
+        _ => &["Reply", "Repost", "Like", "Share"],
+    }
+}
+
+/// Returns a username as the platform writes it beside the name.
+fn handle(platform: &str, username: &str) -> String {
+    match platform {
+        "reddit" => format!("u/{username}"),
+        "linkedin" | "facebook" | "google_business" => String::new(),
+        "instagram" | "threads" | "pinterest" => username.to_owned(),
+        _ => format!("@{}", username.trim_start_matches('@')),
+    }
+}
+
+/// Returns the platform's name.
+fn name(platform: &str) -> String {
+    match platform {
+        "linkedin" => "LinkedIn".to_owned(),
+        "tiktok" => "TikTok".to_owned(),
+        "youtube" => "YouTube".to_owned(),
+        "google_business" => "Google Business Profile".to_owned(),
+        other => initial(other) + &other[1..],
+    }
+}
+
+/// Returns the first letter or digit of a name, in upper case.
+fn initial(name: &str) -> String {
+    name.chars().find(|letter| letter.is_alphanumeric()).into_iter().flat_map(char::to_uppercase).collect()
 }
 
 #[derive(Template)]
@@ -148,7 +257,7 @@ pub(crate) fn account(tx: &Transaction, simulator: &dyn Simulator, account: &Acc
     let mut seen = HashSet::new();
     let tops = views.iter().filter(|post| !is_below(post));
     let views = tops.map(|post| view(who, platform, post, views, &mut seen)).collect();
-    render(&Page { style: STYLE, who, platform, views })
+    wall(who, platform, views)
 }
 
 /// Renders one post with its replies.
@@ -161,7 +270,18 @@ pub(crate) fn post(
     let (who, platform) = (&simulator.identity(account), simulator.id());
     let views = simulator.posts(tx, account);
     let shown = view(who, platform, post, &views, &mut HashSet::new());
-    render(&Page { style: STYLE, who, platform, views: vec![shown] })
+    wall(who, platform, vec![shown])
+}
+
+fn wall(who: &Identity, platform: &str, views: Vec<String>) -> String {
+    render(&Page {
+        style: format!("{WALL}{POSTS}"),
+        who,
+        platform,
+        name: name(platform),
+        initial: initial(&who.profile.display_name),
+        views,
+    })
 }
 
 /// Responds with a page, or with 404 when what it would show does not exist.
@@ -205,10 +325,60 @@ fn view<'a>(
             replies.push(view(who, platform, reply, views, seen));
         }
     }
-    let time = post.at.format("%-d %B %Y, %H:%M:%S UTC").to_string();
-    render(&View { post, platform, username: &who.profile.username, time, replies })
+    let is_reply = post.reply_to.is_some();
+    let (display, username) = (who.profile.display_name.as_str(), who.profile.username.as_str());
+    render(&View {
+        post,
+        look: Look::of(platform, post, is_reply),
+        platform,
+        name: display,
+        username,
+        handle: handle(platform, username),
+        initial: initial(display),
+        time: post.at.format("%-d %B %Y, %H:%M UTC").to_string(),
+        is_reply,
+        actions: actions(platform),
+        replies,
+    })
 }
 
 fn render(template: &impl Template) -> String {
     template.render().expect("writing to a string does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(text: &str, notes: &[&str]) -> PostView {
+        PostView {
+            id: "1".into(),
+            address: "example.com/1".into(),
+            text: text.into(),
+            at: chrono::DateTime::UNIX_EPOCH,
+            media: Vec::new(),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            reply_to: None,
+        }
+    }
+
+    #[test]
+    fn parts_of_a_post_are_shown_where_the_platform_shows_them() {
+        let look = |platform, text, notes: &[&str]| Look::of(platform, &post(text, notes), false);
+        let reddit = look("reddit", "A title\n\nA text\n\nand more", &["In r/cats: self"]);
+        assert_eq!((&*reddit.title, &*reddit.text, &*reddit.place), ("A title", "A text\n\nand more", "r/cats"));
+        let pin = look("pinterest", "Text", &["On the board Cats", "Title: A cat", "Leads to https://example.com"]);
+        assert_eq!((&*pin.title, &*pin.place, &pin.notes[..]), ("A cat", "Cats", &["Leads to https://example.com".to_owned()][..]));
+        assert!(look("instagram", "", &["REELS"]).is_upright && look("tiktok", "", &[]).is_upright);
+        assert!(!look("instagram", "", &["FEED"]).is_upright && look("instagram", "", &["FEED"]).notes.is_empty());
+    }
+
+    #[test]
+    fn every_platform_has_a_layout() {
+        for simulator in crate::SIMULATORS {
+            let id = simulator.id();
+            assert!(POSTS.contains(&format!(".mock.{id}")), "{id}");
+            assert!(!actions(id).is_empty() && !name(id).is_empty());
+        }
+    }
 }

@@ -193,7 +193,7 @@ async fn serve(
     let sandbox_url = format!("http://{}", sandbox_listener.local_addr()?);
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
-    connect(&db, &sandbox, &keys, first.org_id).await?;
+    connect(&db, &sandbox, &Url::parse(&sandbox_url)?, &keys, first.org_id).await?;
     let worker = WorkerConfig {
         keys,
         queues: Queues::all(),
@@ -328,7 +328,13 @@ async fn first(dir: &Path, db: &Pool) -> anyhow::Result<FirstOrganization> {
 }
 
 /// Connects one account per platform in test mode, unless there is one.
-async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyhow::Result<()> {
+async fn connect(
+    db: &Pool,
+    sandbox: &Sandbox,
+    sandbox_url: &Url,
+    keys: &Keys,
+    org: OrgId,
+) -> anyhow::Result<()> {
     let owner = Owner { org, mode: Mode::Test };
     for platform in platforms::all() {
         let filter =
@@ -339,9 +345,12 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         }
         let connected = sandbox.connect(platform.id, &name(platform.id))?;
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
+        let mut profile = connected.identity.profile;
+        // The real platform's page of this name is a stranger's.
+        profile.profile_url = profile.profile_url.map(|url| platforms::in_sandbox(sandbox_url, &url));
         let connect = accounts::Connect {
             platform: platform.id.to_owned(),
-            profile: connected.identity.profile,
+            profile,
             tenant_id: None,
             social_network_id: None,
             scopes: connected.grant.scopes,
