@@ -389,7 +389,10 @@ impl Connecting {
             network: context.network,
             tenant_id: context.tenant_id.clone(),
             redirect_uri: intent.redirect_uri,
-            offers: identities.into_iter().map(|identity| self.shown_profile(context, identity.profile)).collect(),
+            offers: identities
+                .into_iter()
+                .map(|identity| self.shown_profile(context, identity.profile))
+                .collect(),
             selection: None,
             confirm: intent.confirm,
             account: intent.account,

@@ -138,7 +138,8 @@ impl Look {
             is_upright: platform == "tiktok" && !is_reply,
         };
         for note in &post.notes {
-            let place = note.strip_prefix("On the board ").or_else(|| note.strip_prefix("In r/").map(|_| &note[3..]));
+            let place =
+                note.strip_prefix("On the board ").or_else(|| note.strip_prefix("In r/").map(|_| &note[3..]));
             match (note.strip_prefix("Title: "), place) {
                 (Some(title), _) => title.clone_into(&mut look.title),
                 (_, Some(place)) => {
@@ -366,11 +367,20 @@ mod tests {
     fn parts_of_a_post_are_shown_where_the_platform_shows_them() {
         let look = |platform, text, notes: &[&str]| Look::of(platform, &post(text, notes), false);
         let reddit = look("reddit", "A title\n\nA text\n\nand more", &["In r/cats: self"]);
-        assert_eq!((&*reddit.title, &*reddit.text, &*reddit.place), ("A title", "A text\n\nand more", "r/cats"));
-        let pin = look("pinterest", "Text", &["On the board Cats", "Title: A cat", "Leads to https://example.com"]);
-        assert_eq!((&*pin.title, &*pin.place, &pin.notes[..]), ("A cat", "Cats", &["Leads to https://example.com".to_owned()][..]));
+        assert_eq!(
+            (&*reddit.title, &*reddit.text, &*reddit.place),
+            ("A title", "A text\n\nand more", "r/cats")
+        );
+        let pin =
+            look("pinterest", "Text", &["On the board Cats", "Title: A cat", "Leads to https://example.com"]);
+        assert_eq!(
+            (&*pin.title, &*pin.place, &pin.notes[..]),
+            ("A cat", "Cats", &["Leads to https://example.com".to_owned()][..])
+        );
         assert!(look("instagram", "", &["REELS"]).is_upright && look("tiktok", "", &[]).is_upright);
-        assert!(!look("instagram", "", &["FEED"]).is_upright && look("instagram", "", &["FEED"]).notes.is_empty());
+        assert!(
+            !look("instagram", "", &["FEED"]).is_upright && look("instagram", "", &["FEED"]).notes.is_empty()
+        );
     }
 
     #[test]
