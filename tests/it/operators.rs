@@ -285,14 +285,16 @@ async fn unreadable_signals_are_ignored() {
 
 #[tokio::test]
 async fn an_unreadable_signal_is_logged() {
-    let mut world = world().running(&[]).platforms(&["threads"]).start().await;
+    // The next attempt begins on request, or in a minute.
+    let mut world = world().pace(1.0).running(&[]).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let log = tests::directory().join("unreadable-signal");
     world.log_to(&log);
     world.run("all").await;
     let post = world.post(json!({ "content": "Soon #sandbox-429x1", "accounts": ["ada"] })).await;
     let failed = |post: &Value| post["targets"][0]["status"] == "failed";
-    world.until(id(&post), "a failed attempt", failed).await;
+    let post = world.until(id(&post), "a failed attempt", failed).await;
+    replay::backs_off(&post).await;
     let garbage = ["--name", "attempt_failed", "--input", "\"garbage\""];
     cli(&[&["workflow", "signal", "-w", &workflows(&post).1], &garbage[..]].concat()).await;
     let words = "Ignored a signal whose body can't be read";
@@ -301,6 +303,9 @@ async fn an_unreadable_signal_is_logged() {
         if_right(text, |text| text.contains(words) && text.contains("attempt_failed"))
     })
     .await;
+    let path = format!("/posts/{}/targets/{}/retry", id(&post), id(&post["targets"][0]));
+    let (status, _) = world.call(reqwest::Method::POST, &path, None).await;
+    assert_eq!(status, reqwest::StatusCode::ACCEPTED);
     assert_eq!(world.ended(&post).await["status"], "published");
 }
 
