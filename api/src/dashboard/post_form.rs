@@ -664,7 +664,10 @@ impl PostForm {
         body.insert("is_draft".to_owned(), json!(self.is_draft));
         body.insert("external_ref".to_owned(), json!(self.key));
         if !self.scheduled_at.is_empty() {
-            let at = zone::read(&self.scheduled_at, self.zone)?;
+            let at = zone::read(&self.scheduled_at, self.zone).map_err(|problem| {
+                let issue = Issue::custom(["scheduled_at"], problem.detail.clone());
+                problem.with_issues(vec![issue])
+            })?;
             body.insert("scheduled_at".to_owned(), json!(domain::event::timestamp(at)));
         }
         let mut blocks = match self.settings.as_str() {
