@@ -217,14 +217,19 @@ async fn post(
             Some(Err(_)) | None => break,
         }
     }
-    excerpt.truncate(MAX_EXCERPT_BYTES);
     Ok(Response {
         status: Some(i32::from(status.as_u16())),
-        excerpt: Some(String::from_utf8_lossy(&excerpt).replace('\0', "\u{fffd}"))
-            .filter(|text| !text.is_empty()),
+        excerpt: log_excerpt(&excerpt, &secret),
         latency: began.elapsed(),
         error: (!status.is_success()).then(|| format!("the endpoint answered {status}")),
     })
+}
+
+/// The beginning of an answer for the delivery log, without the secret, which a receiver that is being debugged may print.
+fn log_excerpt(answer: &[u8], secret: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(answer).replace('\0', "\u{fffd}").replace(secret, "***");
+    let end = text.floor_char_boundary(MAX_EXCERPT_BYTES);
+    Some(text[..end].to_owned()).filter(|text| !text.is_empty())
 }
 
 /// The sentence for the delivery log; without the address, which may hold a token.
@@ -240,5 +245,20 @@ fn reason(error: &reqwest::Error) -> String {
         format!("could not connect: {inner}")
     } else {
         format!("the request failed: {inner}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_the_beginning_of_an_answer_without_the_secret() {
+        assert_eq!(log_excerpt(b"", "whsec_a"), None);
+        assert_eq!(log_excerpt(b"ok\0", "whsec_a").as_deref(), Some("ok\u{fffd}"));
+        assert_eq!(log_excerpt(b"secret is whsec_a!", "whsec_a").as_deref(), Some("secret is ***!"));
+        let long = log_excerpt("\u{fc}".repeat(400).as_bytes(), "whsec_a").unwrap();
+        assert_eq!((long.len(), long.chars().count()), (512, 256));
+        assert_eq!(log_excerpt("a\u{fc}".repeat(400).as_bytes(), "whsec_a").unwrap().len(), 511);
     }
 }

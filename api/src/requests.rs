@@ -38,7 +38,8 @@ impl Requests {
 /// Lists the caller's requests.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<RequestPage, Problem> {
     let page = List::Requests.request(call, filter.limit, filter.cursor.as_deref())?;
-    let found = requests::list(call.db(), call.owner, page).await?;
+    let filter = requests::Filter { min_status: filter.min_status, path: filter.path };
+    let found = requests::list(call.db(), call.owner, &filter, page).await?;
     let next_cursor = List::Requests.next(call, found.next);
     Ok(RequestPage { data: found.items.into_iter().map(LoggedRequest::from).collect(), next_cursor })
 }
@@ -51,6 +52,12 @@ pub struct Filter {
     pub limit: Option<i64>,
     /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
+    /// Requests that were answered with this status or a higher one, for example 400 for all errors.
+    #[oai(validator(minimum(value = "100"), maximum(value = "599")))]
+    pub min_status: Option<i32>,
+    /// Requests whose path begins like this, for example `/api/v1/posts`.
+    #[oai(validator(max_length = 200))]
+    pub path: Option<String>,
 }
 
 impl Rules for Filter {}

@@ -21,6 +21,7 @@ use crate::{
     types::{
         deleted::DeletedResource,
         enum_string::{EnumString, StringEnum},
+        json_object::{JsonObject, json_object},
         timestamp::Timestamp,
         url::Link,
     },
@@ -152,10 +153,27 @@ impl Webhooks {
         Ok(Replaying::Begun(Json(replay(&caller.call(), &id, body.0).await?)))
     }
 
+    /// Get a delivery
+    ///
+    /// Returns a delivery with what was sent and what the endpoint answered. Scope `webhooks:read`.
+    #[oai(
+        path = "/webhooks/:id/deliveries/:delivery_id",
+        method = "get",
+        operation_id = "getWebhookDelivery"
+    )]
+    async fn delivery(
+        &self,
+        caller: Caller<WebhooksRead>,
+        id: Path<String>,
+        delivery_id: Path<String>,
+    ) -> Result<Json<DeliveryDetails>, Problem> {
+        Ok(Json(delivery(&caller.call(), &id, &delivery_id).await?))
+    }
+
     /// Redeliver an event
     ///
-    /// Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
-    /// Scope `webhooks:write`.
+    /// Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget. One that
+    /// waits for its next attempt is attempted now. Scope `webhooks:write`.
     #[oai(
         path = "/webhooks/:id/deliveries/:delivery_id/redeliver",
         method = "post",
@@ -292,14 +310,25 @@ pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<Del
     Ok(DeliveryPage { data: found.items.into_iter().map(Delivery::from).collect(), next_cursor })
 }
 
-/// Repeats a delivery.
+/// Returns a delivery with what was sent and answered.
+pub async fn delivery(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<DeliveryDetails, Problem> {
+    let webhook = WebhookId(get(call, id).await?.id);
+    let missing = || Problem::not_found("delivery");
+    let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
+    let found = deliveries::get(call.db(), call.owner, webhook, delivery).await?;
+    found.map(DeliveryDetails::from).ok_or_else(missing)
+}
+
+/// Repeats a delivery, or has one that waits attempted now.
 pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<Delivery, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let missing = || Problem::not_found("delivery");
     let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
     match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
         RedeliverResult::Queued(delivery) => Ok(delivery.into()),
-        RedeliverResult::InProgress => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
+        RedeliverResult::InProgress => {
+            Err(Problem::new(Code::Conflict, "the delivery is in progress: an attempt is under way or due"))
+        }
         RedeliverResult::Paused => Err(paused()),
         RedeliverResult::NotFound => Err(missing()),
     }
@@ -518,6 +547,8 @@ pub struct DeliveryPage {
 pub struct Delivery {
     /// The delivery's id.
     pub id: Uuid,
+    /// The event's id, the same as in `X-Fanfare-Event-Id`.
+    pub event_id: Uuid,
     /// The event.
     pub event: EnumString<EventName>,
     /// Status. `failed` is final.
@@ -544,6 +575,7 @@ impl From<deliveries::Delivery> for Delivery {
     fn from(delivery: deliveries::Delivery) -> Self {
         Self {
             id: delivery.id.0,
+            event_id: delivery.event_id.0,
             event: EnumString::of(&delivery.event),
             status: EnumString::of(delivery.status.as_str()),
             attempts: delivery.attempts,
@@ -552,6 +584,66 @@ impl From<deliveries::Delivery> for Delivery {
             next_attempt_at: delivery.next_attempt_at.map(Timestamp),
             created_at: delivery.created_at.into(),
             delivered_at: delivery.delivered_at.map(Timestamp),
+        }
+    }
+}
+
+/// A delivery with what was sent and answered.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookDeliveryDetails")]
+pub struct DeliveryDetails {
+    /// The delivery.
+    #[oai(flatten)]
+    pub delivery: Delivery,
+    /// Id of the post that the event is about; null if it is about none.
+    #[oai(nullable)]
+    pub post_id: Option<Uuid>,
+    /// Body of each attempt.
+    pub payload: JsonObject,
+    /// Answers to its attempts, oldest first: the last 20, of earlier rounds too.
+    pub responses: Vec<DeliveryResponse>,
+}
+
+impl From<deliveries::Details> for DeliveryDetails {
+    fn from(details: deliveries::Details) -> Self {
+        Self {
+            delivery: details.delivery.into(),
+            post_id: details.post.map(|post| post.0),
+            payload: json_object(serde_json::from_str(&details.body).expect("a body is JSON")),
+            responses: details.answers.into_iter().map(DeliveryResponse::from).collect(),
+        }
+    }
+}
+
+/// What an endpoint answered to an attempt.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookDeliveryResponse")]
+pub struct DeliveryResponse {
+    /// Time of the answer; null if it is unknown.
+    #[oai(nullable)]
+    pub at: Option<Timestamp>,
+    /// HTTP status; null if there was no response.
+    #[oai(nullable)]
+    pub status: Option<i32>,
+    /// First 512 bytes of the body; null if it was empty.
+    #[oai(nullable)]
+    pub body: Option<String>,
+    /// Time until the answer, in milliseconds.
+    #[oai(nullable)]
+    pub duration_ms: Option<i32>,
+    /// Why the attempt failed; null if it succeeded.
+    #[oai(nullable)]
+    pub error: Option<String>,
+}
+
+impl From<deliveries::Answer> for DeliveryResponse {
+    fn from(answer: deliveries::Answer) -> Self {
+        Self {
+            at: answer.at.map(Timestamp),
+            status: answer.status,
+            body: answer.excerpt,
+            duration_ms: answer.latency_ms,
+            error: answer.error,
         }
     }
 }

@@ -23,7 +23,7 @@
 
 use crate::{
     decode::Parsed,
-    deliveries::Response,
+    deliveries::{KEPT_ANSWERS, Response},
     events::{self, NewEvent},
     outbox, webhooks,
 };
@@ -247,7 +247,12 @@ pub async fn settle(db: &PgPool, outcomes: &[Outcome], now: DateTime<Utc>) -> sq
          set status = case when o.error is null then 'delivered' when o.wait is null then 'failed' else 'pending' end,
              delivered_at = case when o.error is null then $9 else delivered_at end,
              next_attempt_at = case when o.error is not null then now() + make_interval(secs => o.wait) end,
-             response_status = o.status, response_excerpt = o.excerpt, latency_ms = o.latency, error = o.error
+             response_status = o.status, response_excerpt = o.excerpt, latency_ms = o.latency, error = o.error,
+             -- Most succeed at once, and then the columns say it all.
+             answers = case when o.error is not null or d.answers is not null then
+               case when jsonb_array_length(d.answers) >= $10 then d.answers - 0 else coalesce(d.answers, '[]') end
+                 || jsonb_build_object('at', $9::timestamptz, 'status', o.status, 'excerpt', o.excerpt,
+                   'latency_ms', o.latency, 'error', o.error) end
          from unnest($1::uuid[], $2::int[], $3::int[], $4::float8[], $5::int[], $6::text[], $7::int[], $8::text[])
            as o (id, round, attempt, wait, status, excerpt, latency, error)
          where d.id = any($1) and d.id = o.id and d.status = 'delivering' and d.round = o.round
@@ -260,7 +265,8 @@ pub async fn settle(db: &PgPool, outcomes: &[Outcome], now: DateTime<Utc>) -> sq
         &excerpts as &[Option<String>],
         &latencies,
         &errors as &[Option<String>],
-        now
+        now,
+        KEPT_ANSWERS
     )
     .execute(db)
     .await?;
@@ -579,7 +585,10 @@ pub async fn replay(
     sqlx::query!(
         "update deliveries
          set status = 'pending', is_drained = true, round = round + 1, attempts = 0, response_status = null,
-             response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null, delivered_at = null
+             response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null, delivered_at = null,
+             answers = case when answers is null and response_status is not null then jsonb_build_array(jsonb_build_object(
+               'at', delivered_at, 'status', response_status, 'excerpt', response_excerpt, 'latency_ms', latency_ms,
+               'error', error)) else answers end
          where id = any($1)",
         &ids
     )

@@ -198,6 +198,73 @@ pub async fn read(
     Ok(Batch { events, next })
 }
 
+/// An event in the list of the newest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Event id.
+    pub id: EventId,
+    /// Event name.
+    pub event: String,
+    /// The post that the event is about.
+    pub post: Option<PostId>,
+    /// When it happened.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Returns up to `limit` events of these names of the last 30 days, newest first; only those before an event, if one is
+/// given. For people: one whose transaction commits late may appear below those that were seen.
+pub async fn newest(
+    db: &PgPool,
+    owner: Owner,
+    names: &[EventName],
+    before: Option<EventId>,
+    limit: u32,
+) -> sqlx::Result<Vec<Listed>> {
+    let names: Vec<_> = names.iter().map(|name| name.as_str().to_owned()).collect();
+    // Each name by the index, which has no other order.
+    let rows = sqlx::query!(
+        "select e.id, e.event, e.post_id, e.created_at
+         from unnest($3::text[]) wanted (name) cross join lateral (
+           select id, event, post_id, created_at from events
+           where org_id = $1 and mode = $2 and event = wanted.name and id < $4
+             and id >= uuid_at(now() - interval '30 days')
+           order by id desc limit $5
+         ) e
+         order by e.id desc limit $5",
+        owner.org.0,
+        owner.mode.as_str(),
+        &names,
+        before.map_or(Uuid::max(), |before| before.0),
+        i64::from(limit)
+    )
+    .fetch_all(db)
+    .await?;
+    let listed = rows.into_iter().map(|row| Listed {
+        id: EventId(row.id),
+        event: row.event,
+        post: row.post_id.map(PostId),
+        created_at: row.created_at,
+    });
+    Ok(listed.collect())
+}
+
+/// Returns an event of the last 30 days with its exact body.
+pub async fn get(db: &PgPool, owner: Owner, id: EventId) -> sqlx::Result<Option<(Listed, String)>> {
+    let row = sqlx::query!(
+        "select event, post_id, created_at, body from events
+         where id = $1 and org_id = $2 and mode = $3 and created_at > now() - interval '30 days'",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| {
+        let post = row.post_id.map(PostId);
+        (Listed { id, event: row.event, post, created_at: row.created_at }, row.body)
+    }))
+}
+
 /// Places the owner's new events at the end of the stream. Returns the last place; `None` while the stream has
 /// no event.
 async fn place(db: &PgPool, owner: Owner) -> sqlx::Result<Option<DateTime<Utc>>> {

@@ -84,13 +84,28 @@ pub async fn prune(db: &PgPool, owners: &HashSet<Owner>) -> sqlx::Result<()> {
     Ok(())
 }
 
+/// Filter of a list of requests; all given conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Lowest status.
+    pub min_status: Option<i32>,
+    /// Beginning of the path.
+    pub path: Option<String>,
+}
+
 /// Returns one page of the owner's requests.
-pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Entry>> {
+pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Entry>> {
     let mut query = QueryBuilder::new(
         "select id, method, path, status, duration_ms, last_four, at from request_log
          where at > now() - interval '7 days' and org_id = ",
     );
     query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
+    if let Some(status) = filter.min_status {
+        query.push(" and status >= ").push_bind(status);
+    }
+    if let Some(path) = &filter.path {
+        query.push(" and starts_with(path, ").push_bind(path.clone()).push(")");
+    }
     page.close_by("at", &mut query);
     let rows = query.build_query_as::<Entry>().fetch_all(db).await?;
     Ok(page.page(rows, |entry| Cursor { created_at: entry.at, id: entry.id }))

@@ -318,6 +318,47 @@ pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Optio
     }))
 }
 
+/// Returns how many targets an owner published on each day of a time zone since a time; days without any are not listed.
+pub async fn published_by_day(
+    db: &PgPool,
+    owner: Owner,
+    since: DateTime<Utc>,
+    zone: &str,
+) -> sqlx::Result<Vec<(NaiveDate, u64)>> {
+    let rows = sqlx::query!(
+        r#"select (published_at at time zone $4)::date as "day!", count(*) as "count!" from targets
+           where org_id = $1 and mode = $2 and published_at >= $3 and status = 'published' group by 1 order by 1"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        since,
+        zone
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.day, to_u64(row.count))).collect())
+}
+
+/// Returns how many requests of the log an owner made on each day of a time zone since a time; days without any are not
+/// listed.
+pub async fn requests_by_day(
+    db: &PgPool,
+    owner: Owner,
+    since: DateTime<Utc>,
+    zone: &str,
+) -> sqlx::Result<Vec<(NaiveDate, u64)>> {
+    let rows = sqlx::query!(
+        r#"select (at at time zone $4)::date as "day!", count(*) as "count!" from request_log
+           where org_id = $1 and mode = $2 and at >= $3 group by 1 order by 1"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        since,
+        zone
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.day, to_u64(row.count))).collect())
+}
+
 fn to_u64(count: i64) -> u64 {
     u64::try_from(count).unwrap_or_default()
 }

@@ -1553,6 +1553,48 @@ async fn metrics_are_collected_in_turns_of_organizations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_keeps_its_last_answers() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let new =
+        NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
+    let webhook =
+        webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
+    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
+    let answer = async |status: i32, error: Option<&str>| {
+        let claim = claim(&db, webhook.id).await.remove(0);
+        let (id, excerpt) = (claim.id, Some(format!("body of {status}")));
+        let response = Response {
+            status: Some(status),
+            excerpt,
+            error: error.map(str::to_owned),
+            ..Response::default()
+        };
+        drain::settle(&db, &[drain::Outcome { claim, response, retry_in: None }], at(2)).await.unwrap();
+        let queued = deliveries::redeliver(&db, owner, webhook.id, id).await.unwrap();
+        assert!(matches!(queued, RedeliverResult::Queued(_)), "{queued:?}");
+        id
+    };
+    let kept = async |id| {
+        let details = deliveries::get(&db, owner, webhook.id, id).await.unwrap().unwrap();
+        details.answers.into_iter().map(|answer| answer.status.unwrap()).collect::<Vec<_>>()
+    };
+    let id = answer(200, None).await;
+    assert_eq!(kept(id).await, [200], "the earlier round is kept");
+    for status in 500..524 {
+        answer(status, Some("no")).await;
+    }
+    let expected: Vec<_> = (504..524).collect();
+    assert_eq!(kept(id).await, expected);
+    let details = deliveries::get(&db, owner, webhook.id, id).await.unwrap().unwrap();
+    assert_eq!(details.answers[0].excerpt.as_deref(), Some("body of 504"));
+    assert_eq!((details.answers[0].at.unwrap().timestamp(), details.post), (at(2).timestamp(), None));
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    assert_eq!(deliveries::get(&db, stranger, webhook.id, id).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
     let db = database().await;
     let owner = owner(&db).await;
@@ -1930,7 +1972,8 @@ async fn the_request_log_is_bounded_in_time_and_number() {
     requests::append(&db, &many).await.unwrap();
     requests::prune(&db, &owners).await.unwrap();
     assert_eq!((count(owner).await, count(other).await), (requests::KEPT, 1));
-    let newest = requests::list(&db, owner, Request { after: None, limit: 1 }).await.unwrap();
+    let newest =
+        requests::list(&db, owner, &Default::default(), Request { after: None, limit: 1 }).await.unwrap();
     assert_eq!(newest.items[0].id, many[0].1.id);
     assert!(newest.next.is_some());
 }

@@ -345,25 +345,56 @@ async fn an_endpoint_has_thirty_seconds_to_answer() {
 }
 
 #[tokio::test]
-async fn a_pending_delivery_cannot_be_redelivered_and_ends_with_its_endpoint() {
+async fn a_waiting_delivery_is_attempted_now_on_demand_and_ends_with_its_endpoint() {
     // In real time, the second attempt is a minute away.
     let world = world().pace(1.0).start().await;
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
     let body = json!({ "url": receiver.url, "events": ["post.published"] });
     let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
-    receiver.answer([500]);
-    world.post(json!({ "content": "Wait", "accounts": ["ada"] })).await;
-    let waiting = deliveries(&world, &webhook, |all| {
-        all.iter().any(|one| one["status"] == "pending" && one["attempts"] == 1)
-    })
-    .await;
+    receiver.answer([500, 503]);
+    let post = world.post(json!({ "content": "Wait", "accounts": ["ada"] })).await;
+    let waits = |attempts: u64| {
+        move |all: &[Value]| {
+            all.iter().any(|one| one["status"] == "pending" && one["attempts"].as_u64() == Some(attempts))
+        }
+    };
+    let waiting = deliveries(&world, &webhook, waits(1)).await;
     assert!(waiting[0]["next_attempt_at"].is_string());
-    let again = format!("{}/deliveries/{}/redeliver", at(&webhook), waiting[0]["id"].as_str().unwrap());
-    fail(request(&world, Method::POST, &again), 409, "conflict").await;
+    let path = format!("{}/deliveries/{}", at(&webhook), waiting[0]["id"].as_str().unwrap());
+    let again = format!("{path}/redeliver");
+    let (status, hurried) = world.call(Method::POST, &again, None).await;
+    assert_eq!((status, &hurried["attempts"]), (StatusCode::ACCEPTED, &json!(1)), "{hurried}");
+    deliveries(&world, &webhook, waits(2)).await;
+    world.call(Method::POST, &again, None).await;
+    deliveries(&world, &webhook, |all| all.iter().any(|one| one["status"] == "delivered")).await;
+
+    let details = world.get(&path).await;
+    assert_eq!((&details["attempts"], &details["post_id"]), (&json!(3), &post["id"]), "{details:#}");
+    let sent = receiver.all();
+    assert_eq!(sent.len(), 3);
+    assert_eq!(details["payload"], sent[0].json());
+    assert_eq!(details["event_id"].as_str().unwrap(), sent[2].header("x-fanfare-event-id"));
+    let responses = details["responses"].as_array().unwrap();
+    let statuses: Vec<_> = responses.iter().map(|response| response["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [500, 503, 200], "{details:#}");
+    assert!(responses.iter().all(|response| response["at"].is_string() && response["duration_ms"].is_u64()));
+    assert!(responses[0]["error"].as_str().unwrap().contains("answered 500"), "{details:#}");
+    assert_eq!(responses[2]["error"], Value::Null);
+    // What was answered in an earlier round is kept.
+    world.call(Method::POST, &again, None).await;
+    let repeated = |found: &Value| found["responses"].as_array().unwrap().len() == 4;
+    world.until_at(&path, "another answer", repeated).await;
+    fail(request(&world, Method::GET, &path.replace("/deliveries/", "/deliveries/0")), 404, "not_found")
+        .await;
+
+    receiver.answer([500]);
+    world.post(json!({ "content": "Another", "accounts": ["ada"] })).await;
+    deliveries(&world, &webhook, waits(1)).await;
     world.call(Method::DELETE, &at(&webhook), None).await;
     fail(request(&world, Method::GET, &format!("{}/deliveries", at(&webhook))), 404, "not_found").await;
-    assert_eq!(receiver.all().len(), 1);
+    fail(request(&world, Method::GET, &path), 404, "not_found").await;
+    assert_eq!(receiver.all().len(), 5);
 }
 
 #[tokio::test]

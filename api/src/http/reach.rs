@@ -104,6 +104,7 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("GET", "/webhooks/{id}", Organization),
     ("PATCH", "/webhooks/{id}", Organization),
     ("GET", "/webhooks/{id}/deliveries", Organization),
+    ("GET", "/webhooks/{id}/deliveries/{delivery_id}", Organization),
     ("POST", "/webhooks/{id}/deliveries/{delivery_id}/redeliver", Organization),
     ("POST", "/webhooks/{id}/replay", Organization),
     ("POST", "/webhooks/{id}/test", Organization),
