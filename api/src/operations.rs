@@ -98,7 +98,12 @@ pub(crate) fn page(document: &str) -> String {
         // Without this the page would fetch fonts from elsewhere.
         .replacen(
             r#"id="api-reference""#,
-            r#"id="api-reference" data-configuration='{"withDefaultFonts":false}'"#,
+            r#"id="api-reference" data-configuration='{"withDefaultFonts":false,"authentication":{"preferredSecurityScheme":"ApiKey"}}'"#,
+            1,
+        )
+        .replacen(
+            "<body>",
+            r#"<body><noscript><p>This page needs scripts. The document itself: <a href="/api/v1/openapi.json">openapi.json</a></p></noscript>"#,
             1,
         )
         .replacen(&service.spec(), &document.replace("</", "<\\/"), 1)
@@ -214,5 +219,7 @@ mod tests {
                 && !page.contains("<script src")
                 && !page.contains("<link")
         );
+        assert!(page.contains("<noscript>") && page.contains(r#""preferredSecurityScheme":"ApiKey""#));
+        assert!(document().contains(r#""ApiKey": {"#), "the scheme has this name");
     }
 }

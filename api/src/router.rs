@@ -25,6 +25,7 @@ use poem::{
     get,
     http::{Method, header},
     middleware::{CatchPanic, SetHeader},
+    web::Redirect,
 };
 
 /// Content security policy of the API's documentation page.
@@ -55,6 +56,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
         .with(mcp::PATH, Method::POST)
         .with("/docs", Method::GET)
+        .with("/", Method::GET)
         .with(probes::LIVE, Method::GET)
         .with(probes::READY, Method::GET);
     content::routes(probes::routes(Route::new(), &app.health), PREFIX)
@@ -70,6 +72,8 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
         .at(dashboard::PATH, dashboard::handle)
         .at(format!("{}/*", dashboard::PATH), dashboard::handle)
+        // Who opens the bare address is a person.
+        .at("/", get(poem::endpoint::make_sync(|_| Redirect::see_other(dashboard::PATH))))
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .data(app)
         .with(CatchPanic::new().with_handler(error_middleware::panicked))

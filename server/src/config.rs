@@ -559,11 +559,7 @@ pub(crate) fn postgres(text: &str) -> anyhow::Result<String> {
 /// Describes a malformed setting that holds a secret. Clap's own message repeats the value, and standard error
 /// is kept in logs: this one names the variable instead. `None` for any other error.
 pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let (argument, value) = (text(error, ContextKind::InvalidArg)?, text(error, ContextKind::InvalidValue)?);
     let setting = secrets(command).into_iter().find(|setting| setting.to_string() == argument)?;
     let variable = secret_files::source(setting, |name| env::var_os(name))?;
     // A reason that quotes the value is left out.
@@ -573,10 +569,30 @@ pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<
     Some(format!("error: {variable} (or {argument}) is invalid{reason}\n\n{variable}: {help}"))
 }
 
-/// Returns the settings of a command and its subcommands whose values are secret.
+/// Returns the environment variable that an invalid value comes from: clap's message names the argument only.
+pub(crate) fn source(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let (argument, value) = (text(error, ContextKind::InvalidArg)?, text(error, ContextKind::InvalidValue)?);
+    let all = settings(command);
+    let mut variables = all.iter().filter(|setting| setting.to_string() == argument).filter_map(|setting| setting.get_env());
+    let variable = variables.find(|name| env::var_os(name).is_some_and(|set| set == value))?;
+    Some(variable.to_string_lossy().into_owned())
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the settings of a command and its subcommands.
+fn settings(command: &clap::Command) -> Vec<&clap::Arg> {
+    command.get_arguments().chain(command.get_subcommands().flat_map(settings)).collect()
+}
+
+/// Returns those of them whose values are secret.
 fn secrets(command: &clap::Command) -> Vec<&clap::Arg> {
-    let own = command.get_arguments().filter(|argument| argument.is_hide_env_values_set());
-    own.chain(command.get_subcommands().flat_map(secrets)).collect()
+    settings(command).into_iter().filter(|argument| argument.is_hide_env_values_set()).collect()
 }
 
 /// Returns true if a text contains a part of a value that is long enough to disclose it.

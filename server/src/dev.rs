@@ -61,6 +61,9 @@ struct FirstOrganization {
 /// Ports of the last start, used again if they are free.
 #[derive(Default, Deserialize, Serialize)]
 struct Ports {
+    /// Of the API, for `--port 0`: bookmarks and receivers' settings outlive a restart.
+    #[serde(default)]
+    api: u16,
     sandbox: u16,
     postgres: u16,
     temporal: u16,
@@ -106,9 +109,13 @@ pub(crate) async fn run(
     admin.serve(&probes)?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
-    let api =
-        listen(port).with_context(|| format!("port {port} is not available: choose another with --port"))?;
     let mut ports: Ports = read(&dir.join("ports.json"))?.unwrap_or_default();
+    let api = match port {
+        0 => listen(ports.api).or_else(|_| listen(0)),
+        port => listen(port),
+    };
+    let api = api.with_context(|| format!("port {port} is not available: choose another with --port"))?;
+    ports.api = api.local_addr()?.port();
     let sandbox_listener =
         listen(ports.sandbox).or_else(|_| listen(0)).context("no port is free for the sandbox")?;
     ports.sandbox = sandbox_listener.local_addr()?.port();

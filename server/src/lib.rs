@@ -167,6 +167,7 @@ enum Org {
     /// Creates an organization and prints its id and its first API keys
     Create {
         /// Name of the organization
+        #[arg(value_parser = org_name)]
         name: String,
         /// E-mail address of the first owner, who gets an invitation
         #[arg(long)]
@@ -313,9 +314,22 @@ fn parse() -> Result<Cli, ExitCode> {
                 eprintln!("{message}");
                 ExitCode::from(2)
             }
-            None => error.format(&mut command).exit(),
+            None => {
+                let variable = config::source(&command, &error);
+                eprint!("{}", error.format(&mut command).render());
+                if let Some(variable) = variable {
+                    eprintln!("\nThe value is that of the environment variable {variable}.");
+                }
+                ExitCode::from(2)
+            }
         }
     })
+}
+
+/// Parses the name of an organization.
+fn org_name(text: &str) -> Result<String, &'static str> {
+    let name = text.trim();
+    if name.is_empty() || name.contains(char::is_control) { Err("a name is needed") } else { Ok(name.to_owned()) }
 }
 
 async fn run(command: Command) -> anyhow::Result<()> {

@@ -105,8 +105,11 @@ async fn key(world: &World, scopes: Vec<Scope>) -> (keys::Key, String) {
 async fn signing_in_requires_a_key() {
     let world = world().start().await;
     let mut browser = Browser::new(&world);
+    let bare = browser.http.get(&browser.origin).send().await.unwrap();
+    assert_eq!((bare.status(), &bare.headers()[header::LOCATION]), (StatusCode::SEE_OTHER, &"/dashboard".parse().unwrap()));
     let page = browser.get("/posts?status=failed").await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(page.text.matches(" autofocus").count(), 1, "{}", page.text);
     assert!(page.text.contains(r#"name="next" value="/dashboard/posts?status=failed""#), "{}", page.text);
 
     for text in ["", "sk_test_nobody"] {
@@ -582,7 +585,7 @@ async fn a_rotated_secret_is_used_at_once_and_can_be_revealed() {
     // A redelivery is signed with the new secret.
     let page = browser.open(&path).await;
     let (_, rest) = page.split_once("/deliveries/").unwrap();
-    let delivery = rest.split('/').next().unwrap();
+    let delivery = rest.split(['/', '"']).next().unwrap();
     let page = browser.post(&format!("{path}/deliveries/{delivery}/redeliver"), &[]).await;
     assert_eq!(page.leads(), format!("/dashboard{path}?done=redelivered"));
     let is_again = |delivery: &Delivery| delivery.event() != "webhook.test" && signs(&fresh, delivery);

@@ -169,6 +169,7 @@ async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
     let (mut child, dev) = start(&dir.0).await;
     assert_eq!(dev["test_key"], last["test_key"]);
     assert_eq!(dev["org_id"], last["org_id"]);
+    assert_eq!(dev["base_url"], last["base_url"], "with --port 0, too");
     published(&http, &dev, &first).await;
     for target in first_post["targets"].as_array().unwrap() {
         let page = http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();

@@ -153,6 +153,20 @@ async fn a_malformed_filter_of_the_log_is_reported() {
     assert!(ran.status.success() && said.contains("RUST_LOG is malformed"), "{said}");
 }
 
+#[tokio::test]
+async fn a_wrong_setting_is_reported_by_its_variable_and_a_name_is_not_empty() {
+    let mut world = world().running(&[]).start().await;
+    for name in ["", "  ", "a\nb"] {
+        let ran = world.command(&["org", "create", name]).await;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success() && said.contains("a name is needed"), "{said}");
+    }
+    world.set("FANFARE_RATE_LIMITS", "many");
+    let ran = world.command(&["api"]).await;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(2) && said.contains("environment variable FANFARE_RATE_LIMITS"), "{said}");
+}
+
 /// A publishing call is under way while the process finds that it uses more than a MiB.
 #[tokio::test]
 async fn a_process_beyond_its_memory_limit_finishes_what_it_has_begun_and_ends() {

@@ -164,7 +164,7 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         ),
         (json!({ "filename": "a.png" }), b"MZ\x90\0\x03\0\0\0".to_vec(), 422),
         (json!({ "filename": "a.png" }), b"<!DOCTYPE html><script>alert(1)</script>".to_vec(), 422),
-        (json!({ "filename": "a.txt" }), b"plain text".to_vec(), 422),
+        (json!({ "filename": "a" }), b"plain text".to_vec(), 422),
         (json!({ "filename": "a.png" }), Vec::new(), 422),
         // Two formats in one file.
         (json!({ "filename": "a.png" }), zip, 422),
@@ -209,6 +209,8 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         (json!({ "filename": "a.png", "size": 2001 }), 413),
         (json!({ "filename": "a.html", "content_type": "text/html" }), 422),
         (json!({ "filename": "a.svg", "content_type": "image/svg+xml" }), 422),
+        (json!({ "filename": "x.exe" }), 422),
+        (json!({ "filename": "x.exe", "content_type": "application/octet-stream" }), 422),
         (json!({ "filename": "a.png", "sha256": "z".repeat(64) }), 400),
         (json!({ "filename": "a.png", "content_type": "image/png\r\nX: y" }), 400),
     ] {

@@ -144,6 +144,15 @@ fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
         let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
+    // A name without an extension says nothing.
+    let extension = body.filename.rsplit_once('.').map(|(_, extension)| extension).filter(|extension| {
+        (1..=5).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphabetic())
+    });
+    if let (None, Some(extension)) = (claimed, extension) {
+        let issue = Issue::custom(["filename"], format!("'.{extension}' is not the extension of a supported file type"));
+        let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
+        return Err(problem.with_issues(vec![issue]));
+    }
     let most = call.app.config.media.size_limits().for_declared(claimed);
     if body.size.is_some_and(|size| size > most) {
         return Err(too_large(format!("the maximum for this type of file is {most} bytes")));
