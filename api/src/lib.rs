@@ -13,6 +13,7 @@ pub mod connect;
 pub mod dashboard;
 pub mod events;
 pub mod http;
+mod icons;
 pub mod keys;
 pub mod mcp;
 pub mod media;

@@ -148,7 +148,8 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 34] = [
+const API_LAYERS: [&str; 35] = [
+    "icons",
     "types::scalar",
     "types::enum_string",
     "http::request_id",

@@ -19,7 +19,7 @@ const STYLE: &str = include_str!("../../templates/page.css");
 /// The color of the paper in light mode, `--paper` of the style.
 const LIGHT: Color = Color::of(0xff, 0xff, 0xff);
 /// The color of the paper in dark mode.
-const DARK: Color = Color::of(0x15, 0x17, 0x1b);
+const DARK: Color = Color::of(0x1d, 0x1a, 0x22);
 
 /// The policy source of the style of pages without an accent color.
 static STYLE_SOURCE: LazyLock<String> = LazyLock::new(|| source(STYLE));

@@ -3,7 +3,7 @@
 //! Plain forms, accessible and without scripts or external resources but an organization's logo, as their content
 //! security policy states. Text from platforms and users is escaped, and nothing from the URL is shown.
 
-use crate::connect::brand::Brand;
+use crate::{connect::brand::Brand, icons};
 use askama::Template;
 use domain::{AccountProfile, LoginError};
 use poem::{
@@ -31,6 +31,8 @@ struct Choice<'a> {
     platform: &'a str,
     error: Option<&'a str>,
     lines: Vec<AccountRow>,
+    /// Icon of the platform.
+    icon: Option<&'static str>,
 }
 
 #[derive(Template)]
@@ -41,6 +43,8 @@ struct Finished<'a> {
     heading: &'a str,
     description: &'a str,
     lines: Vec<AccountRow>,
+    /// Icon of the platform.
+    icon: Option<&'static str>,
 }
 
 #[derive(Template)]
@@ -63,6 +67,8 @@ struct Begin<'a> {
     platform: &'a str,
     organization: &'a str,
     tenant_id: Option<&'a str>,
+    /// Icon of the platform.
+    icon: Option<&'static str>,
 }
 
 /// Contents of the page on which a login begins.
@@ -92,6 +98,7 @@ pub(crate) fn begin(page: &BeginPage<'_>) -> Response {
         platform,
         organization: page.brand.name.as_deref().unwrap_or(page.organization),
         tenant_id: page.tenant_id,
+        icon: icons::symbol(page.platform),
     };
     respond(StatusCode::OK, page.brand, &html, page.platform_url.as_ref())
 }
@@ -140,6 +147,7 @@ pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&s
         platform,
         error,
         lines,
+        icon: icons::symbol(page.platform),
     };
     // Browsers apply `form-action` to the redirect after a form as well.
     let elsewhere = page.redirect_uri.and_then(|uri| Url::parse(uri).ok());
@@ -166,6 +174,7 @@ pub(crate) fn finished(brand: &Brand, platform: &str, accounts: &[Account]) -> R
         heading: or(&texts.heading, heading),
         description: or(&texts.description, "You can close this window."),
         lines: accounts.iter().map(line).collect(),
+        icon: icons::symbol(platform),
     };
     respond(StatusCode::OK, brand, &html, None)
 }
@@ -370,9 +379,10 @@ mod tests {
         }
         assert_eq!(html.matches("checked>").count(), 1, "{html}");
         assert_eq!(html.matches("connected already").count(), 1, "{html}");
-        for branded in ["<header", "<footer", "<img", "<a "] {
+        for branded in ["<footer", "<img", "<a "] {
             assert!(!html.contains(branded), "{branded}: {html}");
         }
+        assert!(html.contains("Fanfare</header>") && html.contains("<svg class=\"mark\""), "{html}");
         let policy = response.header("content-security-policy").unwrap();
         assert!(policy.contains(&format!("style-src {};", style_source(&html))), "{policy}");
         assert!(policy.contains("default-src 'none'") && policy.contains("form-action 'self';"), "{policy}");
@@ -406,7 +416,7 @@ mod tests {
         assert_eq!(html.matches("&#60;script&#62;alert(2)").count(), 6, "{html}");
         let colors = "--lead:#ffcc00;--on-lead:#000000;--link:#8c7000;--rim:var(--edge)}\n\
             @media (prefers-color-scheme:dark){:root{--link:#ffcc00}}";
-        assert!(html.contains(colors), "{html}");
+        assert!(html.contains(colors) && !html.contains("Fanfare</header>"), "{html}");
         let expected = format!(
             "default-src 'none'; style-src {}; img-src https://cdn.example.com:8443; form-action 'self'; \
              base-uri 'none'; frame-ancestors 'none'",

@@ -1,6 +1,6 @@
 //! Static files. Each is named after a hash of its content, so that browsers can cache it forever.
 
-use crate::http::problem::Problem;
+use crate::{http::problem::Problem, icons};
 use poem::{Response, http::header};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
 const UPLOAD: &str = include_str!("../../templates/dashboard/upload.js");
 const COMPOSE: &str = include_str!("../../templates/dashboard/compose.js");
 const PLATFORMS: &str = include_str!("../../templates/dashboard/platforms.css");
-const ICONS: &str = include_str!("../../templates/dashboard/icons.svg");
+const ICONS: &str = icons::FILE;
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
 /// Hashes of the files.
