@@ -217,6 +217,13 @@ async function redeliverAndRotate(page, hook, old) {
   check(signs(old, await again), "the redelivery is not signed");
   await says(page, "Delivered");
   await look(page, "an endpoint with deliveries");
+  await press(page, "#deliveries tbody a");
+  await says(page, "Payload");
+  await look(page, "a delivery");
+  await page.browserContext().overridePermissions(origin, ["clipboard-sanitized-write"]);
+  await page.click("[aria-label='Copy the event id']");
+  await says(page, "Copied.");
+  await open(page, `/webhooks/${id}`);
 
   await press(page, "Reveal");
   check((await secret(page)) === old, "the revealed secret is wrong");
@@ -335,6 +342,12 @@ async function others(page) {
   await shortcuts(page);
   await calendar(page);
   await analytics(page);
+  await open(page, "/events");
+  await says(page, "post.published");
+  await look(page, "events");
+  await press(page, "#events tbody a");
+  await says(page, "Payload");
+  await look(page, "an event");
   await open(page, "/requests");
   await says(page, "POST /api/v1/posts");
   await look(page, "requests");

@@ -32,6 +32,7 @@ mod dashboard_composer;
 mod dashboard_home;
 mod dashboard_media;
 mod dashboard_search;
+mod dashboard_developers;
 mod dashboard_times;
 mod deploy;
 mod dev;

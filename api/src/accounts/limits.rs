@@ -172,6 +172,54 @@ pub(crate) async fn exhausted(
     Ok(reasons)
 }
 
+/// What an account has left of the documented limit that it is nearest to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Main posts that are published or planned in the window.
+    pub(crate) used: u64,
+    /// Number allowed in the window.
+    pub(crate) limit: u64,
+    /// The window.
+    pub(crate) window: Window,
+}
+
+/// Returns what each account has left, as counted here: no platform is asked. An account without documented limits is
+/// not in the map.
+pub(crate) async fn left(
+    call: &Call<'_>,
+    accounts: &[(AccountId, &str)],
+) -> Result<HashMap<AccountId, Left>, Problem> {
+    let mut by_platform = HashMap::<&str, Vec<AccountId>>::new();
+    for (id, platform) in accounts {
+        by_platform.entry(platform).or_default().push(*id);
+    }
+    let mut nearest = HashMap::<AccountId, Left>::new();
+    for (platform, ids) in by_platform {
+        let caps = platforms::get(platform).map_or(&[][..], |platform| platform.caps);
+        for cap in caps.iter().filter(|cap| cap.counts != Counted::Replies) {
+            let (start, end) = bounds(cap.window, call.now());
+            let counts = counts::planned(call.db(), call.owner, &ids, start, end).await?;
+            for id in &ids {
+                let used = counts.get(id).copied().unwrap_or(0);
+                let left = Left { used, limit: cap.limit.into(), window: cap.window };
+                let known = nearest.entry(*id).or_insert(left);
+                if left.used * known.limit > known.used * left.limit {
+                    *known = left;
+                }
+            }
+        }
+    }
+    Ok(nearest)
+}
+
+/// Returns until when accounts rest because their platform throttled them; those that don't are not in the map.
+pub(crate) async fn resting(
+    call: &Call<'_>,
+    accounts: &[AccountId],
+) -> Result<HashMap<AccountId, DateTime<Utc>>, Problem> {
+    Ok(counts::rests(call.db(), call.owner, accounts, call.now()).await?)
+}
+
 fn full(platform: &Adapter, cap: &Cap, count: u64) -> String {
     let within = match cap.window {
         Window::Rolling(length) => format!("{} minutes", length.as_secs() / 60),

@@ -4,12 +4,12 @@ use super::{
     PATH,
     context::{PageContext, done},
     fields,
-    labels::{self, AbsoluteTime, Done, Label},
+    labels::{self, Done, Label, RelativeTime},
     layout::{Layout, PageError, render_leading},
     story::happened,
 };
 use crate::{
-    accounts::{self, Filter, app_password},
+    accounts::{self, Filter, app_password, limits},
     connect::{callback, redirect_uri},
     http::{
         body,
@@ -18,12 +18,15 @@ use crate::{
     networks,
 };
 use askama::Template;
+use domain::AccountId;
+use platforms::Window;
 use poem::{
     Response,
     http::{StatusCode, header},
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
+use store::accounts::AccountStatus;
 use url::Url;
 
 #[derive(Template)]
@@ -41,20 +44,65 @@ struct Accounts {
 struct Account {
     id: String,
     who: String,
+    initial: String,
     name: String,
-    platform: String,
+    /// Platform id, which is also that of its icon.
+    platform_id: String,
     label: Label,
+    /// True if it has to be connected again.
+    is_lost: bool,
+    limit: Option<Limit>,
+    /// When the next post is tried, if its platform throttles it.
+    rests_until: Option<RelativeTime>,
     tenant: Option<String>,
     error: Option<String>,
-    expires: Option<AbsoluteTime>,
-    synced: Option<AbsoluteTime>,
-    connected: AbsoluteTime,
+    expires: Option<RelativeTime>,
+    /// Last successful call to the platform.
+    synced: Option<RelativeTime>,
     profile: Option<String>,
     /// Values to prefill for reconnecting with an app password.
     handle: Option<String>,
     checkup: Option<String>,
     /// True if targets can be started over that ended because the account's grant was lost.
     has_lost: bool,
+}
+
+impl Account {
+    /// True if there is something to say below its row.
+    fn has_more(&self, layout: &Layout) -> bool {
+        let can_retry = self.has_lost && layout.may("posts:write");
+        self.checkup.is_some() || self.error.is_some() || can_retry || layout.has_error(&self.id)
+    }
+}
+
+/// What is left of the limit that an account is nearest to.
+struct Limit {
+    left: u64,
+    limit: u64,
+    meaning: String,
+}
+
+impl Limit {
+    fn of(left: &limits::Left) -> Self {
+        let remaining = left.limit.saturating_sub(left.used);
+        let window = match left.window {
+            Window::Rolling(length) if length.as_secs() % 3_600 == 0 => {
+                format!("in any {} h", length.as_secs() / 3_600)
+            }
+            Window::Rolling(length) => format!("in any {} min", length.as_secs() / 60),
+            Window::Day(zone) => format!("today ({zone})"),
+        };
+        let meaning = format!(
+            "{remaining} of {} posts left {window}, after what is published and planned here",
+            left.limit
+        );
+        Self { left: remaining, limit: left.limit, meaning }
+    }
+
+    /// What is left counts as little from here on.
+    fn low(&self) -> u64 {
+        self.limit / 5
+    }
 }
 
 /// Result of checking an account.
@@ -88,6 +136,12 @@ async fn draw(
             has_lost.insert(account.id);
         }
     }
+    let listed: Vec<_> =
+        found.data.iter().map(|account| (AccountId(account.id), account.platform.as_str())).collect();
+    let now = context.now();
+    let left = limits::left(&context.call(), &listed).await?;
+    let ids: Vec<_> = listed.iter().map(|(id, _)| *id).collect();
+    let resting = limits::resting(&context.call(), &ids).await?;
     let filled = |name| context.form.given(name).or(context.query.given(name)).unwrap_or_default().to_owned();
     let page = Accounts {
         layout: context.layout_with_error("Accounts", "/accounts", error),
@@ -100,16 +154,19 @@ async fn draw(
                 let checkup = checkup.as_ref().filter(|checkup| checkup.account == id);
                 Account {
                     who: format!("{} on {}", account.username, platforms::display_name(platform)),
+                    initial: labels::initial(&account.username),
                     name: account.display_name,
-                    platform: platforms::display_name(platform).to_owned(),
+                    platform_id: platform.to_owned(),
+                    is_lost: account.status.value() != AccountStatus::Active,
+                    limit: left.get(&AccountId(account.id)).map(Limit::of),
+                    rests_until: resting.get(&AccountId(account.id)).map(|at| RelativeTime::of(*at, now)),
                     label: labels::account(account.status.value()),
                     tenant: account.tenant_id,
                     error: account
                         .last_error_code
                         .map(|code| happened(&code, platforms::display_name(platform))),
-                    expires: account.token_expires_at.map(|at| AbsoluteTime(at.0)),
-                    synced: account.last_synced_at.map(|at| AbsoluteTime(at.0)),
-                    connected: AbsoluteTime(account.created_at.0),
+                    expires: account.token_expires_at.map(|at| RelativeTime::of(at.0, now)),
+                    synced: account.last_synced_at.map(|at| RelativeTime::of(at.0, now)),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
                     handle: (!is_oauth(platform))
                         .then(|| fields::write([("identifier", account.username.as_str())])),

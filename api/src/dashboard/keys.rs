@@ -3,7 +3,7 @@
 use super::{
     context::{PageContext, done},
     fields::Fields,
-    labels::{AbsoluteTime, Done},
+    labels::{Done, ShortTime},
     layout::{Layout, PageError, render},
     zone,
 };
@@ -34,9 +34,9 @@ struct Row {
     last_four: String,
     scopes: String,
     bound: Option<String>,
-    expires: Option<AbsoluteTime>,
-    used: Option<AbsoluteTime>,
-    created: AbsoluteTime,
+    expires: Option<ShortTime>,
+    used: Option<ShortTime>,
+    created: ShortTime,
     is_own: bool,
     made_by: Option<String>,
 }
@@ -46,12 +46,29 @@ struct Made {
     name: String,
     mode: String,
     key: String,
+    /// A command that calls the API with it.
+    curl: String,
 }
 
-impl From<keys::Key> for Made {
-    fn from(key: keys::Key) -> Self {
-        let mode = key.mode.as_str().to_owned();
-        Self { name: key.name, mode, key: key.key.unwrap_or_default() }
+/// Something to read with each scope, to try a key with.
+const READABLE: [(Scope, &str); 6] = [
+    (Scope::PostsRead, "/posts"),
+    (Scope::AccountsRead, "/social-accounts"),
+    (Scope::MediaRead, "/media"),
+    (Scope::WebhooksRead, "/webhooks"),
+    (Scope::TeamRead, "/team"),
+    (Scope::UsageRead, "/account/usage"),
+];
+
+impl Made {
+    fn of(context: &PageContext<'_>, made: keys::Key) -> Self {
+        let scopes: Vec<_> = made.scopes.iter().map(|scope| scope.value()).collect();
+        let found = READABLE.iter().find(|(scope, _)| scope::allows(&scopes, *scope));
+        let path = found.map_or("/posts", |(_, path)| path);
+        let key = made.key.unwrap_or_default();
+        let base_url = context.app.config.base_url.trim_end_matches('/');
+        let curl = format!("curl {base_url}{path} -H 'Authorization: Bearer {key}'");
+        Self { name: made.name, mode: made.mode.as_str().to_owned(), key, curl }
     }
 }
 
@@ -79,9 +96,9 @@ async fn draw(
                 last_four: key.last_four,
                 scopes: key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
                 bound: bound(&key.tenant_id, key.profile_id, key.account_ids.as_deref()),
-                expires: key.expires_at.map(|at| AbsoluteTime(at.0)),
-                used: key.last_used_at.map(|at| AbsoluteTime(at.0)),
-                created: AbsoluteTime(key.created_at.0),
+                expires: key.expires_at.map(|at| ShortTime(at.0)),
+                used: key.last_used_at.map(|at| ShortTime(at.0)),
+                created: ShortTime(key.created_at.0),
                 is_own: Some(key.id) == own,
                 made_by: key.created_by,
             })
@@ -114,7 +131,7 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
         Err(problem) => Err(problem),
     };
     match created {
-        Ok(key) => draw(context, None, Some(key.into())).await,
+        Ok(key) => draw(context, None, Some(Made::of(context, key))).await,
         Err(problem) => draw(context, Some(PageError::of("new", problem)), None).await,
     }
 }
@@ -139,7 +156,7 @@ fn bound(tenant: &Option<String>, profile: Option<Uuid>, accounts: Option<&[Uuid
 /// Rotates a key and shows the new text. The old key is revoked immediately.
 pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match keys::rotate(&context.call(), context.scopes(), id, body::read(json!({}))?).await {
-        Ok(key) => draw(context, None, Some(key.into())).await,
+        Ok(key) => draw(context, None, Some(Made::of(context, key))).await,
         Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }
 }

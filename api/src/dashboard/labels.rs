@@ -215,6 +215,12 @@ pub(crate) fn medium(status: MediaStatus) -> Label {
     }
 }
 
+/// The letter that stands for a name.
+pub(crate) fn initial(name: &str) -> String {
+    let letter = name.chars().find(|letter| letter.is_alphanumeric());
+    letter.map_or_else(|| "?".to_owned(), |letter| letter.to_uppercase().collect())
+}
+
 /// The name and kind of a file.
 pub(crate) fn file(file: &store::media::Media) -> String {
     format!("{} ({})", file.filename, file.kind)

@@ -96,6 +96,7 @@ const NAVIGATION: [(Option<&str>, &[Entry]); 3] = [
         Some("Developers"),
         &[
             entry("/webhooks", "Webhooks", "webhooks"),
+            entry("/events", "Events", "events"),
             entry("/keys", "API keys", "keys"),
             entry("/requests", "Requests", "requests"),
         ],
@@ -185,6 +186,11 @@ impl Layout {
         let error = self.error.as_ref().filter(|error| error.at == place)?;
         error.is_shown.set(true);
         Some(error)
+    }
+
+    /// True if there is an error to show at a place of the page.
+    pub(crate) fn has_error(&self, place: &str) -> bool {
+        self.error.as_ref().is_some_and(|error| error.at == place)
     }
 
     /// The error if no place of the page has shown it: its element is gone or on another page of the list.

@@ -10,7 +10,10 @@ mod analytics;
 mod assets;
 mod audit;
 mod calendar;
+mod chart;
 mod context;
+mod delivery;
+mod events;
 mod fields;
 mod home;
 mod invitation;
@@ -183,10 +186,13 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["search"] => search::show(context).await,
         ["calendar"] => calendar::show(context).await,
         ["requests"] => requests::show(context).await,
+        ["events"] => events::list(context).await,
+        ["events", id] => events::show(context, id).await,
         ["compose"] => post_form::show(context).await,
         ["accounts"] => accounts::show(context).await,
         ["webhooks"] => webhooks::show(context, None).await,
         ["webhooks", id] => webhook::show(context, id, None).await,
+        ["webhooks", id, "deliveries", delivery] => delivery::show(context, id, delivery, None).await,
         ["media"] => media::show(context, None).await,
         ["media", id, "thumbnail"] => media::thumbnail(context, request, id).await,
         ["keys"] => keys::show(context, None).await,

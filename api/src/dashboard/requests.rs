@@ -3,30 +3,36 @@
 use super::{
     context::PageContext,
     fields,
-    labels::AbsoluteTime,
-    layout::{Layout, render},
+    labels::ShortTime,
+    layout::{Layout, PageError, render},
+    posts::Choice,
 };
 use crate::{
-    http::problem::Problem,
-    requests::{self, Filter},
+    http::{problem::Problem, query},
+    requests::{self, Filter, RequestPage},
 };
 use askama::Template;
 use poem::Response;
 
 /// Requests of a page.
-const PAGE: i64 = 50;
+const PAGE: &str = "50";
+
+/// Lowest statuses to filter by.
+const STATUSES: [(&str, &str); 2] = [("400", "Errors (400 to 599)"), ("500", "Server errors (500 to 599)")];
 
 #[derive(Template)]
 #[template(path = "dashboard/requests.html")]
 struct Requests {
     layout: Layout,
     rows: Vec<Row>,
+    statuses: Vec<Choice>,
+    path: String,
     older: Option<String>,
 }
 
 struct Row {
     id: String,
-    at: AbsoluteTime,
+    at: ShortTime,
     method: String,
     path: String,
     status: i32,
@@ -37,16 +43,27 @@ struct Row {
 
 /// Shows the page.
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
-    let cursor = context.query.given("cursor").map(str::to_owned);
-    let found = requests::list(&context.call(), Filter { limit: Some(PAGE), cursor }).await?;
+    let asked = &context.query;
+    let wish = asked.only(&["min_status", "path", "cursor"]).chain([("limit", PAGE)]);
+    let found = match query::read::<Filter>(&fields::write(wish)) {
+        Ok(filter) => requests::list(&context.call(), filter).await,
+        Err(problem) => Err(problem),
+    };
+    let (found, error) = match found {
+        Ok(found) => (found, None),
+        Err(problem) if problem.code.status().is_server_error() => return Err(problem),
+        Err(problem) => {
+            (RequestPage { data: Vec::new(), next_cursor: None }, Some(PageError::of("filter", problem)))
+        }
+    };
     let page = Requests {
-        layout: context.layout("Requests", "/requests"),
+        layout: context.layout_with_error("Requests", "/requests", error),
         rows: found
             .data
             .into_iter()
             .map(|request| Row {
                 id: request.request_id,
-                at: AbsoluteTime(request.at.0),
+                at: ShortTime(request.at.0),
                 method: request.method,
                 path: request.path,
                 status: request.status,
@@ -59,7 +76,18 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
                 last_four: request.last_four,
             })
             .collect(),
-        older: found.next_cursor.map(|cursor| fields::write([("cursor", cursor.as_str())])),
+        statuses: STATUSES
+            .iter()
+            .map(|(value, name)| Choice {
+                value: (*value).to_owned(),
+                name: (*name).to_owned(),
+                is_chosen: asked.get("min_status") == *value,
+            })
+            .collect(),
+        path: asked.get("path").to_owned(),
+        older: found.next_cursor.map(|cursor| {
+            fields::write(asked.only(&["min_status", "path"]).chain([("cursor", cursor.as_str())]))
+        }),
     };
     Ok(render(page.layout.status(), &page))
 }

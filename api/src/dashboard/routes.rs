@@ -36,7 +36,7 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 21] = [
+const PAGES: [Route; 24] = [
     page("/search", &[], &[]),
     page(
         "/analytics",
@@ -49,6 +49,8 @@ const PAGES: [Route; 21] = [
         &[("GET", "/posts/{id}/analytics"), ("GET", "/posts/{id}")],
     ),
     page("/calendar", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
+    page("/events", &[WebhooksRead], &[("GET", "/events")]),
+    page("/events/{id}", &[WebhooksRead], &[("GET", "/events"), ("GET", "/webhooks/{id}/deliveries")]),
     page("/requests", &[UsageRead], &[("GET", "/account/requests")]),
     page("", &[PostsRead, AccountsRead], &[("GET", "/posts"), ("GET", "/social-accounts")]),
     page("/sign-in", &[], &[]),
@@ -71,6 +73,11 @@ const PAGES: [Route; 21] = [
         "/webhooks/{id}",
         &[WebhooksRead],
         &[("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
+    ),
+    page(
+        "/webhooks/{id}/deliveries/{delivery}",
+        &[WebhooksRead],
+        &[("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries/{delivery_id}")],
     ),
     page("/media", &[MediaRead], &[("GET", "/media")]),
     page("/media/{id}/thumbnail", &[MediaRead], &[("GET", "/media/{id}")]),

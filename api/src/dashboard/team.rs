@@ -3,7 +3,7 @@
 use super::{
     context::{PageContext, done},
     fields::Fields,
-    labels::{AbsoluteTime, Done},
+    labels::{self, Done, ShortTime},
     layout::{Layout, PageError, render},
 };
 use crate::{
@@ -22,20 +22,44 @@ struct Team<'a> {
     layout: Layout,
     members: Vec<Row>,
     later: Option<String>,
-    roles: Vec<&'static str>,
+    /// The least first: what is chosen unless somebody means more.
+    roles: Vec<RoleRow>,
     invited: Option<(String, String)>,
     form: &'a Fields,
 }
 
+/// A role and what its members may do.
+struct RoleRow {
+    name: &'static str,
+    meaning: &'static str,
+    scopes: String,
+}
+
+impl RoleRow {
+    fn of(role: Role) -> Self {
+        Self {
+            name: role.as_str(),
+            meaning: match role {
+                Role::Viewer => "read posts, accounts, media and webhooks",
+                Role::Publisher => "also write, schedule, retry and delete posts, and upload media",
+                Role::Admin => "also connect accounts, and register webhooks",
+                Role::Owner => "do everything, also invite people and issue API keys",
+            },
+            scopes: role.scopes().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
 struct Row {
     id: String,
+    initial: String,
     email: String,
     name: Option<String>,
     role: String,
     is_active: bool,
     is_test_only: bool,
-    invited: AbsoluteTime,
-    joined: Option<AbsoluteTime>,
+    invited: ShortTime,
+    joined: Option<ShortTime>,
 }
 
 /// Shows the page.
@@ -57,17 +81,17 @@ async fn draw(
             .into_iter()
             .map(|member| Row {
                 id: member.id.to_string(),
+                initial: labels::initial(member.name.as_deref().unwrap_or(&member.email)),
                 email: member.email,
                 name: member.name,
                 role: member.role.as_str().to_owned(),
                 is_test_only: member.is_test_only,
                 is_active: member.status.value() == Status::Active,
-                invited: AbsoluteTime(member.invited_at.0),
-                joined: member.joined_at.map(|at| AbsoluteTime(at.0)),
+                invited: ShortTime(member.invited_at.0),
+                joined: member.joined_at.map(|at| ShortTime(at.0)),
             })
             .collect(),
-        // The least first: what is chosen unless somebody means more.
-        roles: Role::ALL.iter().rev().map(|role| role.as_str()).collect(),
+        roles: Role::ALL.iter().rev().map(|role| RoleRow::of(*role)).collect(),
         invited,
         form: &context.form,
     };

@@ -2,8 +2,8 @@
 
 use super::{
     context::{PageContext, done},
-    fields,
-    labels::{self, AbsoluteTime, Done, Label, RelativeTime},
+    delivery, fields,
+    labels::{self, AbsoluteTime, Done, Label, RelativeTime, ShortTime},
     layout::{Layout, PageError, render},
     posts::Choice,
     webhooks::named,
@@ -14,7 +14,8 @@ use crate::{
     webhooks::{self, NewReplay, ReplayInclude},
 };
 use askama::Template;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::event::EventName;
 use poem::Response;
 use serde_json::json;
 use store::deliveries::DeliveryStatus;
@@ -57,6 +58,7 @@ struct Page {
     secret: Option<Secret>,
     tested: Option<String>,
     statuses: Vec<Choice>,
+    names: Vec<Choice>,
     deliveries: Vec<Delivery>,
     older: Option<String>,
 }
@@ -69,9 +71,18 @@ struct Delivery {
     response: Option<i32>,
     error: Option<String>,
     next: Option<RelativeTime>,
-    created: AbsoluteTime,
-    delivered: Option<AbsoluteTime>,
-    can_redeliver: bool,
+    created: ShortTime,
+    /// What its button does.
+    again: Option<&'static str>,
+}
+
+/// What a button does that has a delivery made again: none while an attempt is under way or due.
+pub(crate) fn again(delivery: &webhooks::Delivery, now: DateTime<Utc>) -> Option<&'static str> {
+    match delivery.status.value() {
+        DeliveryStatus::Delivered | DeliveryStatus::Failed => Some("Redeliver"),
+        DeliveryStatus::Pending if delivery.next_attempt_at.is_some_and(|at| at.0 > now) => Some("Retry now"),
+        DeliveryStatus::Pending | DeliveryStatus::Delivering => None,
+    }
 }
 
 /// Shows the page.
@@ -93,15 +104,16 @@ pub(crate) async fn show_with(
 ) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let webhook = webhooks::get(&call, id).await?;
-    let parameters = fields::write(context.query.only(&["status", "cursor"]));
+    let parameters = fields::write(context.query.only(&["status", "event", "cursor"]));
     let found = webhooks::deliveries(&call, id, query::read(&parameters)?).await?;
     let chosen = context.query.get("status");
     let layout = context.layout_with_error("Webhook endpoint", "/webhooks", error);
     // No polling while a secret is shown, or on older pages of deliveries.
     let rests = tested.is_some() || secret.is_some() || context.query.given("cursor").is_some();
-    let place = match chosen {
-        "" => format!("/webhooks/{}", webhook.id),
-        status => format!("/webhooks/{}?status={status}", webhook.id),
+    let kept = || context.query.only(&["status", "event"]);
+    let place = match fields::write(kept()) {
+        filter if filter.is_empty() => format!("/webhooks/{}", webhook.id),
+        filter => format!("/webhooks/{}?{filter}", webhook.id),
     };
     let page = Page {
         layout: if rests { layout } else { layout.live(&place) },
@@ -123,12 +135,21 @@ pub(crate) async fn show_with(
                 is_chosen: status.as_str() == chosen,
             })
             .collect(),
+        names: EventName::ALL
+            .iter()
+            .map(|name| Choice {
+                value: name.as_str().to_owned(),
+                name: name.as_str().to_owned(),
+                is_chosen: name.as_str() == context.query.get("event"),
+            })
+            .collect(),
         deliveries: found
             .data
             .into_iter()
             .map(|delivery| {
                 let status: DeliveryStatus = delivery.status.value();
                 Delivery {
+                    again: again(&delivery, now),
                     id: delivery.id.to_string(),
                     event: delivery.event.as_str().to_owned(),
                     label: labels::delivery(status, delivery.attempts),
@@ -136,13 +157,14 @@ pub(crate) async fn show_with(
                     response: delivery.response_status,
                     error: delivery.error,
                     next: delivery.next_attempt_at.map(|at| RelativeTime::of(at.0, now)),
-                    created: AbsoluteTime(delivery.created_at.0),
-                    delivered: delivery.delivered_at.map(|at| AbsoluteTime(at.0)),
-                    can_redeliver: matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed),
+                    created: ShortTime(delivery.created_at.0),
                 }
             })
             .collect(),
-        older: found.next_cursor,
+        older: found
+            .next_cursor
+            .as_ref()
+            .map(|cursor| fields::write(kept().chain([("cursor", cursor.as_str())]))),
     };
     Ok(render(page.layout.status(), &page))
 }
@@ -206,23 +228,39 @@ pub(crate) async fn redeliver(
     id: &str,
     delivery: &str,
 ) -> Result<Response, Problem> {
+    let is_on_its_page = context.form.get("back") == "delivery";
     match webhooks::redeliver(&context.call(), id, delivery).await {
+        Ok(_) if is_on_its_page => {
+            Ok(done(&format!("/webhooks/{id}/deliveries/{delivery}"), Done::Redelivered))
+        }
+        Err(problem) if is_on_its_page => {
+            delivery::show(context, id, delivery, Some(PageError::of(delivery, problem))).await
+        }
         Ok(_) => Ok(done(&format!("/webhooks/{id}"), Done::Redelivered)),
         Err(problem) => show(context, id, Some(PageError::of(delivery, problem))).await,
     }
 }
 
-/// Repeats what failed in the hours before, or all of it.
+/// Repeats what failed in a period, or all of it.
 pub(crate) async fn replay(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
-    let hours = context.form.get("hours").parse().unwrap_or(MAX_REPLAYED_HOURS).clamp(1, MAX_REPLAYED_HOURS);
-    let since = Timestamp(context.now() - TimeDelta::hours(hours));
-    let include =
-        if context.form.get("include") == "all" { ReplayInclude::All } else { ReplayInclude::Failed };
-    let replay = NewReplay { since, until: None, include: Some(include) };
-    match webhooks::replay(&context.call(), id, replay).await {
+    let replayed = match period(context) {
+        Ok(period) => webhooks::replay(&context.call(), id, period).await,
+        Err(problem) => Err(problem),
+    };
+    match replayed {
         Ok(_) => Ok(done(&format!("/webhooks/{id}"), Done::Replayed)),
         Err(problem) => show(context, id, Some(PageError::of("replay", problem))).await,
     }
+}
+
+/// The period of the form: from a time on, or some hours.
+fn period(context: &PageContext<'_>) -> Result<NewReplay, Problem> {
+    let form = &context.form;
+    let time = |field| form.given(field).map(|_| context.time(field)).transpose();
+    let hours = form.get("hours").parse().unwrap_or(MAX_REPLAYED_HOURS).clamp(1, MAX_REPLAYED_HOURS);
+    let since = time("since")?.unwrap_or_else(|| context.now() - TimeDelta::hours(hours));
+    let include = if form.get("include") == "all" { ReplayInclude::All } else { ReplayInclude::Failed };
+    Ok(NewReplay { since: Timestamp(since), until: time("until")?.map(Timestamp), include: Some(include) })
 }
 
 /// Deletes the endpoint.

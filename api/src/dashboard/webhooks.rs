@@ -3,7 +3,7 @@
 use super::{
     context::PageContext,
     fields::Fields,
-    labels::{self, AbsoluteTime, Label},
+    labels::{self, Label, ShortTime},
     layout::{Layout, PageError, render},
     webhook,
 };
@@ -15,6 +15,7 @@ use askama::Template;
 use domain::event::EventName;
 use poem::Response;
 use serde_json::json;
+use std::net::Ipv4Addr;
 
 #[derive(Template)]
 #[template(path = "dashboard/webhooks.html")]
@@ -24,6 +25,8 @@ struct Webhooks<'a> {
     older: Option<String>,
     events: Vec<&'static str>,
     form: &'a Fields,
+    /// True if an endpoint may be on this machine.
+    takes_local: bool,
 }
 
 struct Row {
@@ -32,7 +35,8 @@ struct Row {
     description: Option<String>,
     events: String,
     label: Label,
-    created: AbsoluteTime,
+    failing_since: Option<ShortTime>,
+    created: ShortTime,
 }
 
 /// Shows the page.
@@ -50,11 +54,18 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
                 description: webhook.description,
                 events: named(webhook.events.iter().map(|event| event.as_str())),
                 label: labels::endpoint(webhook.is_active, webhook.failing_since.is_some()),
-                created: AbsoluteTime(webhook.created_at.0),
+                failing_since: webhook.failing_since.map(|since| ShortTime(since.0)),
+                created: ShortTime(webhook.created_at.0),
             })
             .collect(),
         events: EventName::ALL.iter().map(|event| event.as_str()).collect(),
         form: &context.form,
+        takes_local: context
+            .app
+            .config
+            .opened
+            .of(context.call().owner.mode)
+            .contains(Ipv4Addr::LOCALHOST.into()),
     };
     Ok(render(page.layout.status(), &page))
 }
