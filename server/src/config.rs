@@ -573,7 +573,8 @@ pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<
 pub(crate) fn source(command: &clap::Command, error: &clap::Error) -> Option<String> {
     let (argument, value) = (text(error, ContextKind::InvalidArg)?, text(error, ContextKind::InvalidValue)?);
     let all = settings(command);
-    let mut variables = all.iter().filter(|setting| setting.to_string() == argument).filter_map(|setting| setting.get_env());
+    let mut variables =
+        all.iter().filter(|setting| setting.to_string() == argument).filter_map(|setting| setting.get_env());
     let variable = variables.find(|name| env::var_os(name).is_some_and(|set| set == value))?;
     Some(variable.to_string_lossy().into_owned())
 }

@@ -329,7 +329,11 @@ fn parse() -> Result<Cli, ExitCode> {
 /// Parses the name of an organization.
 fn org_name(text: &str) -> Result<String, &'static str> {
     let name = text.trim();
-    if name.is_empty() || name.contains(char::is_control) { Err("a name is needed") } else { Ok(name.to_owned()) }
+    if name.is_empty() || name.contains(char::is_control) {
+        Err("a name is needed")
+    } else {
+        Ok(name.to_owned())
+    }
 }
 
 async fn run(command: Command) -> anyhow::Result<()> {

@@ -106,7 +106,10 @@ async fn signing_in_requires_a_key() {
     let world = world().start().await;
     let mut browser = Browser::new(&world);
     let bare = browser.http.get(&browser.origin).send().await.unwrap();
-    assert_eq!((bare.status(), &bare.headers()[header::LOCATION]), (StatusCode::SEE_OTHER, &"/dashboard".parse().unwrap()));
+    assert_eq!(
+        (bare.status(), &bare.headers()[header::LOCATION]),
+        (StatusCode::SEE_OTHER, &"/dashboard".parse().unwrap())
+    );
     let page = browser.get("/posts?status=failed").await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED);
     assert_eq!(page.text.matches(" autofocus").count(), 1, "{}", page.text);

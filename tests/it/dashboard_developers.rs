@@ -121,7 +121,8 @@ async fn events_are_listed_newest_first_with_their_payload_and_deliveries() {
     let path = rows.split("href=\"/dashboard").nth(1).unwrap().split('"').next().unwrap();
     let event = browser.open(path).await;
     let id = post["id"].as_str().unwrap();
-    for words in ["&#34;event&#34;: &#34;post.published&#34;", &receiver.url, "Delivered", "<td>200</td>", id] {
+    for words in ["&#34;event&#34;: &#34;post.published&#34;", &receiver.url, "Delivered", "<td>200</td>", id]
+    {
         assert!(event.contains(words), "{words}: {event}");
     }
     let older = browser.open(&format!("/events?before={}", path.rsplit('/').next().unwrap())).await;

@@ -164,7 +164,10 @@ async fn a_wrong_setting_is_reported_by_its_variable_and_a_name_is_not_empty() {
     world.set("FANFARE_RATE_LIMITS", "many");
     let ran = world.command(&["api"]).await;
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.code() == Some(2) && said.contains("environment variable FANFARE_RATE_LIMITS"), "{said}");
+    assert!(
+        ran.status.code() == Some(2) && said.contains("environment variable FANFARE_RATE_LIMITS"),
+        "{said}"
+    );
 }
 
 /// A publishing call is under way while the process finds that it uses more than a MiB.

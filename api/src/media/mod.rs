@@ -149,7 +149,10 @@ fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
         (1..=5).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphabetic())
     });
     if let (None, Some(extension)) = (claimed, extension) {
-        let issue = Issue::custom(["filename"], format!("'.{extension}' is not the extension of a supported file type"));
+        let issue = Issue::custom(
+            ["filename"],
+            format!("'.{extension}' is not the extension of a supported file type"),
+        );
         let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
