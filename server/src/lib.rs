@@ -314,14 +314,14 @@ fn parse() -> Result<Cli, ExitCode> {
                 eprintln!("{message}");
                 ExitCode::from(2)
             }
-            None => {
-                let variable = config::source(&command, &error);
-                eprint!("{}", error.format(&mut command).render());
-                if let Some(variable) = variable {
+            None => match config::source(&command, &error) {
+                Some(variable) => {
+                    eprint!("{}", error.format(&mut command).render());
                     eprintln!("\nThe value is that of the environment variable {variable}.");
+                    ExitCode::from(2)
                 }
-                ExitCode::from(2)
-            }
+                None => error.format(&mut command).exit(),
+            },
         }
     })
 }
