@@ -431,7 +431,7 @@ async fn posts_are_found_by_their_text_and_requests_are_listed() {
     let page = browser.open("/posts").await;
     let rtl = page.split("<a ").find(|link| link.contains("שלום")).unwrap();
     assert!(rtl.contains("dir=\"auto\""), "{rtl}");
-    let page = browser.until("/requests", "/api/v1/posts").await;
+    let page = browser.until("/requests", "POST /api/v1/posts").await;
     assert!(
         page.contains("POST /api/v1/posts") && page.contains("<span class=\"label good\">201</span>"),
         "{page}"

@@ -67,9 +67,9 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
     let mut found = events::newest(context.db(), call.owner, &names, before, PAGE + 1).await?;
     let has_more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
-    // An event outlives its post.
+    // Events outlive their posts.
     let posts: Vec<_> = found.iter().filter_map(|event| event.post).collect();
-    let mut texts: HashMap<_, _> = overview::previews(context.db(), call.owner, &posts)
+    let texts: HashMap<_, _> = overview::previews(context.db(), call.owner, &posts)
         .await?
         .into_iter()
         .map(|(id, preview)| (id, excerpt(&preview.excerpt)))
@@ -93,8 +93,8 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
                 id: event.id.to_string(),
                 event: event.event,
                 post: event.post.map(|id| {
-                    let text = texts.get_mut(&id).map(|text| text.clone());
-                    (id.to_string(), text.unwrap_or_else(|| "a deleted post".to_owned()))
+                    let text = texts.get(&id).map_or("a deleted post", String::as_str);
+                    (id.to_string(), text.to_owned())
                 }),
                 at: ShortTime(event.created_at),
             })
