@@ -827,10 +827,19 @@ export class WebhooksOperations {
   }
 
   /**
+   * Get a delivery.
+   *
+   * Returns a delivery with what was sent and what the endpoint answered. Scope `webhooks:read`.
+   */
+  getDelivery(id: string, deliveryId: string, options?: RequestOptions): Promise<schema.WebhookDeliveryDetails> {
+    return this.api.call({ method: "GET", path: `/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(deliveryId)}` }, options);
+  }
+
+  /**
    * Redeliver an event.
    *
-   * Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
-   * Scope `webhooks:write`.
+   * Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget. One that
+   * waits for its next attempt is attempted now. Scope `webhooks:write`.
    */
   redeliver(id: string, deliveryId: string, options?: RequestOptions): Promise<schema.WebhookDelivery> {
     return this.api.call({ method: "POST", path: `/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(deliveryId)}/redeliver` }, options);

@@ -1212,6 +1212,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{id}/deliveries/{delivery_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a delivery
+         * @description Returns a delivery with what was sent and what the endpoint answered. Scope `webhooks:read`.
+         */
+        get: operations["getWebhookDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{id}/deliveries/{delivery_id}/redeliver": {
         parameters: {
             query?: never;
@@ -1223,8 +1243,8 @@ export interface paths {
         put?: never;
         /**
          * Redeliver an event
-         * @description Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
-         *     Scope `webhooks:write`.
+         * @description Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget. One that
+         *     waits for its next attempt is attempted now. Scope `webhooks:write`.
          */
         post: operations["redeliverWebhookDelivery"];
         delete?: never;
@@ -5033,6 +5053,11 @@ export interface components {
             event: components["schemas"]["DeliveredEvent"];
             /**
              * Format: uuid
+             * @description The event's id, the same as in `X-Fanfare-Event-Id`.
+             */
+            event_id: string;
+            /**
+             * Format: uuid
              * @description The delivery's id.
              */
             id: string;
@@ -5051,6 +5076,67 @@ export interface components {
             status: components["schemas"]["DeliveryStatus"];
         };
         /**
+         * WebhookDeliveryDetails
+         * @description A delivery with what was sent and answered.
+         */
+        WebhookDeliveryDetails: {
+            /**
+             * Format: int32
+             * @description Attempts begun since the delivery was created or redelivered.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description Time of the event.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Time of successful delivery.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            delivered_at: string | null;
+            /** @description Last error. */
+            error: string | null;
+            /** @description The event. */
+            event: components["schemas"]["DeliveredEvent"];
+            /**
+             * Format: uuid
+             * @description The event's id, the same as in `X-Fanfare-Event-Id`.
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The delivery's id.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the next attempt; null if it is due now or there is none.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            next_attempt_at: string | null;
+            /** @description Body of each attempt. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: uuid
+             * @description Id of the post that the event is about; null if it is about none.
+             */
+            post_id: string | null;
+            /**
+             * Format: int32
+             * @description HTTP status of the last response; null if there was none.
+             */
+            response_status: number | null;
+            /** @description Answers to its attempts, oldest first: the last 20, of earlier rounds too. */
+            responses: components["schemas"]["WebhookDeliveryResponse"][];
+            /** @description Status. `failed` is final. */
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        /**
          * WebhookDeliveryPage
          * @description A page of deliveries.
          */
@@ -5059,6 +5145,32 @@ export interface components {
             data: components["schemas"]["WebhookDelivery"][];
             /** @description Cursor of the next page; null on the last page. */
             next_cursor: string | null;
+        };
+        /**
+         * WebhookDeliveryResponse
+         * @description What an endpoint answered to an attempt.
+         */
+        WebhookDeliveryResponse: {
+            /**
+             * Format: date-time
+             * @description Time of the answer; null if it is unknown.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            at: string | null;
+            /** @description First 512 bytes of the body; null if it was empty. */
+            body: string | null;
+            /**
+             * Format: int32
+             * @description Time until the answer, in milliseconds.
+             */
+            duration_ms: number | null;
+            /** @description Why the attempt failed; null if it succeeded. */
+            error: string | null;
+            /**
+             * Format: int32
+             * @description HTTP status; null if there was no response.
+             */
+            status: number | null;
         };
         /** @description An endpoint accepts nothing; sent to the organization's other endpoints */
         WebhookFailingEvent: {
@@ -5498,7 +5610,9 @@ export type VerdictTarget = components['schemas']['VerdictTarget'];
 export type VerdictVariant = components['schemas']['VerdictVariant'];
 export type Webhook = components['schemas']['Webhook'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
+export type WebhookDeliveryDetails = components['schemas']['WebhookDeliveryDetails'];
 export type WebhookDeliveryPage = components['schemas']['WebhookDeliveryPage'];
+export type WebhookDeliveryResponse = components['schemas']['WebhookDeliveryResponse'];
 export type WebhookFailingEvent = components['schemas']['WebhookFailingEvent'];
 export type WebhookList = components['schemas']['WebhookList'];
 export type WebhookPatch = components['schemas']['WebhookPatch'];
@@ -5562,6 +5676,10 @@ export interface operations {
                 cursor?: string;
                 /** @description Page size, 1 to 100; values outside are clamped. 25 by default. */
                 limit?: number;
+                /** @description Requests that were answered with this status or a higher one, for example 400 for all errors. */
+                min_status?: number;
+                /** @description Requests whose path begins like this, for example `/api/v1/posts`. */
+                path?: string;
             };
             header?: never;
             path?: never;
@@ -7621,6 +7739,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryPage"];
+                };
+            };
+        };
+    };
+    getWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryDetails"];
                 };
             };
         };

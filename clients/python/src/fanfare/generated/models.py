@@ -3328,6 +3328,10 @@ class WebhookDelivery(Model):
     """
     The event.
     """
+    event_id: str
+    """
+    The event's id, the same as in `X-Fanfare-Event-Id`.
+    """
     id: str
     """
     The delivery's id.
@@ -3339,6 +3343,65 @@ class WebhookDelivery(Model):
     response_status: int | None
     """
     HTTP status of the last response; null if there was none.
+    """
+    status: DeliveryStatus
+    """
+    Status. `failed` is final.
+    """
+
+
+class WebhookDeliveryDetails(Model):
+    """
+    A delivery with what was sent and answered.
+    """
+
+    attempts: int
+    """
+    Attempts begun since the delivery was created or redelivered.
+    """
+    created_at: AwareDatetime
+    """
+    Time of the event.
+    """
+    delivered_at: AwareDatetime | None
+    """
+    Time of successful delivery.
+    """
+    error: str | None
+    """
+    Last error.
+    """
+    event: DeliveredEvent
+    """
+    The event.
+    """
+    event_id: str
+    """
+    The event's id, the same as in `X-Fanfare-Event-Id`.
+    """
+    id: str
+    """
+    The delivery's id.
+    """
+    next_attempt_at: AwareDatetime | None
+    """
+    Time of the next attempt; null if it is due now or there is none.
+    """
+    payload: dict[str, Any]
+    """
+    Body of each attempt.
+    """
+    post_id: str | None
+    """
+    Id of the post that the event is about; null if it is about none.
+    """
+    response_status: int | None
+    """
+    HTTP status of the last response; null if there was none.
+    """
+    responses: list[WebhookDeliveryResponse]
+    """
+    Answers to its attempts, oldest first: the last 20, of earlier rounds too.
     """
     status: DeliveryStatus
     """
@@ -3358,6 +3421,33 @@ class WebhookDeliveryPage(Model):
     next_cursor: str | None
     """
     Cursor of the next page; null on the last page.
+    """
+
+
+class WebhookDeliveryResponse(Model):
+    """
+    What an endpoint answered to an attempt.
+    """
+
+    at: AwareDatetime | None
+    """
+    Time of the answer; null if it is unknown.
+    """
+    body: str | None
+    """
+    First 512 bytes of the body; null if it was empty.
+    """
+    duration_ms: int | None
+    """
+    Time until the answer, in milliseconds.
+    """
+    error: str | None
+    """
+    Why the attempt failed; null if it succeeded.
+    """
+    status: int | None
+    """
+    HTTP status; null if there was no response.
     """
 
 

@@ -94,7 +94,13 @@ class AccountOperations:
         )
 
     def list_requests(
-        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_status: int | None = None,
+        path: str | None = None,
+        timeout: float | None = None,
     ) -> Page[models.LoggedRequest]:
         """List requests.
 
@@ -105,7 +111,7 @@ class AccountOperations:
         return self._api.list(
             "GET",
             "/account/requests",
-            query={"cursor": cursor, "limit": limit},
+            query={"cursor": cursor, "limit": limit, "min_status": min_status, "path": path},
             timeout=timeout,
             paging="cursor",
             item=models.LoggedRequest,
@@ -1068,11 +1074,23 @@ class WebhooksOperations:
             item=models.WebhookDelivery,
         )
 
+    def get_delivery(self, id: str, delivery_id: str, *, timeout: float | None = None) -> models.WebhookDeliveryDetails:
+        """Get a delivery.
+
+        Returns a delivery with what was sent and what the endpoint answered. Scope `webhooks:read`.
+        """
+        return self._api.call(
+            "GET",
+            f"/webhooks/{quote(id, safe='')}/deliveries/{quote(delivery_id, safe='')}",
+            timeout=timeout,
+            model=models.WebhookDeliveryDetails,
+        )
+
     def redeliver(self, id: str, delivery_id: str, *, timeout: float | None = None) -> models.WebhookDelivery:
         """Redeliver an event.
 
-        Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
-        Scope `webhooks:write`.
+        Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget. One that
+        waits for its next attempt is attempted now. Scope `webhooks:write`.
         """
         return self._api.call(
             "POST",
@@ -1193,7 +1211,13 @@ class AsyncAccountOperations:
         )
 
     def list_requests(
-        self, *, cursor: str | None = None, limit: int | None = None, timeout: float | None = None
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        min_status: int | None = None,
+        path: str | None = None,
+        timeout: float | None = None,
     ) -> AsyncPaginator[models.LoggedRequest]:
         """List requests.
 
@@ -1204,7 +1228,7 @@ class AsyncAccountOperations:
         return self._api.list(
             "GET",
             "/account/requests",
-            query={"cursor": cursor, "limit": limit},
+            query={"cursor": cursor, "limit": limit, "min_status": min_status, "path": path},
             timeout=timeout,
             paging="cursor",
             item=models.LoggedRequest,
@@ -2193,11 +2217,25 @@ class AsyncWebhooksOperations:
             item=models.WebhookDelivery,
         )
 
+    async def get_delivery(
+        self, id: str, delivery_id: str, *, timeout: float | None = None
+    ) -> models.WebhookDeliveryDetails:
+        """Get a delivery.
+
+        Returns a delivery with what was sent and what the endpoint answered. Scope `webhooks:read`.
+        """
+        return await self._api.call(
+            "GET",
+            f"/webhooks/{quote(id, safe='')}/deliveries/{quote(delivery_id, safe='')}",
+            timeout=timeout,
+            model=models.WebhookDeliveryDetails,
+        )
+
     async def redeliver(self, id: str, delivery_id: str, *, timeout: float | None = None) -> models.WebhookDelivery:
         """Redeliver an event.
 
-        Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
-        Scope `webhooks:write`.
+        Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget. One that
+        waits for its next attempt is attempted now. Scope `webhooks:write`.
         """
         return await self._api.call(
             "POST",
