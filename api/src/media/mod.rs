@@ -132,6 +132,9 @@ impl MediaAssets {
     }
 }
 
+/// Extensions of files of any type: the bytes tell what they are.
+const GENERIC_EXTENSIONS: [&str; 5] = ["bin", "blob", "dat", "file", "tmp"];
+
 /// Fails if no file can be uploaded that has the declared properties.
 fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
     let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
@@ -144,9 +147,11 @@ fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
         let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
-    // A name without an extension says nothing.
+    // A name without an extension says nothing, nor does one for any file.
     let extension = body.filename.rsplit_once('.').map(|(_, extension)| extension).filter(|extension| {
-        (1..=5).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphabetic())
+        (1..=5).contains(&extension.len())
+            && extension.bytes().all(|byte| byte.is_ascii_alphabetic())
+            && !GENERIC_EXTENSIONS.contains(&&*extension.to_ascii_lowercase())
     });
     if let (None, Some(extension)) = (claimed, extension) {
         let issue = Issue::custom(
