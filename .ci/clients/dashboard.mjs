@@ -414,7 +414,7 @@ async function shortcuts(page) {
 async function analytics(page) {
   const [post] = (await call("GET", "/posts?status=published&limit=1")).data;
   await open(page, `/posts/${post.id}`);
-  await press(page, "Analytics");
+  await press(page, `[href='/dashboard/analytics/posts/${post.id}']`);
   await press(page, "Refresh");
   await says(page, "The platforms were asked for the latest figures.");
   await page.waitForSelector(".chart canvas");

@@ -58,16 +58,20 @@
     cancel.textContent = "Cancel";
     dialog.setAttribute("aria-labelledby", title.id);
     dialog.append(title, ...content, cancel);
-    dialog.addEventListener("click", (event) => {
-      if (event.target === dialog) dialog.close();
-    });
-    cancel.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("close", () => {
+    const end = () => {
+      if (!dialog.isConnected) return;
+      dialog.close();
       fold.append(...content);
       delete fold.dataset.asked;
       dialog.remove();
       summary.focus();
+    };
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) end();
     });
+    // At once: the event of the end comes later, when the summary may have been pressed again.
+    cancel.addEventListener("click", end);
+    dialog.addEventListener("close", end);
     // Tells live.js to leave it alone.
     fold.dataset.asked = "";
     document.body.append(dialog);
