@@ -396,7 +396,8 @@ async function shortcuts(page) {
   check(await helps(), "the shortcuts are not shown");
   await look(page, "the shortcuts");
   await page.keyboard.press("Escape");
-  check(!(await helps()), "the shortcuts are not closed");
+  // Until it is gone, the keys may still go to it.
+  await page.waitForFunction(() => !document.querySelector("dialog"), { timeout: PATIENCE });
   await page.keyboard.press("g");
   await page.keyboard.press("t");
   await page.waitForFunction(() => location.pathname.endsWith("/team"), { timeout: PATIENCE });

@@ -73,7 +73,7 @@
   let begun = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isOff()) return;
-    if (event.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+    if (event.target.closest("input, textarea, select, [contenteditable], dialog[open]")) return;
     const wasBegun = event.timeStamp - begun < SECOND_KEY_TIME;
     begun = -Infinity;
     if (wasBegun) {
