@@ -160,6 +160,8 @@ async function signIn(page) {
 async function spoil(account, word, tries) {
   const body = new URLSearchParams({ platform: account.platform, username: account.username, word, tries });
   const answer = await fetch(`${dev.sandbox_url}/_panel/faults`, { method: "POST", body });
+  // A body that is not read keeps this process alive.
+  await answer.text();
   check(answer.ok, `${word}: ${answer.status}`);
 }
 
@@ -202,6 +204,7 @@ async function failAndRecover(page, accounts) {
   const workflow = await page.$eval("a[href*='/namespaces/']", (link) => link.href);
   check(workflow.startsWith(dev.temporal_ui_url), workflow);
   const shown = await fetch(workflow);
+  await shown.text();
   check(shown.ok, `${workflow}: ${shown.status}`);
   await look(page, "a published post");
 }
@@ -300,7 +303,8 @@ async function connect(page, accounts) {
   await says(page, "hallepage on Facebook");
 
   // The platform revokes the grant: the page shows it, and reconnecting fixes it.
-  await fetch(`${dev.sandbox_url}/_accounts/x/${accounts.x.username}/tokens/revoke`, { method: "POST" });
+  const revoke = `${dev.sandbox_url}/_accounts/x/${accounts.x.username}/tokens/revoke`;
+  await (await fetch(revoke, { method: "POST" })).text();
   await press(page, `#account-${accounts.x.id} form[action$=check] button`);
   await says(page, "It does not work. The platform says:");
   await look(page, "accounts, one of which is refused");
