@@ -102,11 +102,12 @@ async fn the_backlog_of_a_dead_endpoint_costs_nearly_nothing_and_is_sent_when_it
     let path = at(&webhook);
     let failing =
         world.until_at(&path, "the endpoint to fail", |webhook| webhook["failing_since"].is_string()).await;
-    // The next probe would be accepted.
-    tests::sql(
-        &world.db,
-        "update webhooks set probe_at = now() + interval '1 hour' where probe_at is not null",
-    )
+    // It fails from the first failure on, and is dead, with a next probe, after the tenth. That probe would be accepted.
+    wait_until("the endpoint to be dead", async || {
+        let later = "update webhooks set probe_at = now() + interval '1 hour' where probe_at is not null";
+        let dead = sqlx::raw_sql(later).execute(&world.db).await.unwrap().rows_affected();
+        if_right(dead, |dead| *dead == 1)
+    })
     .await;
     let all = healthy.until("every event", |all| numbers(all).len() >= EVENTS).await;
     let told: Vec<_> = all.iter().filter(|one| one.json()["event"] == "webhook.failing").collect();
