@@ -1,6 +1,7 @@
 //! The dashboard's composer: texts, media and settings of single platforms, previews, and errors beside their fields.
 
 use crate::{dashboard::Browser, dashboard_media::ask, world};
+use futures::{StreamExt, stream};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tests::{World, samples::painting};
@@ -167,4 +168,18 @@ async fn a_script_asks_for_previews_and_counts_while_one_types() {
     // It publishes nothing, whatever is asked for.
     ask(&browser, "/compose/preview", &[&pairs[..2], &[("action", "publish")]].concat()).await;
     assert_eq!(world.get("/posts").await["data"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn every_account_can_be_chosen_however_many_there_are() {
+    let world = world().own().platforms(&["bluesky"]).start().await;
+    let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;
+    let accounts: Vec<String> = stream::iter(0..101).map(connect).buffer_unordered(8).collect().await;
+    let browser = Browser::signed_in(&world).await;
+    for place in ["/compose", "/posts", "/calendar", "/analytics"] {
+        let page = browser.open(place).await;
+        for account in &accounts {
+            assert!(page.contains(&format!("value=\"{account}\"")), "{place} offers no {account}");
+        }
+    }
 }

@@ -3,13 +3,13 @@
 //! Every chart is drawn by a script from a table that the page has anyway.
 
 use super::{
+    choice::{self, Choice},
     context::{PageContext, done},
     labels::{Done, ShortTime},
     layout::{Layout, PageError, render},
-    posts::{Choice, excerpt},
+    posts::excerpt,
 };
 use crate::{
-    accounts,
     http::problem::Problem,
     posts::{self, analytics},
 };
@@ -161,35 +161,17 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         let moment = Moment { iso: day.to_string(), text: day.format("%-d %b %Y").to_string() };
         (moment, shown.iter().map(cell).collect())
     });
-    let chosen = |field: &str, value: &str, name: &str| Choice {
-        value: value.to_owned(),
-        name: name.to_owned(),
-        is_chosen: query.get(field) == value,
-    };
-    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&call, all).await?.data;
+    let accounts = choice::accounts(&call).await?;
     let by_account = sums::accounts(context.db(), call.owner, &filter, metric).await?;
     let best = sums::best(context.db(), call.owner, &filter, metric, BEST).await?;
     let page = Analytics {
         layout: context.layout("Analytics", "/analytics"),
         periods: PERIODS
             .iter()
-            .map(|period| Choice {
-                is_chosen: *period == days,
-                ..chosen("days", &period.to_string(), &format!("Last {period} days"))
-            })
+            .map(|period| Choice::new(period.to_string(), format!("Last {period} days"), *period == days))
             .collect(),
-        platforms: platforms::IDS
-            .iter()
-            .map(|id| chosen("platform", id, platforms::display_name(id)))
-            .collect(),
-        accounts: accounts
-            .iter()
-            .map(|account| {
-                let platform = platforms::display_name(account.platform.as_str());
-                chosen("account", &account.id.to_string(), &format!("{} on {platform}", account.username))
-            })
-            .collect(),
+        platforms: Choice::platforms(query),
+        accounts: Choice::accounts(&accounts, query.get("account")),
         metric,
         tiles: Metric::ALL
             .iter()
@@ -308,11 +290,7 @@ pub(crate) async fn post(
         excerpt: excerpt(post.containers.first().map_or("", |container| container.content.as_str())),
         metrics: Metric::ALL
             .iter()
-            .map(|other| Choice {
-                value: other.to_string(),
-                name: name(*other).to_owned(),
-                is_chosen: *other == metric,
-            })
+            .map(|other| Choice::new(other.to_string(), name(*other), *other == metric))
             .collect(),
         names: Metric::ALL.iter().map(|metric| name(*metric)).collect(),
         targets: targets

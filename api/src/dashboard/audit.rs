@@ -1,11 +1,11 @@
 //! The audit trail.
 
 use super::{
+    choice::Choice,
     context::PageContext,
     fields,
     labels::AbsoluteTime,
     layout::{Layout, PageError, render},
-    posts::Choice,
     zone,
 };
 use crate::{
@@ -66,10 +66,8 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         rows: page.data.into_iter().map(Row::from).collect(),
         actions: Action::ALL
             .iter()
-            .map(|action| Choice {
-                name: action.to_string(),
-                value: action.to_string(),
-                is_chosen: query.get("action") == action.as_str(),
+            .map(|action| {
+                Choice::new(action.as_str(), action.as_str(), query.get("action") == action.as_str())
             })
             .collect(),
         since: query.get("since").to_owned(),

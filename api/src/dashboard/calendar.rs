@@ -1,15 +1,15 @@
 //! The calendar: posts by the day that they are scheduled for, and the posting slots that are open.
 
 use super::{
+    choice::{self, Choice},
     context::{PageContext, done},
     fields,
     labels::{self, Done},
     layout::{Layout, PageError, render},
-    posts::{Choice, excerpt},
+    posts::excerpt,
     zone,
 };
 use crate::{
-    accounts,
     http::{body, problem::Problem},
     posts::edit,
 };
@@ -204,8 +204,7 @@ async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Res
         let shown = [(if is_week { "week" } else { "month" }, value.as_str())];
         fields::write(shown.into_iter().chain(chosen.as_deref().map(|account| ("account", account))))
     };
-    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&context.call(), all).await?.data;
+    let accounts = choice::accounts(&context.call()).await?;
     let page = Calendar {
         layout: context.layout_with_error("Calendar", "/calendar", error),
         title: frame.title(),
@@ -215,18 +214,7 @@ async fn draw(context: &PageContext<'_>, error: Option<PageError>) -> Result<Res
         after: query(frame.is_week, frame.step(true)),
         month: query(false, frame.day),
         week: query(true, frame.day),
-        accounts: accounts
-            .iter()
-            .map(|account| Choice {
-                value: account.id.to_string(),
-                name: format!(
-                    "{} on {}",
-                    account.username,
-                    platforms::display_name(account.platform.as_str())
-                ),
-                is_chosen: chosen.as_ref().is_some_and(|chosen| *chosen == account.id.to_string()),
-            })
-            .collect(),
+        accounts: Choice::accounts(&accounts, chosen.as_deref().unwrap_or_default()),
         shown: match frame.is_week {
             true => ("week", frame.start.to_string()),
             false => ("month", frame.first.format("%Y-%m").to_string()),

@@ -1,11 +1,12 @@
 //! What happened: events, newest first, each with its payload and its deliveries.
 
 use super::{
+    choice::Choice,
     context::PageContext,
     fields,
     labels::{self, AbsoluteTime, Label, ShortTime},
     layout::{Layout, render},
-    posts::{Choice, excerpt},
+    posts::excerpt,
 };
 use crate::http::problem::Problem;
 use askama::Template;
@@ -101,11 +102,7 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
             .collect(),
         names: EventName::ALL
             .iter()
-            .map(|name| Choice {
-                value: name.as_str().to_owned(),
-                name: name.as_str().to_owned(),
-                is_chosen: query.get("event") == name.as_str(),
-            })
+            .map(|name| Choice::new(name.as_str(), name.as_str(), query.get("event") == name.as_str()))
             .collect(),
         older,
     };

@@ -1,11 +1,11 @@
 //! The own page of the one who is signed in: passkeys, sessions and organizations.
 
 use super::{
+    choice::Choice,
     context::{PageContext, done, see},
     labels::{AbsoluteTime, Done},
     layout::{self, Layout, PageError, render_leading},
     passkeys::{self, Offer},
-    posts::Choice,
     session, zone,
 };
 use crate::{
@@ -289,12 +289,8 @@ pub(crate) fn set_zone(context: &PageContext<'_>) -> Result<Response, Problem> {
 
 /// Time zones to choose from.
 fn zones(chosen: Option<Tz>) -> Vec<Choice> {
-    let zones = TZ_VARIANTS.iter().map(|zone| Choice {
-        value: zone.name().to_owned(),
-        name: zone.name().replace('_', " "),
-        is_chosen: chosen == Some(*zone),
-    });
-    zones.collect()
+    let zones = TZ_VARIANTS.iter();
+    zones.map(|zone| Choice::new(zone.name(), zone.name().replace('_', " "), chosen == Some(*zone))).collect()
 }
 
 fn person<'a>(context: &'a PageContext<'_>) -> Result<&'a SessionMember, Problem> {

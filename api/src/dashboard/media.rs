@@ -6,11 +6,12 @@
 
 use super::{
     PATH,
+    choice::{self, Choice},
     context::{PageContext, done},
     fields::{self, Fields},
     labels::{self, AbsoluteTime, Done, Label},
     layout::{Layout, PageError, put, render, render_uploading, sentence},
-    posts::{Choice, excerpt},
+    posts::excerpt,
 };
 use crate::{
     accounts,
@@ -94,10 +95,8 @@ impl ChosenFile {
     /// The file, with an alt text of this post and the platforms that don't get it.
     pub(crate) fn of(asset: &Asset, alt: &str, without: &[String], accounts: &[accounts::Account]) -> Self {
         let has_account = |id: &&&str| accounts.iter().any(|account| account.platform.as_str() == **id);
-        let choice = |id: &&str| Choice {
-            value: (*id).to_owned(),
-            name: platforms::display_name(id).to_owned(),
-            is_chosen: without.iter().any(|other| other == id),
+        let choice = |id: &&str| {
+            Choice::new(*id, platforms::display_name(id), without.iter().any(|other| other == id))
         };
         Self {
             platforms: platforms::IDS.iter().filter(has_account).map(choice).collect(),
@@ -286,11 +285,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
             (MediaKind::Document, "Documents"),
         ]
         .into_iter()
-        .map(|(choice, name)| Choice {
-            name: name.to_owned(),
-            value: choice.as_str().to_owned(),
-            is_chosen: kind == Some(choice),
-        })
+        .map(|(choice, name)| Choice::new(choice.as_str(), name, kind == Some(choice)))
         .collect(),
         is_filtered: kind.is_some(),
         total,
@@ -404,9 +399,8 @@ async fn try_confirm(context: &PageContext<'_>, id: &str) -> Result<Response, Pr
     if context.form.get("as") != "choice" {
         return Ok(render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) }));
     }
-    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
     let accounts = match context.may(Scope::AccountsRead) {
-        Ok(()) => accounts::list(&call, all).await?.data,
+        Ok(()) => choice::accounts(&call).await?,
         Err(_) => Vec::new(),
     };
     let file = ChosenFile::of(&file.asset, "", &[], &accounts);

@@ -11,6 +11,7 @@ mod assets;
 mod audit;
 mod calendar;
 mod chart;
+mod choice;
 mod context;
 mod delivery;
 mod events;

@@ -4,13 +4,13 @@
 //! other call. It carries an idempotency key from the start: a second click publishes nothing.
 
 use super::{
+    choice::{self, Choice},
     context::{PageContext, done},
     fields::Fields,
     labels::{self, AbsoluteTime, Done, Label},
     layout::{self, Layout, PageError, render, render_uploading, sentence},
     media::{ChosenFile, Thumb},
     mock::Mock,
-    posts::Choice,
     routes::Route,
     settings_form::{self, Input, Section},
     zone,
@@ -337,8 +337,7 @@ async fn show_form(
     problem: Option<Problem>,
 ) -> Result<Response, Problem> {
     let call = context.call();
-    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&call, all).await?.data;
+    let accounts = choice::accounts(&call).await?;
     let mut problem = problem;
     let errors = problem.as_mut().map(FieldErrors::take).unwrap_or_default();
     let error = problem.map(|problem| PageError::of("form", problem));
@@ -375,15 +374,7 @@ async fn show_form(
             .map(|account| {
                 let (id, status) = (account.id.to_string(), account.status.value());
                 Account {
-                    choice: Choice {
-                        name: format!(
-                            "{} on {}",
-                            account.username,
-                            platforms::display_name(account.platform.as_str())
-                        ),
-                        is_chosen: form.accounts.contains(&id),
-                        value: id,
-                    },
+                    choice: Choice::account(&account, form.accounts.contains(&id)),
                     platform: account.platform.as_str().to_owned(),
                     label: labels::account(status),
                     is_active: status == store::accounts::AccountStatus::Active,

@@ -1,6 +1,7 @@
 //! The list of posts.
 
 use super::{
+    choice::{self, Choice},
     context::{PageContext, see},
     fields::{self, Fields},
     labels::{self, Label, ShortTime},
@@ -8,7 +9,6 @@ use super::{
     zone,
 };
 use crate::{
-    accounts,
     http::{
         caller::Call,
         problem::{Code, Problem},
@@ -42,13 +42,6 @@ impl Posts {
     fn has_dates(&self) -> bool {
         self.dates.iter().any(|date| !date.value.is_empty())
     }
-}
-
-/// An option of a form field.
-pub(crate) struct Choice {
-    pub(crate) value: String,
-    pub(crate) name: String,
-    pub(crate) is_chosen: bool,
 }
 
 /// A date filter.
@@ -177,13 +170,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         Err(problem) if problem.code.status().is_server_error() => return Err(problem),
         Err(problem) => (Vec::new(), None, Some(PageError::of("filter", problem))),
     };
-    let chosen = |field: &str, value: &str, name: &str| Choice {
-        value: value.to_owned(),
-        name: name.to_owned(),
-        is_chosen: query.get(field) == value,
-    };
-    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&context.call(), all).await?.data;
+    let accounts = choice::accounts(&context.call()).await?;
     let mut page = Posts {
         layout: context.layout_with_error("Posts", "/posts", error),
         can_select: context.may(Scope::PostsWrite).is_ok() && !posts.is_empty(),
@@ -191,20 +178,13 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         posts,
         statuses: PostStatus::ALL
             .iter()
-            .map(|status| chosen("status", status.as_str(), labels::post(*status).name()))
-            .collect(),
-        platforms: platforms::IDS
-            .iter()
-            .map(|id| chosen("platform", id, platforms::display_name(id)))
-            .collect(),
-        accounts: accounts
-            .iter()
-            .map(|account| {
-                let name =
-                    format!("{} on {}", account.username, platforms::display_name(account.platform.as_str()));
-                chosen("social_account_id", &account.id.to_string(), &name)
+            .map(|status| {
+                let is_chosen = query.get("status") == status.as_str();
+                Choice::new(status.as_str(), labels::post(*status).name(), is_chosen)
             })
             .collect(),
+        platforms: Choice::platforms(query),
+        accounts: Choice::accounts(&accounts, query.get("social_account_id")),
         dates: DATES.map(|(field, _, name, _)| Date { field, name, value: query.get(field).to_owned() }),
         text: query.get("q").to_owned(),
         is_filtered: filters(query).any(|(name, _)| name != "cursor"),

@@ -1,11 +1,11 @@
 //! The log of API requests.
 
 use super::{
+    choice::Choice,
     context::PageContext,
     fields,
     labels::ShortTime,
     layout::{Layout, PageError, render},
-    posts::Choice,
 };
 use crate::{
     http::{problem::Problem, query},
@@ -78,11 +78,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
             .collect(),
         statuses: STATUSES
             .iter()
-            .map(|(value, name)| Choice {
-                value: (*value).to_owned(),
-                name: (*name).to_owned(),
-                is_chosen: asked.get("min_status") == *value,
-            })
+            .map(|(value, name)| Choice::new(*value, *name, asked.get("min_status") == *value))
             .collect(),
         path: asked.get("path").to_owned(),
         older: found.next_cursor.map(|cursor| {

@@ -3,7 +3,7 @@
 //! A field is named `set:{platform}:{path}`. What fields can't express, such as lists of objects, stays in the JSON
 //! below the form, to which the fields are added.
 
-use super::{fields::Fields, posts::Choice};
+use super::{choice::Choice, fields::Fields};
 use platforms::{Adapter, check};
 use serde_json::{Map, Value, json};
 
@@ -139,11 +139,7 @@ fn setting(leaf: &Leaf<'_>, values: &Fields) -> Setting {
     let value = values.last(&field).unwrap_or_default().to_owned();
     let choices = |schema: &Value, is_chosen: &dyn Fn(&str) -> bool| {
         let options = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let choice = |option: &str| Choice {
-            value: option.to_owned(),
-            name: words(option),
-            is_chosen: is_chosen(option),
-        };
+        let choice = |option: &str| Choice::new(option, words(option), is_chosen(option));
         options.map(choice).collect::<Vec<_>>()
     };
     let (items, is_enum) = (&leaf.schema["items"], leaf.schema["enum"].is_array());

@@ -1,11 +1,11 @@
 //! A webhook endpoint with its deliveries and signing secret.
 
 use super::{
+    choice::Choice,
     context::{PageContext, done},
     delivery, fields,
     labels::{self, AbsoluteTime, Done, Label, RelativeTime, ShortTime},
     layout::{Layout, PageError, render},
-    posts::Choice,
     webhooks::named,
 };
 use crate::{
@@ -129,18 +129,15 @@ pub(crate) async fn show_with(
         tested,
         statuses: DeliveryStatus::ALL
             .iter()
-            .map(|status| Choice {
-                value: status.as_str().to_owned(),
-                name: labels::delivery(*status, 0).name().to_owned(),
-                is_chosen: status.as_str() == chosen,
+            .map(|status| {
+                let name = labels::delivery(*status, 0).name();
+                Choice::new(status.as_str(), name, status.as_str() == chosen)
             })
             .collect(),
         names: EventName::ALL
             .iter()
-            .map(|name| Choice {
-                value: name.as_str().to_owned(),
-                name: name.as_str().to_owned(),
-                is_chosen: name.as_str() == context.query.get("event"),
+            .map(|name| {
+                Choice::new(name.as_str(), name.as_str(), name.as_str() == context.query.get("event"))
             })
             .collect(),
         deliveries: found

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     dashboard::{
+        choice::Choice,
         fields::{self, Fields},
         labels::RelativeTime,
         layout::{Layout, PageError, render},
-        posts::Choice,
     },
     http::problem::{Code, Problem},
 };
@@ -131,24 +131,20 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
         };
         rows = items.into_iter().map(|item| Row::of(item, operator, now)).collect();
     }
-    let choice = |field: &str, value: &str, name: &str| Choice {
-        value: value.to_owned(),
-        name: name.to_owned(),
-        is_chosen: filters.get(field) == value,
-    };
     let mut codes = BTreeSet::from(CODES);
     codes.extend(rows.iter().filter_map(|row| row.item.code.as_deref()));
     codes.extend(filters.given("code"));
-    let codes = codes.into_iter().map(|code| choice("code", code, code)).collect();
+    let (code, kind) = (filters.get("code"), filters.get("kind"));
+    let codes = codes.into_iter().map(|other| Choice::new(other, other, other == code)).collect();
     let page = Stuck {
         layout: operator.layout("Stuck", "/stuck", error),
         filters,
         kept: filters.only(&FILTERS).collect(),
-        kinds: Kind::ALL.iter().map(|kind| choice("kind", kind.as_str(), kind.as_str())).collect(),
-        platforms: platforms::IDS
+        kinds: Kind::ALL
             .iter()
-            .map(|id| choice("platform", id, platforms::display_name(id)))
+            .map(|other| Choice::new(other.as_str(), other.as_str(), other.as_str() == kind))
             .collect(),
+        platforms: Choice::platforms(filters),
         codes,
         counts,
         rows,
