@@ -122,15 +122,15 @@ async function look(page, name) {
   await paint(page, "light");
 }
 
-/** Takes a screenshot, from the top or from the element that a selector matches. */
-async function shoot(page, name, height, { scheme = "light", from = "body" } = {}) {
+/** Takes a screenshot of the top of a page. */
+async function shoot(page, name, height, { scheme = "light", width = 1000 } = {}) {
   if (!shots) return;
-  await page.setViewport({ width: 1000, height });
+  await page.setViewport({ width, height });
   await paint(page, scheme);
-  await page.evaluate((from) => {
+  await page.evaluate(() => {
     document.activeElement.blur();
-    document.querySelector(from).scrollIntoView();
-  }, from);
+    scrollTo(0, 0);
+  });
   await page.screenshot({ path: `${shots}/${name}.png` });
   await page.setViewport({ width: 1280, height: 900 });
   await paint(page, "light");
@@ -295,6 +295,7 @@ async function connect(page, accounts) {
   await open(page, "/accounts");
   await page.select("#connect-platform", "facebook");
   await press(page, "[action$='/accounts/connect'] button");
+  await look(page, "a consent page");
   await consent(page, "hallepage,barpage");
   await page.waitForSelector("input[type=checkbox]");
   await page.click("input[type=checkbox]");
@@ -506,9 +507,9 @@ async function armAndRecover(page, { x }) {
   await open(page, dev.sandbox_url);
   await look(page, "the sandbox");
   await press(page, `[id='x-${x.username}'] button[value='429']`);
-  await says(page, "The next try fails with 429.");
+  await says(page, "Next attempt: 429");
   await look(page, "the sandbox with an armed fault");
-  await shoot(page, "sandbox", 560, { from: `[id='x-${x.username}']` });
+  await shoot(page, "sandbox", 840, { width: 1280 });
   const post = await call("POST", "/posts", { content: "A bit too fast", accounts: [x.id] });
   await open(page, `/posts/${post.id}`);
   // The timeline keeps the failure even after the next attempt.
@@ -516,14 +517,51 @@ async function armAndRecover(page, { x }) {
   await tap(page, `#retry-${post.targets[0].id}`);
   await says(page, "View on X");
   await open(page, `${dev.sandbox_url}/x/${x.username}`);
+  await press(page, "[id] .mock-time a");
   await says(page, "A bit too fast");
-  await look(page, "an account in the sandbox");
-  // Each platform's page is laid out as the platform's.
+  await look(page, "a post in the sandbox");
+  await press(page, "Control panel");
+  await says(page, "POST api.x.com/2/tweets");
+  await open(page, `${dev.sandbox_url}/x/nobody`, 404);
+  await look(page, "a page that is not in the sandbox");
+}
+
+/** Publishes a picture on every platform that takes one, and looks at how the sandbox shows it. */
+async function picture(page) {
+  const drawn = await page.evaluate(() => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 640 });
+    const context = canvas.getContext("2d");
+    const sky = context.createLinearGradient(0, 0, 640, 640);
+    sky.addColorStop(0, "#6d2ee0");
+    sky.addColorStop(1, "#f2a65a");
+    context.fillStyle = sky;
+    context.fillRect(0, 0, 640, 640);
+    return canvas.toDataURL("image/png").split(",")[1];
+  });
+  const body = Buffer.from(drawn, "base64");
+  const file = { filename: "sunset.png", content_type: "image/png", size: body.length };
+  const { id, upload_url: place, upload_headers: headers } = await call("POST", "/media/upload", file);
+  const sent = await fetch(place, { method: "PUT", headers, body });
+  await sent.text();
+  check(sent.ok, `the picture was not taken: ${sent.status}`);
+  await call("POST", `/media/${id}/confirm`);
   const { data } = await call("GET", "/social-accounts?limit=100");
-  for (const { platform, username, profile_url: place } of data) {
-    check(!place || place.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${place}`);
+  const accounts = data.filter(({ platform }) => platform !== "youtube");
+  const containers = [{ content: "שלום, we play on Friday.", media: [{ id, alt_text: "A sunset" }] }];
+  const post = await call("POST", "/posts", { containers, accounts: accounts.map((account) => account.id) });
+  await open(page, `/posts/${post.id}`);
+  const isLive = (count) => [...document.links].filter((link) => /^View on /.test(link.innerText)).length >= count;
+  await page.waitForFunction(isLive, { timeout: PATIENCE }, accounts.length);
+  // Each platform's page is laid out as the platform's.
+  for (const { platform, username, profile_url: profile } of data) {
+    check(!profile || profile.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${profile}`);
     await open(page, `${dev.sandbox_url}/${platform}/${username}`);
     check(await page.$(`main.wall.${platform}`), `this is no page of ${platform}`);
+    if (platform !== "youtube") {
+      check(await page.$(".mock img"), `${platform} shows no picture`);
+      const side = await page.$eval(".mock-title, .mock-text", (text) => getComputedStyle(text).direction);
+      check(side === "rtl", `Hebrew is written ${side} on ${platform}`);
+    }
     await look(page, `a profile on ${platform}`);
   }
 }
@@ -655,6 +693,7 @@ async function walk(page) {
   const endpoint = await redeliverAndRotate(page, hook, old);
   await write(page, accounts);
   await armAndRecover(page, accounts);
+  await picture(page);
   await connect(page, accounts);
   await others(page);
   await operators(page, accounts);

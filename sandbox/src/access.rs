@@ -173,7 +173,8 @@ impl Sandbox {
 fn is_control(path: &str) -> bool {
     let path = control::decode(path);
     let path = path.trim_start_matches('/');
-    path.is_empty() || (path.starts_with('_') && !path.starts_with("_media/"))
+    path.is_empty()
+        || (path.starts_with('_') && !["_media/", "_assets/"].iter().any(|open| path.starts_with(open)))
 }
 
 /// Returns a request's address without the prefix, and the `Host` header with it.
@@ -242,7 +243,9 @@ mod tests {
         for path in ["", "/", "//", "/%2F", "/_journal", "/%5Fjournal", "//_settings", "/_orgs/a/_media/b"] {
             assert!(is_control(path), "{path}");
         }
-        for path in ["/x/ada", "/api.x.com/2/tweets", "/_media/1", "/xrpc/_", "/bsky.app/_"] {
+        for path in
+            ["/x/ada", "/api.x.com/2/tweets", "/_media/1", "/_assets/style.css", "/xrpc/_", "/bsky.app/_"]
+        {
             assert!(!is_control(path), "{path}");
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     SIMULATORS, Sandbox, Transaction, account,
     account::Account,
-    admin_page, fault, find,
+    admin_page, assets, find,
     hold::{Phase, Spec},
     journal, page, pipeline,
     settings::Settings,
@@ -11,7 +11,7 @@ use super::{
 };
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Request, Response, Result, Route, get, handler,
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header},
     post,
     web::{Data, Html, Json, Path, Query},
 };
@@ -32,11 +32,25 @@ pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
         .at("/_holds/:id/wait", get(await_hold))
         .at("/_settings", get(show_settings).post(change))
         .at("/_media/:file", get(media))
+        .at("/_assets/:file", get(assets::serve))
         .at("/_panel/faults", post(admin_page::arm))
         .at("/_panel/tokens", post(admin_page::end_tokens))
         .at("/_panel/settings", post(admin_page::change))
         .at("/*rest", PlatformRouter(sandbox.clone()))
         .data(sandbox)
+        .map_to_response()
+        .after(|answer: Result<Response>| async { answer.map(protect) })
+}
+
+/// Adds the policy of pages to a page that has none of its own.
+fn protect(mut response: Response) -> Response {
+    if response.content_type().is_some_and(|mime| mime.starts_with("text/html")) {
+        response
+            .headers_mut()
+            .entry(header::CONTENT_SECURITY_POLICY)
+            .or_insert(HeaderValue::from_static(page::POLICY));
+    }
+    response
 }
 
 pub(super) fn internal(error: anyhow::Error) -> poem::Error {
@@ -231,11 +245,7 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
 }
 
 fn index(sandbox: &Sandbox) -> Result<Html<String>> {
-    let html = sandbox.transaction(|tx| {
-        let accounts: Vec<_> = tx.store.with_prefix::<Account>("").collect();
-        let armed: Vec<_> = tx.store.with_prefix::<fault::Armed>("").collect();
-        page::admin(&accounts, &armed, tx.settings)
-    });
+    let html = sandbox.transaction(|tx| page::panel(tx.store, tx.settings));
     Ok(Html(html.map_err(internal)?))
 }
 

@@ -33,6 +33,25 @@ pub(crate) enum Kind {
     Garbage,
 }
 
+impl Kind {
+    /// Returns what happens, in words for people.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Refuse(400) => "refused as invalid",
+            Self::Refuse(401) => "refused, since the token is not valid",
+            Self::Refuse(403) => "refused, since it is not allowed",
+            Self::Refuse(429) => "refused, since there were too many requests",
+            Self::Refuse(_) => "not published, a server error",
+            Self::Slow => "published, answered late",
+            Self::Stuck => "not published, never answered",
+            Self::Drop => "not published, the connection drops",
+            Self::LostReply => "published, then the connection drops",
+            Self::BrokenAfter => "published, then a server error",
+            Self::Garbage => "published, with an unreadable answer",
+        }
+    }
+}
+
 /// The words and their faults. Of two with a common beginning the longer comes first.
 pub(crate) const WORDS: [(&str, Kind); 12] = [
     ("500-after", Kind::BrokenAfter),

@@ -185,7 +185,8 @@ fn consent_page(request: &Request) -> Outcome {
     let authorization = AuthorizationRequest::read(&request.query)?;
     let scopes = authorization.scopes.iter().map(String::as_str).collect();
     let suggested = request.query("login_hint").unwrap_or("sandbox");
-    Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, suggested, &request.query)))
+    let platform = platform_of_scopes(authorization.scopes.iter().map(String::as_str));
+    Ok(page::consent(platform, "Fanfare's sandbox app", scopes, suggested, &request.query))
 }
 
 fn decide(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Outcome {

@@ -525,10 +525,8 @@ impl Login {
         }
         if !is_decision {
             let scopes = scopes.iter().map(String::as_str).collect();
-            return Ok(Response::page(
-                200,
-                page::consent("Fanfare's sandbox app", scopes, "sandbox", fields),
-            ));
+            let platform = self.simulator.id();
+            return Ok(page::consent(platform, "Fanfare's sandbox app", scopes, "sandbox", fields));
         }
         let state = field("state");
         if field("decision") == "allow" {

@@ -11,7 +11,7 @@
 //!
 //! | Request | Response |
 //! |---|---|
-//! | `GET /` | a page with the accounts and a control panel that arms faults |
+//! | `GET /` | the control panel: the accounts, forms that arm faults, the latest requests, the settings |
 //! | `GET /{platform}/{username}` | a page with the account's posts |
 //! | `GET /{platform}/{username}/{post}` | a page with one post |
 //! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request of an account, oldest first; `status` is null when no response was sent, `accepted` is true exactly when a post was published |
@@ -25,6 +25,7 @@
 //! | `DELETE /_holds/{id}` | 204; a held request continues |
 //! | `GET`, `POST /_settings` | the [`Settings`]; a POST changes the members that it has |
 //! | `GET /_media/{file}` | uploaded bytes |
+//! | `GET /_assets/{file}` | style sheet and icons of the pages |
 //! | `GET /_health` | 204 |
 //!
 //! On loopback all of this is open. A sandbox with a token ([`Access`]) requires it for everything but
@@ -49,6 +50,7 @@
 mod access;
 mod account;
 mod admin_page;
+mod assets;
 mod bluesky;
 mod container;
 mod control;

@@ -63,10 +63,8 @@ impl Login {
         }
         if !is_decision {
             let scopes = scopes.iter().map(String::as_str).collect();
-            return Ok(Response::page(
-                200,
-                page::consent("Fanfare's sandbox app", scopes, "sandbox", fields),
-            ));
+            let platform = self.tokens.simulator.id();
+            return Ok(page::consent(platform, "Fanfare's sandbox app", scopes, "sandbox", fields));
         }
         if field("decision") == "allow" {
             let username = field("username").trim().trim_start_matches('@');

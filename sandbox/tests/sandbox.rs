@@ -980,10 +980,10 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
         (reply.status(), &reply.headers()["location"]),
         (StatusCode::SEE_OTHER, &"/#x-alice".parse().unwrap())
     );
-    assert!(shown().await.contains("The next 2 tries fail with 503."));
+    assert!(shown().await.contains("Next 2 attempts: 503"));
     assert_eq!(bob.tweet("one").await.0, 201, "it is another's");
     assert_eq!(alice.tweet("one").await.0, 503);
-    assert!(shown().await.contains("The next try fails with 503."));
+    assert!(shown().await.contains("Next attempt: 503"));
     assert_eq!(alice.tweet("two").await.0, 503);
     assert_eq!(alice.tweet("one").await.0, 201);
 
@@ -994,7 +994,7 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
 
     fail("drop", "9").await.unwrap();
     fail("drop", "0").await.unwrap();
-    assert!(!shown().await.contains("fail with"), "it was taken back");
+    assert!(!shown().await.contains(">Remove</button>"), "it was taken back");
     assert_eq!(alice.tweet("five").await.0, 201);
 
     for (path, form, status) in [
@@ -1021,9 +1021,45 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
     assert_eq!(alice.tweet("six").await.0, 201);
     assert_eq!(send("/_panel/tokens", &tokens).send().await.unwrap().status(), 303);
     assert_eq!(alice.tweet("seven").await.0, 401);
+    let latest = shown().await.split("Latest requests").nth(1).unwrap().to_owned();
+    for words in ["POST api.x.com/2/tweets", ">401<", ">published<", ">lost-reply<", "no answer"] {
+        assert!(latest.contains(words), "{words}: {latest}");
+    }
     send("/_panel/settings", &[("lag_ms", "7")]).send().await.unwrap();
     let settings: Value = world.http.get(world.at("/_settings")).send().await.unwrap().json().await.unwrap();
     assert_eq!((&settings["lag_ms"], &settings["slow_ms"]), (&json!(7), &json!(5_000)));
+}
+
+#[tokio::test]
+async fn pages_load_their_own_files_and_nothing_else() {
+    let world = World::new();
+    world.x("alice").tweet("one").await;
+    let consent = "/www.linkedin.com/oauth/v2/authorization?response_type=code&scope=openid\
+        &client_id={id}&redirect_uri=https%3A%2F%2Fapp.example%2F";
+    let app = world.sandbox.connect("linkedin", "dave").unwrap().app.unwrap();
+    let consent = consent.replace("{id}", &app.client_id);
+    for (path, is_consent) in [("/", false), ("/x/alice", false), ("/x/nobody", false), (&consent, true)] {
+        let page = world.http.get(world.at(path)).send().await.unwrap();
+        let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+        // The form of a consent page leads to the app, and on to where the app sends its user.
+        assert_eq!(policy.contains("form-action 'self'"), !is_consent, "{path}: {policy}");
+        let html = page.text().await.unwrap();
+        assert!(html.contains("Sandbox") && !html.contains("<script") && !html.contains("style="), "{html}");
+        let files: Vec<_> = ["href=\"/_assets/", "src=\"/_assets/"]
+            .iter()
+            .flat_map(|start| html.split(start).skip(1))
+            .map(|rest| rest.split(['"', '#']).next().unwrap())
+            .collect();
+        assert!(files.len() > 2, "{path}: {html}");
+        for file in files {
+            let served = world.http.get(world.at(&format!("/_assets/{file}"))).send().await.unwrap();
+            assert_eq!(served.status(), 200, "{file}");
+            let kind = if file.starts_with("style.css") { "text/css" } else { "image/svg+xml" };
+            assert!(served.headers()["content-type"].to_str().unwrap().starts_with(kind), "{file}");
+        }
+    }
+    assert_eq!(world.http.get(world.at("/_assets/other")).send().await.unwrap().status(), 404);
 }
 
 const TOKEN: &str = "a token of sixteen or more";
@@ -1124,6 +1160,8 @@ async fn organizations_share_nothing_in_a_sandbox() {
     let links: Vec<_> =
         page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
     assert!(links.len() > 2 && links.iter().all(|link| link.starts_with(prefix)), "{links:?}");
+    let style = links.iter().find(|link| link.contains("style.css")).unwrap();
+    assert_eq!(world.http.get(world.at(style)).send().await.unwrap().status(), 200);
     let post = links.iter().rfind(|link| link.matches('/').count() > 4).unwrap();
     let post = world.http.get(world.at(post)).send().await.unwrap();
     assert!(post.text().await.unwrap().contains("a secret of one"));

@@ -36,7 +36,7 @@ const SCOPES: [&str; 6] = [
 pub(super) fn consent_page(request: &Request) -> Outcome {
     let authorization = AuthorizationRequest::read(&request.query)?;
     let scopes = authorization.scopes.iter().map(String::as_str).collect();
-    Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", &request.query)))
+    Ok(page::consent(super::ID, "Fanfare's sandbox app", scopes, "sandbox", &request.query))
 }
 
 /// `POST /v2/auth/authorize/`: the owner's decision, sent by the page's form.

@@ -37,7 +37,7 @@ pub(super) fn consent_page(request: &Request) -> Outcome {
         "Fanfare's public sandbox app"
     };
     let scopes = authorization.scopes.iter().map(String::as_str).collect();
-    Ok(Response::page(200, page::consent(client, scopes, "sandbox", &request.query)))
+    Ok(page::consent(super::ID, client, scopes, "sandbox", &request.query))
 }
 
 /// `POST /i/oauth2/authorize`: the owner's decision, sent by the page's form.
