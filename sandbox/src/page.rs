@@ -107,9 +107,8 @@ impl Look {
                 (_, Some(place)) => {
                     place.split(": ").next().unwrap_or(place).clone_into(&mut look.place);
                 }
-                _ if platform == "instagram" && note == "FEED" => {}
                 _ if ["REELS", "STORY", "Story"].contains(&note.as_str()) => look.is_upright = true,
-                _ => look.notes.push(note.clone()),
+                _ => look.notes.extend(shown(platform, note)),
             }
         }
         if platform == "reddit" && !is_reply {
@@ -117,6 +116,29 @@ impl Look {
             (look.title, look.text) = (title.to_owned(), text.to_owned());
         }
         look
+    }
+}
+
+/// Returns a note as the platform shows it to viewers; `None` for what only its API tells.
+fn shown(platform: &str, note: &str) -> Option<String> {
+    let (label, value) = note.split_once(": ").unwrap_or((note, ""));
+    match (platform, label) {
+        ("linkedin", _) if note.starts_with("By ") || note.starts_with("Mentions ") => None,
+        ("google_business", "Button") => {
+            Some(value.split(' ').next().unwrap_or_default().replace('_', " ").to_lowercase())
+        }
+        ("google_business", _) if note.ends_with(" LIVE") || note.starts_with("PHOTO of ") => None,
+        ("youtube" | "tiktok", "Visible") if ["public", "PUBLIC_TO_EVERYONE"].contains(&value) => None,
+        ("tiktok", "Visible") if value == "SELF_ONLY" => Some("Only you can see it".to_owned()),
+        ("youtube", _) if note.starts_with("Category ") => None,
+        // Parameters of its API.
+        ("instagram", _) => None,
+        _ => {
+            let about = ["Quotes", "Shares", "Repost of"]
+                .into_iter()
+                .find(|verb| note.strip_prefix(*verb).is_some_and(|rest| rest.starts_with([' ', ':'])));
+            Some(about.map_or_else(|| note.to_owned(), |verb| format!("{verb} another post")))
+        }
     }
 }
 
@@ -343,6 +365,41 @@ mod tests {
         assert!(
             !look("instagram", "", &["FEED"]).is_upright && look("instagram", "", &["FEED"]).notes.is_empty()
         );
+    }
+
+    #[test]
+    fn what_only_the_api_tells_is_no_part_of_a_post() {
+        for (platform, notes, shown) in [
+            (
+                "linkedin",
+                ["By urn:li:person:1, visible: PUBLIC", "Leads to https://a.example"],
+                "Leads to https://a.example",
+            ),
+            ("google_business", ["STANDARD LIVE", "Button: LEARN_MORE https://a.example"], "learn more"),
+            ("youtube", ["Category 22", "Visible: private"], "Visible: private"),
+            ("tiktok", ["Visible: PUBLIC_TO_EVERYONE", "Made with AI"], "Made with AI"),
+            ("x", ["Quotes 17", "Title: A title"], "Quotes another post"),
+        ] {
+            let post = post("Text", &notes);
+            assert_eq!(Look::of(platform, &post, false).notes, [shown], "{platform}");
+            let page = render(&View {
+                look: Look::of(platform, &post, false),
+                post: &post,
+                platform,
+                name: "Ada",
+                username: "ada",
+                handle: handle(platform, "ada"),
+                initial: initial("Ada"),
+                time: String::new(),
+                is_reply: false,
+                actions: actions(platform),
+                replies: Vec::new(),
+            });
+            let arrived = page.split_once("What arrived").unwrap().1;
+            assert!(notes.iter().all(|note| arrived.contains(note)), "{platform}: {page}");
+        }
+        let refused = Look::of("google_business", &post("Text", &["STANDARD REJECTED"]), false);
+        assert_eq!(refused.notes, ["STANDARD REJECTED"]);
     }
 
     #[test]
