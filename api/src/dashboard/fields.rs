@@ -7,8 +7,9 @@ use crate::http::{
 use poem::{Body, FromRequest, Request, RequestBody, web::Multipart};
 use url::form_urlencoded;
 
-/// Maximum number of fields of a form; a field takes far more memory than its text.
-const MAX_FIELDS: usize = 500;
+/// Maximum number of fields of a form: the accounts of a post and its settings. A field takes far more memory than its
+/// text.
+const MAX_FIELDS: usize = 2000;
 
 /// Names with values, in the order sent.
 #[derive(Clone, Debug, Default)]
