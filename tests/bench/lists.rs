@@ -66,7 +66,7 @@ impl Watched {
 
 /// Gives an organization posts: nearly all are scheduled for next month, some failed, none is queued; nearly all are
 /// on one platform and ten accounts, some on a rare platform and account.
-async fn fill(world: &World, posts: u32) -> anyhow::Result<()> {
+pub(crate) async fn fill(world: &World, posts: u32) -> anyhow::Result<()> {
     let org = world.owner.org;
     let statements = format!(
         "set synchronous_commit = off;

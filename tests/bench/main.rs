@@ -12,6 +12,7 @@ mod http;
 mod lists;
 mod load;
 mod lost;
+mod pages;
 mod posts;
 mod processes;
 mod report;
@@ -52,7 +53,7 @@ struct Bench {
 type Run = for<'a> fn(&'a Bench, &'a mut Report) -> LocalBoxFuture<'a, anyhow::Result<()>>;
 
 /// Rows that are measured together, their time limit in seconds, and the function that measures them.
-const GROUPS: [(&[&str], u64, Run); 11] = [
+const GROUPS: [(&[&str], u64, Run); 12] = [
     (&["1", "2", "3", "4", "10"], 240, |bench, report| posts::rows(bench, report).boxed_local()),
     (&["0a"], 150, |bench, report| webhooks::subscriber(bench, report).boxed_local()),
     (&["0c"], 120, |bench, report| lost::worker(bench, report).boxed_local()),
@@ -62,6 +63,7 @@ const GROUPS: [(&[&str], u64, Run); 11] = [
     (&["12"], 90, |bench, report| video::through(bench, report).boxed_local()),
     (&["7"], 150, |bench, report| bursts::due(bench, report).boxed_local()),
     (&["6", "8"], 220, |bench, report| lists::rows(bench, report).boxed_local()),
+    (&["14"], 90, |bench, report| pages::all(bench, report).boxed_local()),
     (&["13"], 200, |bench, report| servers::on_postgres(bench, report).boxed_local()),
     // Longest last: if the machine is slow, only this one is cut short.
     (&["0b"], 320, |bench, report| bursts::at_once(bench, report).boxed_local()),
