@@ -221,16 +221,17 @@ pub async fn newest(
     limit: u32,
 ) -> sqlx::Result<Vec<Listed>> {
     let names: Vec<_> = names.iter().map(|name| name.as_str().to_owned()).collect();
-    // Each name by the index, which has no other order.
+    // Each name by the index that has this order. An event that is gone stands where its id says.
     let rows = sqlx::query!(
         "select e.id, e.event, e.post_id, e.created_at
          from unnest($3::text[]) wanted (name) cross join lateral (
            select id, event, post_id, created_at from events
-           where org_id = $1 and mode = $2 and event = wanted.name and id < $4
+           where org_id = $1 and mode = $2 and event = wanted.name
+             and (created_at, id) < (coalesce((select created_at from events where id = $4), uuid_time($4)), $4)
              and id >= uuid_at(now() - interval '30 days')
-           order by id desc limit $5
+           order by created_at desc, id desc limit $5
          ) e
-         order by e.id desc limit $5",
+         order by e.created_at desc, e.id desc limit $5",
         owner.org.0,
         owner.mode.as_str(),
         &names,

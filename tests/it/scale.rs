@@ -2,7 +2,7 @@
 
 use crate::{PROGRAM, WHOLE, database};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, Mode, Owner, PostStatus, ProfileId, outbox::Disconnection};
+use domain::{Bound, Mode, Owner, PostStatus, ProfileId, event::EventName, outbox::Disconnection};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -209,6 +209,25 @@ async fn a_list_reads_a_bounded_number_of_rows() {
         assert_eq!(page.items.len(), count, "{name}");
     }
     reads(&db, MOST, "a timeline", async || timeline::list(&db, OWNER, id(3, 7).into(), WHOLE).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_events_are_found_without_reading_the_others() {
+    let db = busy().await;
+    // Of these weeks, by the id.
+    let moved = "update events set id = (left(uuid_at(created_at)::text, 24) || right(id::text, 12))::uuid";
+    for statement in [moved, "vacuum analyze events"] {
+        tests::sql(&db, statement).await;
+    }
+    let names = EventName::ALL;
+    let all = reads(&db, MOST, "events", async || events::newest(&db, OWNER, &names, None, 25).await).await;
+    assert_eq!(all.len(), 25);
+    let last = all.last().map(|event| event.id);
+    let next = reads(&db, MOST, "older", async || events::newest(&db, OWNER, &names, last, 25).await).await;
+    assert!(next.len() == 25 && next[0].created_at < all[24].created_at, "{next:#?}");
+    let rare = [EventName::WebhookFailing];
+    let none = reads(&db, MOST, "rare", async || events::newest(&db, OWNER, &rare, None, 25).await).await;
+    assert_eq!(none, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
