@@ -84,11 +84,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         let url = options.database_url.as_deref();
         let url = url.context("DATABASE_URL is not set; `--only temporal` needs none")?;
         let db = store::connect_lazy(url, 2)?;
-        wait_for(limit, async || {
-            let answers = store::ready(&db).await;
-            answers.then_some(()).ok_or_else(|| Fault::Away(anyhow!("the database does not answer")))
-        })
-        .await?;
+        wait_for(limit, async || store::reach::check(url).await.map_err(Fault::Away)).await?;
         store::migrate(&db).await?;
         store::roles::grant(&db, options.roles.roles()).await?;
         println!("Postgres: the schema is current");

@@ -6,8 +6,10 @@
 //! be another one. See <https://www.postgresql.org/docs/current/wal-reliability.html> and
 //! <https://www.postgresql.org/docs/current/runtime-config-wal.html>.
 
-use crate::{Pool, options, pool_options};
-use anyhow::Context;
+use crate::{
+    Pool, options, pool_options,
+    reach::{self, Unreachable},
+};
 use sqlx::{Connection as _, PgConnection};
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -203,11 +205,10 @@ impl std::error::Error for Refusal {}
 /// configuration.
 pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setting>> {
     let options = options(url)?;
-    let connecting = PgConnection::connect_with(&options);
-    let connected = tokio::time::timeout(TIMEOUT, connecting).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let mut connection = connected.context(Unreachable)?;
-    let found = faults(&mut connection, unchecked).await.context(Unreachable)?;
-    connection.close().await.context(Unreachable)?;
+    let unreachable = |error| Unreachable::new(&options, TIMEOUT, Some(&error));
+    let mut connection = reach::open(&options, TIMEOUT).await?;
+    let found = faults(&mut connection, unchecked).await.map_err(unreachable)?;
+    connection.close().await.map_err(unreachable)?;
     if let Some((fault, _)) = found.iter().find(|(_, is_refused)| *is_refused) {
         anyhow::bail!(Refusal(*fault));
     }
@@ -219,16 +220,6 @@ pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setti
 pub fn may_recover(error: &anyhow::Error) -> bool {
     let is_standby = matches!(error.downcast_ref(), Some(Refusal(Fault::InRecovery)));
     is_standby || error.is::<Unreachable>()
-}
-
-/// The server doesn't answer.
-#[derive(Clone, Copy, Debug)]
-struct Unreachable;
-
-impl fmt::Display for Unreachable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the database at DATABASE_URL does not answer")
-    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub mod people;
 pub mod posts;
 pub mod profiles;
 pub mod publishing;
+pub mod reach;
 pub mod requests;
 pub mod reseal;
 pub mod restored;
@@ -101,9 +102,8 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 ///
 /// When the URL can't be parsed or the server doesn't answer.
 pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
-    let pool = connect_lazy(url, max_connections)?;
-    pool.acquire().await.context("Postgres doesn't answer")?;
-    Ok(pool)
+    reach::check(url).await?;
+    connect_lazy(url, max_connections)
 }
 
 /// Returns a pool that connects on first use, so that a process can start before Postgres does.
@@ -176,7 +176,7 @@ pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
     migrations.set_ignore_missing(true);
     loop {
         // A failed run leaves its connection with the lock against other processes' migrations.
-        let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
+        let mut connection = reach::open(&options, ACQUIRE_TIMEOUT).await?;
         match migrations.run(&mut connection).await {
             Ok(()) => return connection.close().await.context("the migration connection failed to close"),
             Err(error) if is_locked(&error) => {

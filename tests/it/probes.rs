@@ -98,9 +98,49 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
             until(&world, url, StatusCode::SERVICE_UNAVAILABLE, &["database", "schema"]).await;
             is_alive(&world, url).await;
         }
+        let posts =
+            world.http.get(format!("{}/posts", world.base)).bearer_auth(&world.key).send().await.unwrap();
+        assert_eq!(
+            (posts.status(), &posts.headers()["retry-after"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"5".parse().unwrap())
+        );
+        let problem: Value = posts.json().await.unwrap();
+        assert_eq!(problem["code"], "unavailable", "{problem}");
         postgres.set(State::Open);
         for url in [&api, &main_port, &worker] {
             until(&world, url, StatusCode::OK, &[]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_tells_why_it_has_no_database() {
+    let mut world = world().running(&[]).start().await;
+    let url: Url = world.variable("DATABASE_URL").parse().unwrap();
+    let at = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+    let mut elsewhere = url.clone();
+    elsewhere.set_path("nowhere");
+    for (url, reason) in [
+        (
+            "postgres://ada:hunter2@127.0.0.1:9/fanfare".to_owned(),
+            "Postgres at 127.0.0.1:9 does not answer: connection refused; start it, or correct DATABASE_URL"
+                .to_owned(),
+        ),
+        (
+            "postgres://ada@localhost/fanfare?host=/nowhere".to_owned(),
+            "Postgres at /nowhere, port 5432 does not answer: ".to_owned(),
+        ),
+        (
+            elsewhere.to_string(),
+            format!("Postgres at {at} refuses the connection: database \"nowhere\" does not exist"),
+        ),
+    ] {
+        world.set("DATABASE_URL", &url);
+        for command in [&["org", "create", "Ada"][..], &["ops", "stuck"]] {
+            let ended = world.command(command).await;
+            let said = String::from_utf8(ended.stderr).unwrap();
+            assert!(!ended.status.success() && said.contains(&reason), "{command:?}: {said}");
+            assert!(said.lines().count() == 1 && !said.contains("hunter2"), "{command:?}: {said}");
         }
     }
 }
