@@ -526,8 +526,19 @@ async function armAndRecover(page, { x }) {
   await look(page, "a page that is not in the sandbox");
 }
 
-/** Publishes a picture on every platform that takes one, and looks at how the sandbox shows it. */
-async function picture(page) {
+/** Uploads a file by the API, and returns its id. */
+async function upload(filename, type, body) {
+  const file = { filename, content_type: type, size: body.length };
+  const { id, upload_url: place, upload_headers: headers } = await call("POST", "/media/upload", file);
+  const sent = await fetch(place, { method: "PUT", headers, body });
+  await sent.text();
+  check(sent.ok, `${filename} was not taken: ${sent.status}`);
+  await call("POST", `/media/${id}/confirm`);
+  return id;
+}
+
+/** Draws a picture. */
+async function paintedPicture(page) {
   const drawn = await page.evaluate(() => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 640 });
     const context = canvas.getContext("2d");
@@ -538,30 +549,45 @@ async function picture(page) {
     context.fillRect(0, 0, 640, 640);
     return canvas.toDataURL("image/png").split(",")[1];
   });
-  const body = Buffer.from(drawn, "base64");
-  const file = { filename: "sunset.png", content_type: "image/png", size: body.length };
-  const { id, upload_url: place, upload_headers: headers } = await call("POST", "/media/upload", file);
-  const sent = await fetch(place, { method: "PUT", headers, body });
-  await sent.text();
-  check(sent.ok, `the picture was not taken: ${sent.status}`);
-  await call("POST", `/media/${id}/confirm`);
+  return Buffer.from(drawn, "base64");
+}
+
+/** Returns the headers of an MP4 video of five seconds, which platforms read, without pictures. */
+function film() {
+  const words = (...all) => Buffer.concat(all.map((word) => Buffer.from(word.toString(16).padStart(8, "0"), "hex")));
+  const box = (kind, ...parts) => {
+    const content = Buffer.concat(parts);
+    return Buffer.concat([words(content.length + 8), Buffer.from(kind), content]);
+  };
+  const times = (head, tail) => [Buffer.alloc(head), words(1000, 5000), Buffer.alloc(tail)];
+  const unity = words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
+  const track = box("tkhd", Buffer.alloc(40), unity, words(640 * 0x10000, 360 * 0x10000));
+  const kind = box("hdlr", Buffer.alloc(8), Buffer.from("vide"), Buffer.alloc(13));
+  const media = box("mdia", box("mdhd", ...times(12, 4)), kind);
+  const movie = box("moov", box("mvhd", ...times(12, 80)), box("trak", track, media));
+  return Buffer.concat([box("ftyp", Buffer.from("isom\0\0\x02\0isommp42")), movie, box("mdat", Buffer.alloc(64))]);
+}
+
+/** Publishes a picture on every platform, on YouTube a video, and looks at how the sandbox shows it. */
+async function everywhere(page) {
+  const picture = { id: await upload("sunset.png", "image/png", await paintedPicture(page)), alt_text: "A sunset" };
+  const video = { id: await upload("sunset.mp4", "video/mp4", film()) };
   const { data } = await call("GET", "/social-accounts?limit=100");
-  const accounts = data.filter(({ platform }) => platform !== "youtube");
-  const containers = [{ content: "שלום, we play on Friday.", media: [{ id, alt_text: "A sunset" }] }];
-  const post = await call("POST", "/posts", { containers, accounts: accounts.map((account) => account.id) });
+  const post = await call("POST", "/posts", {
+    containers: [{ content: "שלום, we play on Friday.", media: [picture] }],
+    config: { youtube: { media: [video], title: "שלום" } },
+    accounts: data.map((account) => account.id),
+  });
   await open(page, `/posts/${post.id}`);
   const isLive = (count) => [...document.links].filter((link) => /^View on /.test(link.innerText)).length >= count;
-  await page.waitForFunction(isLive, { timeout: PATIENCE }, accounts.length);
+  await page.waitForFunction(isLive, { timeout: PATIENCE }, data.length);
   // Each platform's page is laid out as the platform's.
   for (const { platform, username, profile_url: profile } of data) {
     check(!profile || profile.startsWith(sandbox), `the profile of ${platform} is not in the sandbox: ${profile}`);
     await open(page, `${dev.sandbox_url}/${platform}/${username}`);
-    check(await page.$(`main.wall.${platform}`), `this is no page of ${platform}`);
-    if (platform !== "youtube") {
-      check(await page.$(".mock img"), `${platform} shows no picture`);
-      const side = await page.$eval(".mock-title, .mock-text", (text) => getComputedStyle(text).direction);
-      check(side === "rtl", `Hebrew is written ${side} on ${platform}`);
-    }
+    check(await page.$(`main.wall.${platform} .mock-file :is(img, video)`), `this is no page of ${platform}`);
+    const side = await page.$eval(".mock-title, .mock-text", (text) => getComputedStyle(text).direction);
+    check(side === "rtl", `Hebrew is written ${side} on ${platform}`);
     await look(page, `a profile on ${platform}`);
   }
 }
@@ -693,7 +719,7 @@ async function walk(page) {
   const endpoint = await redeliverAndRotate(page, hook, old);
   await write(page, accounts);
   await armAndRecover(page, accounts);
-  await picture(page);
+  await everywhere(page);
   await connect(page, accounts);
   await others(page);
   await operators(page, accounts);

@@ -82,12 +82,13 @@ pub(super) async fn end_tokens(
 pub(super) async fn change(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
-    Form(changes): Form<BTreeMap<String, u64>>,
+    Form(changes): Form<BTreeMap<String, String>>,
 ) -> Result<Response> {
     if is_cross_site(request) {
         return Ok(refusal());
     }
-    let changes: Map<_, _> = changes.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+    let typed = |value: String| value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
+    let changes: Map<_, _> = changes.into_iter().map(|(name, value)| (name, typed(value))).collect();
     Ok(match apply(sandbox, changes)? {
         Ok(_) => redirect("/#settings"),
         Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),

@@ -38,6 +38,7 @@ struct Panel<'a> {
     clicks: Vec<(&'static str, &'static str)>,
     words: Vec<(&'static str, &'static str)>,
     settings: [(&'static str, &'static str, u64); 5],
+    is_approved: bool,
 }
 
 /// An account of the control panel.
@@ -233,6 +234,7 @@ pub(crate) fn panel(store: &Store, settings: &Settings) -> String {
             ("duplicate_ms", "Duplicate texts are refused for (ms)", settings.duplicate_ms),
             ("renew_after_ms", "Age from which Meta refreshes a token (ms)", settings.renew_after_ms),
         ],
+        is_approved: settings.is_approved(),
     })
 }
 

@@ -1010,6 +1010,7 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
         ),
         ("/_panel/tokens", vec![("platform", "x"), ("username", "eve"), ("end", "revoke")], 404),
         ("/_panel/settings", vec![("odd", "1")], 400),
+        ("/_panel/settings", vec![("lag_ms", "soon")], 400),
     ] {
         assert_eq!(send(path, &form).send().await.unwrap().status(), status, "{path} {form:?}");
     }
@@ -1025,7 +1026,9 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
     for words in ["POST api.x.com/2/tweets", ">401<", ">published<", ">lost-reply<", "no answer"] {
         assert!(latest.contains(words), "{words}: {latest}");
     }
-    send("/_panel/settings", &[("lag_ms", "7")]).send().await.unwrap();
+    assert!(!shown().await.contains(" selected>Reviewed"));
+    send("/_panel/settings", &[("lag_ms", "7"), ("app", "approved")]).send().await.unwrap();
+    assert!(shown().await.contains(" selected>Reviewed"));
     let settings: Value = world.http.get(world.at("/_settings")).send().await.unwrap().json().await.unwrap();
     assert_eq!((&settings["lag_ms"], &settings["slow_ms"]), (&json!(7), &json!(5_000)));
 }
