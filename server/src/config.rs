@@ -358,6 +358,26 @@ impl Storage {
     }
 }
 
+/// Storage of the media files of `fanfare dev`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DevStorage {
+    /// Location of media files, to try a bucket; a directory in the data directory by default
+    #[arg(long = "media", env = "FANFARE_MEDIA", hide_env_values = true)]
+    location: Option<Location>,
+    #[command(flatten)]
+    credentials: BucketCredentials,
+    #[command(flatten)]
+    limits: MediaLimits,
+}
+
+impl DevStorage {
+    /// Returns the storage, which is at `location` unless the settings name another.
+    pub(crate) fn or(self, location: Location) -> Storage {
+        let Self { location: other, credentials, limits } = self;
+        Storage { location: other.unwrap_or(location), credentials, limits }
+    }
+}
+
 /// Credentials of a bucket.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BucketCredentials {

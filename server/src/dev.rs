@@ -9,8 +9,8 @@ use crate::{
     clock,
     commands::{self, NewOrganization},
     config::{
-        self, BucketCredentials, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps,
-        Storage, Temporal, WorkerConfig,
+        self, Database, DevStorage, Http, Keys, LimitsConfig, Queues, SharedApps, Storage, Temporal,
+        WorkerConfig,
     },
     deployment,
     openid::OpenIdClient,
@@ -100,7 +100,7 @@ pub(crate) async fn run(
     data_dir: &Path,
     port: u16,
     limits: LimitsConfig,
-    media: MediaLimits,
+    storage: DevStorage,
     admin: &Admin,
 ) -> anyhow::Result<()> {
     let probes = Probes::default();
@@ -133,8 +133,7 @@ pub(crate) async fn run(
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let location = Location::Directory(dir.join("media"));
-    let storage = Storage { location, credentials: BucketCredentials::default(), limits: media };
+    let storage = storage.or(Location::Directory(dir.join("media")));
     let listeners = (api, sandbox_listener);
     let served =
         serve(dir, &secrets, limits, &storage, (&postgres, &temporal), listeners, (&probes, stop)).await;
@@ -190,9 +189,12 @@ async fn serve(
     probes.watch_database(&db, true);
 
     let address = api.local_addr()?;
-    // The sandbox fetches no other local URL, regardless of a post's settings.
-    let media = vec![Url::parse(&format!("http://{address}/api/v1/media/"))?];
-    let access = Access { media: Some(media), ..Access::default() };
+    // The sandbox fetches no other local URL, regardless of a post's settings; a bucket may be on this machine, too.
+    let media = match storage.location {
+        Location::Directory(_) => Some(vec![Url::parse(&format!("http://{address}/api/v1/media/"))?]),
+        Location::Bucket { .. } => None,
+    };
+    let access = Access { media, ..Access::default() };
     // A newcomer's first post works; the settings of the sandbox show what an app may do before its review.
     let app = AppStatus::Approved;
     let options = Options { data: Some(dir.join("sandbox")), clock: clock::now, app };

@@ -29,7 +29,7 @@ use admin::Admin;
 use chrono::{DateTime, Utc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config::{
-    Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
+    Database, DevStorage, Http, Keys, LimitsConfig, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
     Storage, Temporal, WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, member::Role, scope::Scope};
@@ -60,7 +60,7 @@ enum Command {
         #[command(flatten)]
         limits: LimitsConfig,
         #[command(flatten)]
-        media: MediaLimits,
+        storage: DevStorage,
         #[command(flatten)]
         admin: Admin,
     },
@@ -339,8 +339,8 @@ fn org_name(text: &str) -> Result<String, &'static str> {
 async fn run(command: Command) -> anyhow::Result<()> {
     let _exporter = traces::Exporter::start()?;
     match command {
-        Command::Dev { data_dir, port, limits, media, admin } => {
-            dev::run(&data_dir, port, limits, media, &admin).await
+        Command::Dev { data_dir, port, limits, storage, admin } => {
+            dev::run(&data_dir, port, limits, storage, &admin).await
         }
         Command::Api { database, temporal, http, network, storage, admin } => {
             let role = services::Role::Api(&http);
