@@ -15,6 +15,8 @@ const { origin } = new URL(dev.dashboard_url);
 const sandbox = new URL(dev.sandbox_url).origin;
 const PATIENCE = 60_000;
 const ZONE = "Europe/Berlin";
+/** Greatest height of a row: about twenty fit on a screen. */
+const ROW_HEIGHT = 40;
 let looks = 0;
 
 async function call(method, place, body) {
@@ -113,6 +115,8 @@ async function look(page, name) {
     all.filter((element) => getComputedStyle(element).marginTop !== "0px").map((element) => element.outerHTML),
   );
   check(moved.length === 0, { page: name, moved });
+  const flaws = await page.evaluate(layoutFlaws, ROW_HEIGHT);
+  check(flaws.length === 0, { page: name, flaws });
   for (const width of [1280, 360]) {
     await page.setViewport({ width, height: 900 });
     await inspect(page, `${name}, ${width} pixels wide`);
@@ -122,8 +126,102 @@ async function look(page, name) {
   await paint(page, "light");
 }
 
+/** Returns what is out of shape: rows that are too high, cards without padding, and fields that stick to their labels. */
+function layoutFlaws(rowHeight) {
+  const flaws = [];
+  const say = (flaw, element) => flaws.push(`${flaw}: ${element.outerHTML.slice(0, 300)}`);
+  const shown = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility());
+  // Rows with a code block or a note are as high as what they show; accounts of the sandbox have controls in two lines.
+  for (const row of shown("tbody tr:not(.more, .calendar tr, .panel tr):not(:has(pre, details[open]))"))
+    if (row.getBoundingClientRect().height > rowHeight) say(`${row.getBoundingClientRect().height} px high`, row);
+  for (const card of shown(".card:not(.tile)")) if (parseFloat(getComputedStyle(card).paddingLeft) < 8) say("no padding", card);
+  const brand = getComputedStyle(document.querySelector("button.main, .button.main, h1")).getPropertyValue("--brand");
+  const paint = (color) => Object.assign(new Option().style, { color }).color;
+  for (const box of shown("label > input[type=checkbox]")) {
+    const label = box.closest("label");
+    const text = document.createRange();
+    text.selectNodeContents(label);
+    const lines = [...text.getClientRects()].filter((line) => line.width > 0 && line.left >= box.getBoundingClientRect().right);
+    const { top, bottom } = box.getBoundingClientRect();
+    if (!lines.some((line) => line.top < bottom && line.bottom > top)) say("its label is on another line", box);
+    if (paint(getComputedStyle(box).accentColor) !== paint(brand)) say(getComputedStyle(box).accentColor, box);
+  }
+  for (const label of shown(".field > label:not(.hidden, .choice)")) {
+    const field = label.parentElement.querySelector("input:not([type=hidden]), select, textarea")?.getBoundingClientRect();
+    const { right, bottom } = label.getBoundingClientRect();
+    if (field && field.left < right && field.top - bottom < 1) say("sticks to its field", label);
+  }
+  return flaws;
+}
+
+/** On a phone, the header takes at most a tenth of the screen, and the filter of posts is a button. */
+async function phone(page) {
+  await page.setViewport({ width: 390, height: 844, isMobile: true, hasTouch: true });
+  for (const place of ["/posts?status=published", "/operators/stuck"]) {
+    await open(page, place);
+    const { header, filter, words } = await page.evaluate(() => ({
+      header: document.querySelector("header.side").getBoundingClientRect().height,
+      filter: document.querySelector(".fold").getBoundingClientRect().height,
+      words: document.querySelector(".fold > summary").innerText,
+    }));
+    check(header <= 84 && filter <= 60, { place, header, filter });
+    check(words.startsWith("Filter"), words);
+    check(!place.includes("status") || words === "Filter · Published", words);
+    await page.click(".fold > summary");
+    check(await page.$eval(".fold form", (form) => form.checkVisibility()), "the filter does not open");
+  }
+  await page.setViewport({ width: 1280, height: 900 });
+}
+
+/** A text from right to left is laid out so: in lists, on its page, and where it is written and previewed. */
+async function rightToLeft(page, accounts) {
+  const text = "שלום, העונה מתחילה.";
+  const post = await call("POST", "/posts", { content: text, accounts: [accounts.x.id, accounts.bluesky.id] });
+  const isRtl = async (selector) => {
+    const found = await page.$$eval(
+      selector,
+      (all, text) =>
+        all
+          .filter((element) => element.children.length === 0 && (element.value ?? element.textContent).includes(text))
+          .map((element) => getComputedStyle(element).direction),
+      text,
+    );
+    check(found.length > 0 && found.every((one) => one === "rtl"), { selector, at: page.url(), found });
+  };
+  await open(page, "/posts");
+  await isRtl(`#post-${post.id} a`);
+  await open(page, `/posts/${post.id}`);
+  await isRtl("h1");
+  await isRtl(".text");
+  await open(page, `/compose?from=${post.id}`);
+  await isRtl("textarea");
+  await page.waitForSelector("#preview .mock-text");
+  await isRtl("#preview .mock-text");
+  await press(page, "Preview");
+  await isRtl(".cards .mock-text");
+  await open(page, `/posts/${post.id}`);
+  await says(page, "View on X");
+  await Promise.all([page.waitForNavigation(), page.click("a[href*='//'].button")]);
+  await isRtl(".mock-text");
+}
+
+/** Without a connection, a page that updates itself says at its top that it may be old, for as long as that lasts. */
+async function connectionLost(page) {
+  await open(page, "");
+  await mark(page);
+  check(await page.$eval("#lost", (banner) => !banner.checkVisibility()), "the banner is there from the start");
+  await page.setOfflineMode(true);
+  await page.waitForFunction(() => document.getElementById("lost").checkVisibility(), { timeout: PATIENCE });
+  const top = await page.$eval("#lost", (banner) => banner.getBoundingClientRect().top);
+  check(top >= 0 && top < 60, `the banner is ${top} pixels from the top`);
+  await look(page, "a lost connection");
+  await page.setOfflineMode(false);
+  await page.waitForFunction(() => !document.getElementById("lost").checkVisibility(), { timeout: PATIENCE });
+  await stayed(page);
+}
+
 /** Takes a screenshot of the top of a page. */
-async function shoot(page, name, height, { scheme = "light", width = 1000 } = {}) {
+async function shoot(page, name, height, { scheme = "light", width = 1200 } = {}) {
   if (!shots) return;
   await page.setViewport({ width, height });
   await paint(page, scheme);
@@ -165,6 +263,24 @@ async function spoil(account, word, tries) {
   check(answer.ok, `${word}: ${answer.status}`);
 }
 
+/** Fills the dashboard: what was published, and what comes next. */
+async function furnish(page, accounts) {
+  const both = [accounts.x.id, accounts.bluesky.id];
+  const published = ["Thank you, Hamburg. What a night!", "Rehearsal photos from last night", "Now hiring: a stage manager"];
+  const posts = [];
+  for (const content of published) posts.push(await call("POST", "/posts", { content, accounts: both }));
+  for (const { id } of posts) {
+    await open(page, `/posts/${id}`);
+    await says(page, "View on X");
+    await says(page, "View on Bluesky");
+  }
+  const upcoming = ["Spring menu: asparagus, morels and rhubarb", "Two tickets left for Saturday", "We are open on Monday as well"];
+  for (const [days, content] of upcoming.entries()) {
+    const due = new Date(Date.now() + (days + 1) * 30 * 3_600_000).toISOString();
+    await call("POST", "/posts", { content, accounts: both, scheduled_at: due });
+  }
+}
+
 async function failAndRecover(page, accounts) {
   for (const account of Object.values(accounts)) await spoil(account, "503", 99);
   const due = new Date(Date.now() + 8000).toISOString();
@@ -183,12 +299,13 @@ async function failAndRecover(page, accounts) {
   check(await page.evaluate(() => document.activeElement.localName === "summary"), "the focus was lost");
   await stayed(page);
   await look(page, "a post that fails");
-  await shoot(page, "post", 860);
+  await shoot(page, "post", 720);
 
   await open(page, "");
   for (const { id } of post.targets) await page.waitForSelector(`#stuck-${id}`, { timeout: PATIENCE });
   await look(page, "an overview of trouble");
   await shoot(page, "overview", 720);
+  await connectionLost(page);
   for (const account of Object.values(accounts)) await spoil(account, "503", 0);
   for (const { id } of post.targets) {
     // Unless it was retried automatically in the meantime.
@@ -267,14 +384,14 @@ async function write(page, accounts) {
   await page.waitForSelector("#preview .mock.bluesky");
   await look(page, "the composer with a preview");
   await press(page, "Preview");
-  await says(page, "Not every platform would take it");
+  await says(page, "Not every platform would accept it");
   await says(page, "338 of 300");
   await look(page, "a preview with findings");
   await shoot(page, "preview", 640, { scheme: "dark" });
   await press(page, "Back to the text");
   await page.$eval("#text-1", (text) => (text.value = "Hello from the dashboard: we play on Friday."));
   await press(page, "Preview");
-  await says(page, "Every platform would take it.");
+  await says(page, "Every platform would accept it.");
   await look(page, "a preview");
   await press(page, "Publish now");
   await says(page, "View on X");
@@ -283,6 +400,10 @@ async function write(page, accounts) {
 
 /** Consents in the sandbox as a user. */
 async function consent(page, username) {
+  await page.setViewport({ width: 390, height: 844 });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  check(wide <= 0, `the platform’s consent page is ${wide} pixels too wide for a phone`);
+  await page.setViewport({ width: 1280, height: 900 });
   await page.$eval("input[name=username]", (input, name) => (input.value = name), username);
   await Promise.all([page.waitForNavigation(), page.click("button[value=allow]")]);
 }
@@ -621,6 +742,8 @@ async function operators(page, { x, bluesky }) {
   await open(page, "/operators/stuck?after=0");
   await holds("2 targets match");
   await look(page, "the list of what is stuck");
+  await phone(page);
+  await open(page, "/operators/stuck?after=0");
   const [one, two] = post.targets;
   await press(page, `[aria-label='Story of target ${one.id}']`);
   await holds("Activity publish, attempt");
@@ -655,7 +778,7 @@ async function operators(page, { x, bluesky }) {
   await open(page, `/operators/posts/${post.id}`);
   await page.click(`#target-${one.id} summary`);
   await page.type(`#retry-${one.id}`, "A walk through the pages");
-  await press(page, `#target-${one.id} button[value=retry]`);
+  await press(page, "[aria-labelledby=dialog-title] button[value=retry]");
   await holds("1 dead target starts over.");
   await holds("target.retried by Ada Lovelace");
   await open(page, "/operators/deliveries");
@@ -715,12 +838,14 @@ async function walk(page) {
   const old = await secret(page);
   check(old.startsWith("whsec_"), old);
   await look(page, "a new endpoint");
+  await furnish(page, accounts);
   await failAndRecover(page, accounts);
   const endpoint = await redeliverAndRotate(page, hook, old);
   await write(page, accounts);
   await armAndRecover(page, accounts);
   await everywhere(page);
   await connect(page, accounts);
+  await rightToLeft(page, accounts);
   await others(page);
   await operators(page, accounts);
   await withoutScripts(page, endpoint);

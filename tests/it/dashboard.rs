@@ -315,9 +315,13 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     let id = post["id"].as_str().unwrap();
     let browser = Browser::signed_in(&world).await;
     let page = browser.until("", "X had a server error (503)").await;
-    for words in
-        ["1 post target is stuck", "Soon #sandbox-503x1", "Attempt 2 of 10 begins", "Retry now", "ada on X"]
-    {
+    for words in [
+        "1 post target is retrying. You need not do anything.",
+        "Soon #sandbox-503x1",
+        "Attempt 2 of 10 begins",
+        "Retry now",
+        "ada on X",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let target = post["targets"][0]["id"].as_str().unwrap();
@@ -327,7 +331,7 @@ async fn a_stuck_target_is_explained_and_can_be_retried() {
     assert!(browser.open("?done=retried").await.contains("The next attempt starts now."));
     let page = browser.until(&format!("/posts/{id}"), "View on X").await;
     assert!(page.contains("Published"), "{page}");
-    assert!(browser.open("").await.contains("Nothing is stuck."));
+    assert!(browser.open("").await.contains("Nothing needs your attention."));
 
     let page = browser.post(&path, &[]).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
@@ -362,9 +366,9 @@ async fn what_is_stuck_for_one_reason_is_retried_together() {
         pairs.push(format!("{post}/{target}"));
     }
     let browser = Browser::signed_in(&world).await;
-    let page = browser.until("", "3 post targets are stuck").await;
+    let page = browser.until("", "3 post targets are retrying").await;
     assert_eq!(page.matches("id=\"group-x-failed-upstream_503\"").count(), 1, "{page}");
-    for words in ["X had a server error (503).", "Retry 3", "Number 1", "Number 2", "Number 3"] {
+    for words in ["X had a server error (503).", "Retry all 3", "Number 1", "Number 2", "Number 3"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let form: Vec<_> =
@@ -507,7 +511,7 @@ async fn what_failed_for_good_is_started_over() {
     world.revoke_grants("x", "ada").await;
     let lost = world.post(json!({ "content": "Lost", "accounts": [account] })).await;
     assert_eq!(world.ended(&lost).await["targets"][0]["error_code"], "token_expired");
-    let offer = "Retry what it lost";
+    let offer = "Retry failed posts";
     assert!(!browser.open("/accounts").await.contains(offer), "the account is lost itself");
     assert_eq!(world.connect("x", "ada").await, account);
     assert!(browser.open("/accounts").await.contains(offer));
@@ -706,7 +710,7 @@ async fn a_post_is_previewed_for_each_account_before_it_is_published() {
     let form = [("text", long.as_str()), ("account", &x), ("account", &bluesky), ("action", "preview")];
     let page = browser.post("/compose", &form).await;
     assert_eq!(page.status, StatusCode::OK);
-    for words in ["Not every platform would take it", "Refused:", "290 of 280", "290 of 300"] {
+    for words in ["Not every platform would accept it", "Refused:", "290 of 280", "290 of 300"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     assert!(!page.text.contains("value=\"publish\""));
@@ -749,7 +753,7 @@ async fn a_post_is_previewed_for_each_account_before_it_is_published() {
     let path = page.leads().trim_start_matches("/dashboard").split('?').next().unwrap().to_owned();
     let page = browser.open(&path).await;
     let (targets, texts) = page.split_once(">Content<").unwrap();
-    assert!(targets.contains("goes out <time"), "{page}");
+    assert!(targets.contains("Goes out <time"), "{page}");
     let (base, own) = texts.split_once(" on Bluesky</h3>").expect("the text of one account");
     assert!(base.contains("Hello all") && own.contains("Hello sky"), "{page}");
     browser.post(&format!("{path}/cancel"), &[]).await.leads();
@@ -805,8 +809,9 @@ async fn accounts_are_connected_by_app_password_or_selection() {
     ] {
         let page = browser.post("/accounts/bluesky", &form).await;
         assert!(page.status.is_client_error(), "{}", page.status);
-        let (_, alert) = page.text.split_once("role=\"alert\"").expect("the page has an alert");
-        let (alert, fields) = alert.split_once("id=\"connect-bluesky\"").expect("the form follows the alert");
+        let (_, shown) = page.text.split_once("id=\"connect-bluesky\"").expect("the page has the form");
+        let (_, alert) = shown.split_once("role=\"alert\"").expect("the form has an alert");
+        let (alert, fields) = alert.split_once("class=\"field\"").expect("the fields follow the alert");
         assert!(alert.contains(words), "{alert}");
         assert!(fields.contains(&format!("value=\"{}\"", form[0].1)), "the form keeps its values: {fields}");
         assert!(!page.text.contains("wrong-wrong"), "the password is not repeated");

@@ -42,6 +42,7 @@ async fn texts_media_and_settings_of_one_platform_are_sent_as_the_api_takes_them
         ("text:x", ""),
         ("set:x:reply_settings", "following"),
         ("set:x:made_with_ai", "true"),
+        ("set:x:paid_partnership", "false"),
         ("set:bluesky:labels", "nudity"),
         ("settings", r#"{"x": {"made_with_ai": false}}"#),
         ("key", "own"),
@@ -50,6 +51,7 @@ async fn texts_media_and_settings_of_one_platform_are_sent_as_the_api_takes_them
     let config = &post["default_config"];
     assert_eq!(config["x"]["reply_settings"], "following", "{post:#}");
     assert_eq!(config["x"]["made_with_ai"], true, "a field comes before the JSON");
+    assert_eq!(config["x"]["paid_partnership"], false, "no is another choice than none");
     assert_eq!(config["x"]["media"], json!([{ "id": two, "alt_text": "Dusk" }]));
     assert_eq!(
         (&config["x"]["content"], &config["bluesky"]["content"]),
@@ -62,7 +64,13 @@ async fn texts_media_and_settings_of_one_platform_are_sent_as_the_api_takes_them
 
     // A duplicate shows the same in the same fields.
     let page = browser.open(&format!("/compose?from={}", post["id"].as_str().unwrap())).await;
-    for words in ["For the sky", "Dusk", "value=\"following\" selected", "value=\"nudity\" checked"] {
+    for words in [
+        "For the sky",
+        "Dusk",
+        "value=\"following\" selected",
+        "value=\"nudity\" checked",
+        "value=\"false\" selected",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
 }

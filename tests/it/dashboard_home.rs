@@ -32,6 +32,12 @@ async fn the_checklist_follows_the_facts_until_all_is_done() {
     let post = world.post(json!({ "content": "Hello", "accounts": ["ada"] })).await;
     world.ended(&post).await;
     assert_eq!(steps(&browser).await, "4 of 5 done");
+    // Once most is done, one row tells what is left.
+    let page = browser.open("").await;
+    let (_, row) = page.split_once("aria-labelledby=\"checklist-title\"").unwrap();
+    let row = row.split("</section>").next().unwrap();
+    assert!(row.contains("value=\"4\"") && row.contains("Register a webhook"), "{row}");
+    assert!(!row.contains("Connect an account") && row.matches("class=\"button").count() == 1, "{row}");
 
     let dismissed = browser.post("/checklist/dismiss", &[]).await;
     assert_eq!(dismissed.leads(), "/dashboard");
@@ -86,7 +92,7 @@ async fn a_cause_is_counted_whole_and_retried_whole() {
     let posts = failed(&world, 8).await;
     let browser = Browser::signed_in(&world).await;
     let page = browser.open("").await;
-    assert!(page.contains("8 post targets are stuck"), "{page}");
+    assert!(page.contains("8 post targets failed."), "{page}");
     assert_eq!(page.matches("id=\"stuck-").count(), 5);
     assert!(page.contains("Retry all 8"), "{page}");
     let (_, rest) = page.split_once("name=\"code\" value=\"").unwrap();
@@ -105,4 +111,29 @@ async fn a_cause_is_counted_whole_and_retried_whole() {
     }
     let nothing = browser.post("/retry", &[("status", "dead"), ("platform", "x"), ("code", "other")]).await;
     assert_eq!(nothing.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn empty_lists_say_what_they_are_for_and_have_one_button_that_fills_them() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    for (path, words, link) in [
+        ("/posts", "published to every account", "/dashboard/compose"),
+        ("/accounts", "the profiles, pages and channels", "#connect-title"),
+        ("/compose", "published to the accounts that you choose", "/dashboard/accounts#connect-title"),
+        ("/analytics", "for a month after a post is published", "/dashboard/compose"),
+        ("/webhooks", "tells an endpoint of yours", "#new-title"),
+        ("/events", "tells how a post ended", "/dashboard/compose"),
+        ("/team", "signs in with a passkey", "#new-title"),
+    ] {
+        let page = browser.open(path).await;
+        let (_, list) = page.split_once("empty\"><p>").unwrap_or_else(|| panic!("{path}: {page}"));
+        let list = list.split("</div>").next().unwrap();
+        assert!(list.contains(words), "{path}: {list}");
+        assert_eq!(list.matches("class=\"button main\"").count(), 1, "{path}: {list}");
+        assert!(list.contains(&format!("href=\"{link}\"")), "{path}: {list}");
+    }
+    // What a filter hides is not missing.
+    let page = browser.open("/posts?status=failed").await;
+    assert!(page.contains("<p>No posts.</p><a class=\"button\" href=\"/dashboard/posts\">"), "{page}");
 }

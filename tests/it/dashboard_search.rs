@@ -40,7 +40,7 @@ async fn an_id_of_any_kind_leads_to_its_page() {
         assert!(anchor.is_empty() || shown.contains(&format!("id=\"{anchor}\"")), "{anchor}: {shown}");
     }
     let unknown = browser.open(&format!("/search?q={}", uuid::Uuid::nil())).await;
-    assert!(unknown.contains("Nothing is found."), "{unknown}");
+    assert!(unknown.contains("Nothing was found."), "{unknown}");
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_text_finds_everything_that_has_it_in_its_name() {
     // What means something to a pattern means itself.
     for text in ["w_nter", "%25%25"] {
         let page = browser.open(&format!("/search?q={text}")).await;
-        assert!(page.contains("Nothing is found."), "{text}: {page}");
+        assert!(page.contains("Nothing was found."), "{text}: {page}");
     }
     let short = browser.get("/search?q=w").await;
     assert!(short.text.contains("Enter at least 2 characters."), "{}", short.text);

@@ -470,6 +470,9 @@ async fn the_dashboard_leads_from_a_reply_to_its_post() {
     let root = world.base.trim_end_matches("/api/v1");
     let page = world.http.get(format!("{root}/dashboard/posts/{}", id(&reply))).header("cookie", cookie);
     let page = page.send().await.unwrap().text().await.unwrap();
-    let link = format!("<dt>Reply to</dt><dd><a href=\"/dashboard/posts/{}\">Hello</a></dd>", id(&live));
+    let link = format!(
+        "<dt>Reply to</dt><dd><a href=\"/dashboard/posts/{}\" dir=\"auto\">Hello</a></dd>",
+        id(&live)
+    );
     assert!(page.contains(&link), "{page}");
 }

@@ -14,6 +14,7 @@ const CHARTS: &str = include_str!("../../templates/dashboard/charts.js");
 const UPLOT: &str = include_str!("../../templates/dashboard/vendor/uplot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../templates/dashboard/vendor/uplot.min.css");
 const KEYS: &str = include_str!("../../templates/dashboard/keys.js");
+const CALENDAR: &str = include_str!("../../templates/dashboard/calendar.js");
 const UPLOAD: &str = include_str!("../../templates/dashboard/upload.js");
 const COMPOSE: &str = include_str!("../../templates/dashboard/compose.js");
 const PLATFORMS: &str = include_str!("../../templates/dashboard/platforms.css");
@@ -30,8 +31,10 @@ pub(crate) struct Versions {
     pub(crate) page: String,
     /// The library that the script updates pages with.
     pub(crate) idiomorph: String,
-    /// The script of keyboard shortcuts and of the calendar.
+    /// The script of keyboard shortcuts.
     pub(crate) keys: String,
+    /// The script of the calendar.
+    pub(crate) calendar: String,
     /// The script of pages with passkeys.
     pub(crate) passkeys: String,
     /// The script that draws charts.
@@ -60,6 +63,7 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
         page: version(PAGE),
         idiomorph: version(IDIOMORPH),
         keys: version(KEYS),
+        calendar: version(CALENDAR),
         passkeys: version(PASSKEYS),
         charts: version(CHARTS),
         uplot: version(UPLOT),
@@ -92,6 +96,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "upload.js" => (&versions.upload, "text/javascript; charset=utf-8", UPLOAD),
         "compose.js" => (&versions.compose, "text/javascript; charset=utf-8", COMPOSE),
         "platforms.css" => (&versions.platforms, "text/css; charset=utf-8", PLATFORMS),
+        "calendar.js" => (&versions.calendar, "text/javascript; charset=utf-8", CALENDAR),
         "keys.js" => (&versions.keys, "text/javascript; charset=utf-8", KEYS),
         "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
         "icons.svg" => (&versions.icons, "image/svg+xml", ICONS),

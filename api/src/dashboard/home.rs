@@ -23,6 +23,14 @@ pub(crate) struct Checklist {
     pub(crate) command: String,
 }
 
+impl Checklist {
+    /// The step to show instead of all, once most are done.
+    pub(crate) fn last_step(&self) -> Option<&Step> {
+        let is_short = self.done * 2 > self.steps.len();
+        self.steps.iter().find(|step| !step.is_done).filter(|_| is_short)
+    }
+}
+
 /// A step of the checklist.
 pub(crate) struct Step {
     pub(crate) name: &'static str,

@@ -82,7 +82,7 @@ impl Done {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Retried => "The next attempt starts now.",
-            Self::Revived => "It starts over now. What may be live is looked up first.",
+            Self::Revived => "It starts over now. A post that may be live is looked up first.",
             Self::Unpublished => "The post was removed from the platform.",
             Self::Edited => "The post was changed on the platform.",
             Self::Canceled => {

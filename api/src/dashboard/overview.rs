@@ -6,7 +6,7 @@ use super::{
     fields,
     home::{self, Checklist},
     labels::{self, Done, Label, RelativeTime, ShortTime},
-    layout::{Layout, PageError, render},
+    layout::{Layout, PageError, render, sentence},
     posts::{self, Row},
     story::{Facts, Story, happened},
     zone,
@@ -40,6 +40,7 @@ struct Overview {
     health: Health,
     posts: Vec<Row>,
     can_select: bool,
+    is_filtered: bool,
 }
 
 /// Targets that are stuck for the same reason.
@@ -73,6 +74,33 @@ impl Group {
     fn retried(&self) -> i64 {
         self.total.min(RETRIED_AT_ONCE)
     }
+
+    /// What they wait for.
+    fn need(&self) -> Need {
+        match self.status {
+            TargetStatus::Dead => Need::Person,
+            TargetStatus::Failed => Need::Nothing,
+            // An account that is throttled makes what has not begun wait, too.
+            _ if !self.code.is_empty() => Need::Nothing,
+            _ => Need::Service,
+        }
+    }
+
+    /// A story of which the remedy is that of all, except of targets that may be live.
+    fn shared(&self) -> Option<&Story> {
+        self.targets.iter().map(|stuck| &stuck.story).find(|story| !story.may_be_live)
+    }
+}
+
+/// What a target needs to go on. What needs a person comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    /// It failed: a person decides.
+    Person,
+    /// It is late: this service, or the platform, has to answer.
+    Service,
+    /// It is retried by itself.
+    Nothing,
 }
 
 /// A target that failed or is late.
@@ -144,9 +172,11 @@ async fn draw(
         Err(_) => Vec::new(),
     };
     let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
+    let mut stuck: Vec<_> = stuck.into_iter().map(|group| group_of(group, now)).collect();
+    stuck.sort_by_key(Group::need);
     let page = Overview {
         layout: context.layout_with_error("Overview", "", error).live(""),
-        stuck: stuck.into_iter().map(|group| group_of(group, now)).collect(),
+        stuck,
         accounts: refused
             .into_iter()
             .map(|account| Refused {
@@ -164,7 +194,7 @@ async fn draw(
                 url: failing.url,
                 given_up: failing.given_up,
                 waiting: failing.waiting,
-                error: super::layout::sentence(&failing.error),
+                error: sentence(&failing.error),
                 next: failing.next_attempt_at.map(|at| RelativeTime::of(at, now)),
                 label: labels::endpoint(failing.is_active, failing.failing_since.is_some()),
             })
@@ -175,6 +205,7 @@ async fn draw(
         health: overview::health(context.db(), call.owner).await?,
         posts: posts::lines(context, latest).await?.0,
         can_select: false,
+        is_filtered: false,
     };
     Ok(render(page.layout.status(), &page))
 }
@@ -310,33 +341,51 @@ pub(crate) async fn retry(context: &PageContext<'_>, request: &Request) -> Resul
 }
 
 impl Overview {
-    fn stuck_count(&self) -> usize {
-        self.stuck.iter().map(|group| usize::try_from(group.total).unwrap_or(0)).sum()
+    /// Number of targets with a need, and whether there may be more of them.
+    fn count(&self, need: Need) -> (i64, bool) {
+        let groups = || self.stuck.iter().filter(|group| group.need() == need);
+        (groups().map(|group| group.total).sum(), groups().any(|group| group.is_partial))
     }
 
-    /// A summary in one sentence, for screen readers.
+    /// Class of the summary: what is retried by itself is no reason to worry.
+    fn tone(&self) -> &'static str {
+        let needs_nobody = self.accounts.is_empty() && self.webhooks.is_empty();
+        match self.stuck.iter().map(Group::need).min() {
+            None if needs_nobody => "good",
+            Some(Need::Nothing) if needs_nobody => "calm",
+            _ => "warn",
+        }
+    }
+
+    /// A summary in one sentence, with counts by kind.
     fn summary(&self) -> String {
-        let count = |number: usize, one: &str, many: &str| match number {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            number => {
-                Some(format!("{} {many}", analytics::number(i64::try_from(number).unwrap_or(i64::MAX))))
+        let count = |(number, is_partial): (i64, bool), one: &str, many: &str| {
+            let least = if is_partial { "at least " } else { "" };
+            match number {
+                0 => None,
+                1 => Some(format!("{least}1 {one}")),
+                number => Some(format!("{least}{} {many}", analytics::number(number))),
             }
         };
-        let parts: Vec<_> = [
-            count(self.stuck_count(), "post target is stuck", "post targets are stuck").map(|text| {
-                if self.stuck.iter().any(|group| group.is_partial) {
-                    format!("At least {text}")
-                } else {
-                    text
-                }
-            }),
-            count(self.accounts.len(), "account has to be reconnected", "accounts must be reconnected"),
-            count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if parts.is_empty() { "Nothing is stuck.".to_owned() } else { format!("{}.", parts.join(", ")) }
+        let length = |length: usize| (i64::try_from(length).unwrap_or(i64::MAX), false);
+        let targets = [
+            count(self.count(Need::Person), "post target failed", "post targets failed"),
+            count(self.count(Need::Service), "post target is late", "post targets are late"),
+            count(self.count(Need::Nothing), "post target is retrying", "post targets are retrying"),
+        ];
+        let others = [
+            count(
+                length(self.accounts.len()),
+                "account has to be reconnected",
+                "accounts have to be reconnected",
+            ),
+            count(length(self.webhooks.len()), "webhook endpoint fails", "webhook endpoints fail"),
+        ];
+        let parts: Vec<_> = targets.into_iter().chain(others).flatten().collect();
+        match (parts.is_empty(), self.tone()) {
+            (true, _) => "Nothing needs your attention.".to_owned(),
+            (false, "calm") => format!("{} You need not do anything.", sentence(&parts.join(", "))),
+            (false, _) => sentence(&parts.join(", ")),
+        }
     }
 }

@@ -103,6 +103,11 @@ struct Target {
 }
 
 impl Target {
+    /// True if one of its times is shown.
+    fn has_times(&self) -> bool {
+        self.scheduled.is_some() || self.published.is_some()
+    }
+
     fn may_be_live(&self) -> bool {
         self.story.as_ref().is_some_and(|story| story.may_be_live)
     }

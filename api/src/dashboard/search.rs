@@ -26,6 +26,7 @@ struct Search {
     text: String,
     posts: Vec<Row>,
     can_select: bool,
+    is_filtered: bool,
     /// The list of all posts that were found.
     all_posts: String,
     groups: Vec<Group>,
@@ -67,6 +68,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         text: text.to_owned(),
         posts: Vec::new(),
         can_select: false,
+        is_filtered: true,
         all_posts: fields::write([("q", text)]),
         groups: Vec::new(),
     };

@@ -40,7 +40,7 @@ pub(crate) struct Setting {
 
 /// A field for a setting.
 pub(crate) enum Input {
-    /// Yes or no. What is on by default sends a value in either case.
+    /// Yes or no, of which one is the default. What is on by default sends a value in either case.
     Check {
         /// Its state.
         is_on: bool,
@@ -85,6 +85,11 @@ impl Leaf<'_> {
 
     fn is_on_by_default(&self) -> bool {
         self.schema["default"] == true
+    }
+
+    /// Returns true for a boolean that may also be left open, which is another choice than no.
+    fn is_open(&self) -> bool {
+        self.kind() == "boolean" && self.schema["default"].is_null()
     }
 }
 
@@ -148,6 +153,15 @@ fn setting(leaf: &Leaf<'_>, values: &Fields) -> Setting {
         _ => String::new(),
     };
     let input = match leaf.kind() {
+        "boolean" if leaf.is_open() => Input::Select(
+            [("true", "Yes"), ("false", "No")]
+                .map(|(option, name)| Choice {
+                    value: option.to_owned(),
+                    name: name.to_owned(),
+                    is_chosen: option == value,
+                })
+                .into(),
+        ),
         "boolean" => {
             let is_default = leaf.is_on_by_default();
             let is_on = if values.all(&field).next().is_some() { value == "true" } else { is_default };
@@ -199,9 +213,10 @@ fn read(leaf: &Leaf<'_>, values: &Fields) -> Option<Value> {
     let text = values.last(&field)?.trim().replace("\r\n", "\n");
     let parse = |text: &str| serde_json::from_str(text).ok().filter(Value::is_number);
     match leaf.kind() {
+        _ if text.is_empty() && leaf.kind() != "array" => None,
         "boolean" => {
             let is_on = text == "true";
-            (is_on != leaf.is_on_by_default()).then_some(json!(is_on))
+            (leaf.is_open() || is_on != leaf.is_on_by_default()).then_some(json!(is_on))
         }
         "array" => {
             let all: Vec<String> = match leaf.schema["items"]["enum"].is_array() {
@@ -211,7 +226,6 @@ fn read(leaf: &Leaf<'_>, values: &Fields) -> Option<Value> {
             let all: Vec<_> = all.into_iter().filter(|one| !one.is_empty()).collect();
             (!all.is_empty()).then(|| json!(all))
         }
-        _ if text.is_empty() => None,
         "integer" | "number" => Some(parse(&text).unwrap_or_else(|| json!(text))),
         _ => Some(json!(text)),
     }
@@ -241,7 +255,8 @@ pub(crate) fn take(blocks: &mut Value) -> Vec<(String, String)> {
                 _ => return,
             };
             // What is off though it is off by default can't be told by a checkbox.
-            if leaf.kind() == "boolean" && texts[0] == "false" && !leaf.is_on_by_default() {
+            if leaf.kind() == "boolean" && texts[0] == "false" && !leaf.is_on_by_default() && !leaf.is_open()
+            {
                 return;
             }
             object.remove(*last);
@@ -344,13 +359,27 @@ mod tests {
         });
         let mut rest = all.clone();
         let fields = take(&mut rest);
-        let expected =
-            json!({ "instagram": { "user_tags": [{ "username": "ada" }], "share_to_feed": false } });
+        let expected = json!({ "instagram": { "user_tags": [{ "username": "ada" }] } });
         assert_eq!(rest, expected);
         let mut again = rest.as_object().unwrap().clone();
         let pairs = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         apply(&Fields::from_pairs(pairs), &mut again);
         assert_eq!(Value::Object(again), all);
+    }
+
+    #[test]
+    fn what_is_neither_on_nor_off_by_default_has_three_choices() {
+        const FIELD: &str = "set:instagram:share_to_feed";
+        assert_eq!(blocks(&[(FIELD, "")]), json!({}));
+        assert_eq!(blocks(&[(FIELD, "false")]), json!({ "instagram": { "share_to_feed": false } }));
+        assert_eq!(blocks(&[(FIELD, "true")]), json!({ "instagram": { "share_to_feed": true } }));
+        let values = Fields::from_pairs([(FIELD, "false")]);
+        let section = section(platforms::get("instagram").unwrap(), &values);
+        let found =
+            section.groups.into_iter().flat_map(|group| group.settings).find(|one| one.field == FIELD);
+        let Input::Select(options) = found.unwrap().input else { panic!("it is no select") };
+        let options: Vec<_> = options.into_iter().map(|option| (option.name, option.is_chosen)).collect();
+        assert_eq!(options, [("Yes".to_owned(), false), ("No".to_owned(), true)]);
     }
 
     #[test]

@@ -33,8 +33,9 @@
       document.getElementById("preview").replaceWith(fresh);
       const counts = [...fresh.querySelectorAll(".card:has(.count)")].map((card) => {
         const count = card.querySelector(".count");
-        const item = document.createElement("span");
-        item.title = `${card.querySelector(".to").innerText.trim()}: ${count.innerText}`;
+        const item = fanfare.make("span", {
+          title: `${card.querySelector(".to").innerText.trim()}: ${count.innerText}`,
+        });
         if (count.classList.contains("over")) item.className = "over";
         item.append(card.querySelector(".to .icon").cloneNode(true), ` ${count.dataset.short}`);
         return item;
@@ -76,9 +77,7 @@
     if (!kept || kept.isSent || !kept.fields.some(isText)) return;
     const restoring = document.getElementById("kept");
     for (const [name, value] of kept.fields) {
-      const field = document.createElement("input");
-      Object.assign(field, { type: "hidden", name, value });
-      restoring.append(field);
+      restoring.append(fanfare.make("input", { type: "hidden", name, value }));
     }
     restoring.hidden = false;
     document.getElementById("discard").addEventListener("click", () => {

@@ -7,17 +7,21 @@
   const INTERVAL = 2000;
   const MAX_INTERVAL = 30000;
   const state = document.getElementById("live-state");
+  const lost = document.getElementById("lost");
   let pause = INTERVAL;
+  let timer;
+  let isLooking = false;
 
   // A region with an open menu or dialog or a focused field is not updated.
   const busy = (region) =>
     region.querySelector("details[open], [data-asked]") !== null ||
     (region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
-  const say = (message, isLost) => {
+  function tell(isLost) {
+    lost.hidden = !isLost;
+    const message = isLost ? "" : "This page updates automatically.";
     if (state.textContent !== message) state.textContent = message;
-    state.classList.toggle("lost", isLost);
-  };
+  }
 
   function renew(region, fresh) {
     const focus = region.contains(document.activeElement) ? document.activeElement : null;
@@ -50,21 +54,30 @@
   }
 
   async function turn() {
+    if (isLooking) return;
+    isLooking = true;
+    clearTimeout(timer);
     if (!document.hidden) {
       try {
         await look();
         pause = INTERVAL;
-        say("Updates by itself.", false);
+        tell(false);
       } catch {
         pause = Math.min(pause * 2, MAX_INTERVAL);
-        say("Connection lost: what is shown may be old. Trying again.", true);
+        tell(true);
       }
     }
-    setTimeout(turn, pause);
+    isLooking = false;
+    timer = setTimeout(turn, pause);
   }
 
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) pause = INTERVAL;
   });
-  setTimeout(turn, INTERVAL);
+  addEventListener("offline", () => tell(true));
+  addEventListener("online", () => {
+    pause = INTERVAL;
+    turn();
+  });
+  timer = setTimeout(turn, INTERVAL);
 })();

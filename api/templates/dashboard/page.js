@@ -1,5 +1,5 @@
 // What makes every page quicker to use where scripts run: the browser's time zone, notices that go away by themselves,
-// dialogs for what can't be undone, and buttons that copy. Without this script the same pages do the same.
+// dialogs for actions that need an answer, selections, and buttons that copy. Without this script the same pages do the same.
 "use strict";
 (() => {
   // The server shows and reads times in this zone, unless a person has chosen another.
@@ -9,15 +9,23 @@
 
   const NOTICE_TIME = 8000;
 
+  /** Creates an element with properties and content. */
+  function make(name, properties = {}, ...content) {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...content);
+    return element;
+  }
+
+  const button = (text, act, properties = {}) => {
+    const made = make("button", { type: "button", ...properties }, text);
+    made.addEventListener("click", act);
+    return made;
+  };
+
   /** Shows a notice at the edge of the window, until it was there for a while and nobody points at it. */
   function toast(notice) {
     notice.classList.add("toast");
-    const close = document.createElement("button");
-    close.type = "button";
-    close.className = "plain";
-    close.textContent = "Dismiss";
-    close.addEventListener("click", () => notice.remove());
-    notice.append(" ", close);
+    notice.append(" ", button("Dismiss", () => notice.remove(), { className: "plain" }));
     const expire = () => {
       if (notice.matches(":hover, :focus-within")) setTimeout(expire, NOTICE_TIME);
       else notice.remove();
@@ -28,9 +36,7 @@
   /** Says something, also to screen readers, which read what is added to an element with this role. */
   function say(message) {
     document.getElementById("notice")?.remove();
-    const notice = document.createElement("p");
-    notice.id = "notice";
-    notice.className = "note good";
+    const notice = make("p", { id: "notice", className: "note good" });
     notice.setAttribute("role", "status");
     document.getElementById("main").prepend(notice);
     notice.append(message);
@@ -46,43 +52,47 @@
     history.replaceState(history.state, "", here);
   }
 
-  /** Moves what a fold holds into a dialog, for as long as that is open. */
-  function ask(fold, summary) {
-    const content = [...fold.children].filter((child) => child !== summary);
-    const dialog = document.createElement("dialog");
-    const title = document.createElement("h2");
-    const cancel = document.createElement("button");
-    title.id = "dialog-title";
-    title.textContent = (summary.ariaLabel ?? summary.textContent).replace(/…$/, "");
-    cancel.type = "button";
-    cancel.textContent = "Cancel";
-    dialog.setAttribute("aria-labelledby", title.id);
-    dialog.append(title, ...content, cancel);
+  /** Opens a dialog with a title, content and a button that closes it, in the last form if there is one. */
+  function ask(title, content, closing, ended = () => {}) {
+    const dialog = make("dialog", {}, make("h2", { id: "dialog-title" }, title), ...content);
+    dialog.setAttribute("aria-labelledby", "dialog-title");
     const end = () => {
       if (!dialog.isConnected) return;
       dialog.close();
-      fold.append(...content);
-      delete fold.dataset.asked;
+      close.remove();
+      ended();
       dialog.remove();
-      summary.focus();
     };
+    // At once: the event of the end comes later, when the dialog may have been opened again.
+    const close = button(closing, end);
+    ([...dialog.querySelectorAll("form")].at(-1) ?? dialog).append(close);
+    // What can't be undone is not what Enter does.
+    close.autofocus = dialog.querySelector("input:not([type=hidden]), textarea, select") === null;
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog) end();
     });
-    // At once: the event of the end comes later, when the summary may have been pressed again.
-    cancel.addEventListener("click", end);
     dialog.addEventListener("close", end);
-    // Tells live.js to leave it alone.
-    fold.dataset.asked = "";
     document.body.append(dialog);
     dialog.showModal();
   }
 
+  /** Moves what a fold holds into a dialog, for as long as that is open. */
+  function unfold(fold, summary) {
+    const content = [...fold.children].filter((child) => child !== summary);
+    // Tells live.js to leave it alone.
+    fold.dataset.asked = "";
+    ask((summary.ariaLabel ?? summary.textContent).replace(/…$/, ""), content, "Cancel", () => {
+      fold.append(...content);
+      delete fold.dataset.asked;
+      summary.focus();
+    });
+  }
+
   document.addEventListener("click", async (event) => {
     const summary = event.target.closest("summary");
-    if (summary?.parentElement.matches("details:has(button.bad)")) {
+    if (summary?.parentElement.matches(":is(.acts, .bulk) > details, details:has(button.bad)")) {
       event.preventDefault();
-      ask(summary.parentElement, summary);
+      unfold(summary.parentElement, summary);
     }
     const copy = event.target.closest("[data-copy]");
     if (copy) {
@@ -96,4 +106,31 @@
   });
   // Browsers have no clipboard over plain http, except on this machine.
   if (navigator.clipboard) document.documentElement.classList.add("can-copy");
+
+  // Where the navigation scrolls sideways, it begins at the page that is open.
+  const current = document.querySelector(".side nav a[aria-current]");
+  const nav = current?.closest("nav");
+  if (nav) nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+
+  // Selects all rows of a table, and tells how many are selected.
+  for (const all of document.querySelectorAll("[data-select-all]")) {
+    const boxes = [...document.querySelectorAll(`input[type=checkbox][name="${all.dataset.selectAll}"]`)];
+    const state = document.getElementById("selected");
+    const tell = () => {
+      const count = boxes.filter((box) => box.checked).length;
+      all.checked = count > 0 && count === boxes.length;
+      all.indeterminate = count > 0 && count < boxes.length;
+      if (state) state.textContent = count > 0 ? `${count} selected` : "";
+    };
+    all.hidden = false;
+    all.addEventListener("change", () => {
+      for (const box of boxes) box.checked = all.checked;
+      tell();
+    });
+    for (const box of boxes) box.addEventListener("change", tell);
+    tell();
+  }
+
+  // For the scripts of single pages, which come after this one.
+  globalThis.fanfare = { ask, make };
 })();

@@ -10,7 +10,7 @@ use crate::{
     dashboard::{
         choice::Choice,
         fields::{self, Fields},
-        labels::RelativeTime,
+        labels::{self, RelativeTime},
         layout::{Layout, PageError, render},
     },
     http::problem::{Code, Problem},
@@ -90,6 +90,12 @@ impl Row {
 
     fn is_target(&self) -> bool {
         self.item.kind == Kind::Target.as_str()
+    }
+
+    /// Its status in the words of the other pages.
+    fn status(&self) -> &str {
+        let status = self.item.status.parse().ok().filter(|_| self.is_target());
+        status.map_or(&self.item.status, |status| labels::target(status).name())
     }
 }
 
