@@ -155,11 +155,7 @@ fn setting(leaf: &Leaf<'_>, values: &Fields) -> Setting {
     let input = match leaf.kind() {
         "boolean" if leaf.is_open() => Input::Select(
             [("true", "Yes"), ("false", "No")]
-                .map(|(option, name)| Choice {
-                    value: option.to_owned(),
-                    name: name.to_owned(),
-                    is_chosen: option == value,
-                })
+                .map(|(option, name)| Choice::new(option, name, option == value))
                 .into(),
         ),
         "boolean" => {
