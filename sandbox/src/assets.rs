@@ -1,6 +1,10 @@
 //! Files of the pages: the dashboard's style sheet and icons, so that its pages and the sandbox's look alike.
 
-use poem::{IntoResponse, Response, handler, http::header, web::Path};
+use poem::{
+    IntoResponse, Response, handler,
+    http::{StatusCode, header},
+    web::Path,
+};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
@@ -30,7 +34,7 @@ pub(super) fn serve(file: Path<String>) -> Response {
         "style.css" => ("text/css; charset=utf-8", STYLE),
         "icons.svg" => ("image/svg+xml", ICONS),
         "icon.svg" => ("image/svg+xml", ICON),
-        _ => return poem::http::StatusCode::NOT_FOUND.into_response(),
+        _ => return StatusCode::NOT_FOUND.into_response(),
     };
     Response::builder()
         .content_type(content_type)
