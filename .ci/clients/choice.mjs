@@ -91,6 +91,10 @@ try {
 
   await login(page, "facebook", "adaspage,bobspage,evespage", "allow");
   check(new URL(page.url()).pathname.includes("/connect/choose/"), page.url());
+  // It looks like the dashboard: its logo, and its color.
+  check(await page.$("header svg"), "no logo");
+  const color = await page.$eval("button", (button) => getComputedStyle(button).backgroundColor);
+  check(color === "rgb(122, 46, 142)", color);
   await inspect(page, "the choice");
   // Without a selection, the same page shows an error, also to screen readers.
   for (let press = 0; press < 4; press += 1) await page.keyboard.press("Tab");
@@ -119,6 +123,8 @@ try {
   await login(page, "x", "ada", "deny");
   check((await page.content()).includes("access_denied"), await page.content());
   await inspect(page, "the refusal");
+  await login(page, "google_business", "ada", "deny");
+  check((await page.$eval("main", (main) => main.textContent)).includes("Google Business Profile"), "no name");
   await page.goto(`${baseUrl}/connect/callback?state=made-up`);
   await inspect(page, "the invalid link");
   check(refused.length === 0, refused);

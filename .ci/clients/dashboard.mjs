@@ -293,10 +293,11 @@ async function failAndRecover(page, accounts) {
   await mark(page);
   await says(page, "Scheduled");
   // Updates of the page must not move the keyboard focus.
-  await page.focus("summary");
+  await page.focus("#cancel > summary");
   await says(page, "X had a server error (503)");
   await says(page, "Bluesky had a server error (503)");
   check(await page.evaluate(() => document.activeElement.localName === "summary"), "the focus was lost");
+  await page.waitForFunction(() => !document.getElementById("reschedule"), { timeout: PATIENCE });
   await stayed(page);
   await look(page, "a post that fails");
   await shoot(page, "post", 720);

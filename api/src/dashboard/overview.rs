@@ -359,29 +359,33 @@ impl Overview {
 
     /// A summary in one sentence, with counts by kind.
     fn summary(&self) -> String {
-        let count = |(number, is_partial): (i64, bool), one: &str, many: &str| {
+        let mut parts = Vec::new();
+        for (need, one, many) in [
+            (Need::Person, "failed", "failed"),
+            (Need::Service, "is late", "are late"),
+            (Need::Nothing, "is retrying", "are retrying"),
+        ] {
+            let (number, is_partial) = self.count(need);
             let least = if is_partial { "at least " } else { "" };
+            // The first names what is counted.
+            let (target, targets) =
+                if parts.is_empty() { (" post target", " post targets") } else { ("", "") };
             match number {
-                0 => None,
-                1 => Some(format!("{least}1 {one}")),
-                number => Some(format!("{least}{} {many}", analytics::number(number))),
+                0 => {}
+                1 => parts.push(format!("{least}1{target} {one}")),
+                _ => parts.push(format!("{least}{}{targets} {many}", analytics::number(number))),
             }
-        };
-        let length = |length: usize| (i64::try_from(length).unwrap_or(i64::MAX), false);
-        let targets = [
-            count(self.count(Need::Person), "post target failed", "post targets failed"),
-            count(self.count(Need::Service), "post target is late", "post targets are late"),
-            count(self.count(Need::Nothing), "post target is retrying", "post targets are retrying"),
-        ];
-        let others = [
-            count(
-                length(self.accounts.len()),
-                "account has to be reconnected",
-                "accounts have to be reconnected",
-            ),
-            count(length(self.webhooks.len()), "webhook endpoint fails", "webhook endpoints fail"),
-        ];
-        let parts: Vec<_> = targets.into_iter().chain(others).flatten().collect();
+        }
+        for (number, one, many) in [
+            (self.accounts.len(), "account has to be reconnected", "accounts have to be reconnected"),
+            (self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
+        ] {
+            match number {
+                0 => {}
+                1 => parts.push(format!("1 {one}")),
+                _ => parts.push(format!("{number} {many}")),
+            }
+        }
         match (parts.is_empty(), self.tone()) {
             (true, _) => "Nothing needs your attention.".to_owned(),
             (false, "calm") => format!("{} You need not do anything.", sentence(&parts.join(", "))),

@@ -94,6 +94,8 @@ struct Target {
     link: Option<String>,
     can_retry: bool,
     is_dead: bool,
+    /// True if the platform refused its content, so that it has to be changed first.
+    is_rejected: bool,
     unpublished: Option<AbsoluteTime>,
     edited: Option<AbsoluteTime>,
     can_unpublish: bool,
@@ -252,6 +254,10 @@ pub(crate) async fn show(
                         .filter(|link| link.starts_with("http") && target.unpublished_at.is_none()),
                     can_retry: target.can_retry(),
                     is_dead: target.status == TargetStatus::Dead,
+                    is_rejected: target
+                        .error_code
+                        .as_deref()
+                        .is_some_and(|code| code.starts_with("rejected_")),
                     unpublished: target.unpublished_at.map(AbsoluteTime),
                     edited: target.edited_at.map(AbsoluteTime),
                     can_unpublish: is_live(target)

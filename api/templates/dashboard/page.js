@@ -81,7 +81,9 @@
     const content = [...fold.children].filter((child) => child !== summary);
     // Tells live.js to leave it alone.
     fold.dataset.asked = "";
-    ask((summary.ariaLabel ?? summary.textContent).replace(/…$/, ""), content, "Cancel", () => {
+    const title = (summary.ariaLabel ?? summary.textContent).replace(/…$/, "");
+    // “Cancel” would say two things where a post is canceled.
+    ask(title, content, title.startsWith("Cancel") ? "Go back" : "Cancel", () => {
       fold.append(...content);
       delete fold.dataset.asked;
       summary.focus();
