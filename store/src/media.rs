@@ -179,6 +179,17 @@ pub enum DeleteResult {
     NotFound,
 }
 
+/// The result of changing an asset's alt text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DescribeResult {
+    /// The alt text is set.
+    Described(Box<Media>),
+    /// A publication with the asset has begun, and may have to be looked up.
+    InUse,
+    /// There is no such asset.
+    NotFound,
+}
+
 macro_rules! select {
     ($tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -631,6 +642,75 @@ async fn append(
     events::append(tx, owner, now, &event).await
 }
 
+/// Sets the alt text of an asset.
+///
+/// Attempts read it, and platforms that are searched for a lost publication may be searched by it: it stays the same
+/// while an attempt is under way or its outcome is unknown, so that a look-up finds what was sent.
+pub async fn describe(
+    db: &PgPool,
+    owner: Owner,
+    id: MediaId,
+    alt_text: Option<&str>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<DescribeResult> {
+    let mut tx = crate::begin(db).await?;
+    // No attempt takes up a target of these posts before the text is set: it locks them, too. Posts before the asset,
+    // as an edit of a post locks them.
+    sqlx::query!(
+        "select p.id from posts p
+         where p.id in (select m.post_id from post_media m
+                        where m.media @> jsonb_build_array(jsonb_build_object('id', $1::text)))
+           and p.org_id = $2 and p.mode = $3
+           and (p.status in ('draft', 'scheduled', 'queued', 'publishing')
+                or exists (select from targets t where t.post_id = p.id and t.next_attempt_at is not null))
+         order by p.id for share of p",
+        id.0.to_string(),
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    if !lock(&mut tx, owner, id).await? {
+        return Ok(DescribeResult::NotFound);
+    }
+    // In a separate statement, so that an attempt that held a lock until now is visible to it.
+    let is_under_way = sqlx::query_scalar!(
+        r#"select exists (
+             select from post_media m join posts p on p.id = m.post_id join targets t on t.post_id = p.id
+             where m.media @> jsonb_build_array(jsonb_build_object('id', $1::text))
+               and p.org_id = $2 and p.mode = $3
+               and (t.fence > 0 and t.status in ('pending', 'queued', 'failed')
+                    or t.next_attempt_at is not null
+                    or exists (select from publications o
+                               where o.target_id = t.id and o.platform_id is null
+                                 and (o.commit_begun_at is not null or o.doubted_since is not null)))
+           ) as "is_under_way!""#,
+        id.0.to_string(),
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if is_under_way {
+        return Ok(DescribeResult::InUse);
+    }
+    let row = sqlx::query_as!(
+        Row,
+        r#"update media set alt_text = $2, updated_at = $3 where id = $1
+           returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
+             content_type, size, sha256, width, height, duration_ms, alt_text,
+             declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
+             upload_expires_at, created_at"#,
+        id.0,
+        alt_text,
+        now
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(DescribeResult::Described(Box::new(row.into())))
+}
+
 /// Deletes an asset, unless a post uses it, and queues the deletion of its bytes.
 pub async fn delete(
     db: &PgPool,
@@ -639,15 +719,7 @@ pub async fn delete(
     now: DateTime<Utc>,
 ) -> sqlx::Result<DeleteResult> {
     let mut tx = crate::begin(db).await?;
-    let known = sqlx::query_scalar!(
-        "select id from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    if known.is_none() {
+    if !lock(&mut tx, owner, id).await? {
         return Ok(DeleteResult::NotFound);
     }
     // In a separate statement, so that a post that held the row's lock until now is visible to it.
@@ -661,6 +733,17 @@ pub async fn delete(
         .await?;
     tx.commit().await?;
     Ok(DeleteResult::Deleted)
+}
+
+/// Locks an asset that is to be changed. Returns false if there is none.
+async fn lock(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<bool> {
+    let known = sqlx::query_scalar!(
+        "select id from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    );
+    Ok(known.fetch_optional(tx).await?.is_some())
 }
 
 /// A post that uses an asset.

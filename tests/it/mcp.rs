@@ -114,6 +114,7 @@ async fn tools_are_listed_with_schemas_and_annotations() {
             ("find_slot", [yes, no, yes, no]),
             ("import_media", [no, no, no, yes]),
             ("get_media", [yes, no, yes, no]),
+            ("update_media", [no, yes, yes, no]),
             ("create_auth_url", [no, no, no, no]),
             ("list_webhooks", [yes, no, yes, no]),
             ("create_webhook", [no, no, no, no]),
@@ -174,6 +175,8 @@ async fn a_tool_does_what_its_operation_does() {
     let medium = json!({ "url": "http://127.0.0.1:9/a.png", "alt_text": "Ada" });
     let medium = call(&world, "import_media", medium).await;
     assert_eq!((&medium["status"], &medium["alt_text"]), (&json!("pending_upload"), &json!("Ada")));
+    let described = call(&world, "update_media", json!({ "id": picture["id"], "alt_text": "Ada" })).await;
+    assert_eq!((&described["id"], &described["alt_text"]), (&picture["id"], &json!("Ada")));
 
     let begun = call(&world, "create_auth_url", json!({ "platform": "x", "tenant_id": "acme" })).await;
     assert!(begun["auth_url"].as_str().unwrap().contains("state="));

@@ -309,8 +309,11 @@ async fn a_signed_url_permits_one_action_on_one_file_until_it_expires() {
         .await
         .unwrap()
         .1;
-        for (method, path) in [(Method::GET, ""), (Method::DELETE, ""), (Method::POST, "/confirm")] {
+        for (method, path) in
+            [(Method::GET, ""), (Method::PATCH, ""), (Method::DELETE, ""), (Method::POST, "/confirm")]
+        {
             let request = world.http.request(method, format!("{}/media/{media}{path}", world.base));
+            let request = request.json(&json!({ "alt_text": "A stranger's" }));
             assert_eq!(
                 request.bearer_auth(&key).send().await.unwrap().status(),
                 StatusCode::NOT_FOUND,
@@ -352,6 +355,109 @@ async fn an_image_and_a_video_are_published_with_alt_text() {
         assert!(page.contains("A bridge at dawn"), "{page}");
     }
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+}
+
+/// Sends a change of an asset.
+async fn describe(world: &World, medium: &Value, body: Value) -> (StatusCode, Value) {
+    world.call(Method::PATCH, &format!("/media/{}", medium["id"].as_str().unwrap()), Some(&body)).await
+}
+
+#[tokio::test]
+async fn an_alt_text_is_changed_and_removed() {
+    let world = world().start().await;
+    let picture = world.medium("a.png", Some("Ada"), png(8, 8)).await;
+    for (body, alt_text) in [
+        (json!({ "alt_text": "A bridge" }), json!("A bridge")),
+        (json!({ "alt_text": "A bridge" }), json!("A bridge")),
+        (json!({}), json!("A bridge")),
+        (json!({ "alt_text": "é".repeat(5000) }), json!("é".repeat(5000))),
+        (json!({ "alt_text": null }), json!(null)),
+    ] {
+        let (status, changed) = describe(&world, &picture, body.clone()).await;
+        assert_eq!((status, &changed["alt_text"]), (StatusCode::OK, &alt_text), "{body}");
+        let mut expected = world.get(&format!("/media/{}", picture["id"].as_str().unwrap())).await;
+        // The download URL is signed for a moment.
+        expected["url"] = changed["url"].clone();
+        assert_eq!(changed, expected);
+        assert_eq!((&changed["status"], &changed["size"]), (&picture["status"], &picture["size"]));
+    }
+    for body in [json!({ "alt_text": "a".repeat(5001) }), json!({ "alt_text": 7 }), json!([])] {
+        let (status, problem) = describe(&world, &picture, body).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("invalid_request")));
+    }
+    // Before the file is there, too.
+    let declared = world.declare(json!({ "filename": "b.png" })).await;
+    let (status, changed) = describe(&world, &declared, json!({ "alt_text": "Later" })).await;
+    assert_eq!((status, &changed["alt_text"]), (StatusCode::OK, &json!("Later")), "{changed}");
+
+    let path = format!("/media/{}", picture["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    for gone in [picture, json!({ "id": Uuid::now_v7().to_string() }), json!({ "id": "none" })] {
+        let (status, problem) = describe(&world, &gone, json!({ "alt_text": "x" })).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")), "{gone}");
+    }
+}
+
+#[tokio::test]
+async fn a_post_is_published_with_the_alt_text_that_its_file_has_then() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let picture = world.medium("a.png", Some("Before"), png(64, 64)).await;
+    let container = |alt: Option<&str>| match alt {
+        Some(alt) => json!({ "content": "Look", "media": [{ "id": picture["id"], "alt_text": alt }] }),
+        None => json!({ "content": "See", "media": [{ "id": picture["id"] }] }),
+    };
+    let mut drafts = Vec::new();
+    for alt in [None, Some("Its own")] {
+        let body = json!({ "containers": [container(alt)], "accounts": [x], "is_draft": true });
+        drafts.push(world.post(body).await);
+    }
+    let (status, changed) = describe(&world, &picture, json!({ "alt_text": "After" })).await;
+    assert_eq!(status, StatusCode::OK, "{changed}");
+    let mut pages = Vec::new();
+    for (draft, expected) in drafts.iter().zip(["After", "Its own"]) {
+        let path = format!("/posts/{}", draft["id"].as_str().unwrap());
+        let (status, released) = world.call(Method::PATCH, &path, Some(&json!({ "is_draft": false }))).await;
+        assert_eq!(status, StatusCode::OK, "{released}");
+        let ended = world.ended(draft).await;
+        let url = ended["targets"][0]["platform_post_url"].as_str().unwrap().to_owned();
+        let page = world.http.get(&url).send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(expected) && !page.contains("Before"), "{page}");
+        pages.push(url);
+    }
+    // What is published keeps its text.
+    assert_eq!(describe(&world, &picture, json!({ "alt_text": "Much later" })).await.0, StatusCode::OK);
+    let page = world.http.get(&pages[0]).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("After"), "{page}");
+}
+
+/// A look-up may search a platform for the text that was sent.
+#[tokio::test]
+async fn an_alt_text_stays_while_its_file_is_being_published() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let picture = world.medium("a.png", Some("Before"), png(64, 64)).await;
+    let call = json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "when": "before" });
+    let hold = world.hold(call).await;
+    let container = json!({ "content": "Look", "media": [{ "id": picture["id"] }] });
+    let post = world.post(json!({ "containers": [container], "accounts": [x] })).await;
+    hold.until_held().await;
+    let after = || describe(&world, &picture, json!({ "alt_text": "After" }));
+    let (status, problem) = after().await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{problem}");
+    hold.release().await;
+    let ended = world.ended(&post).await;
+    let page =
+        world.http.get(ended["targets"][0]["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+    assert!(page.text().await.unwrap().contains("Before"));
+    assert_eq!(after().await.0, StatusCode::OK);
+
+    // A target that ended in doubt is looked up before it is published again.
+    let target: Uuid = ended["targets"][0]["id"].as_str().unwrap().parse().unwrap();
+    let doubt = "update publications set platform_id = null, commit_begun_at = now(), commit_deadline = now()
+                 where target_id = $1";
+    sqlx::query(doubt).bind(target).execute(&world.db).await.unwrap();
+    assert_eq!(after().await.0, StatusCode::CONFLICT);
 }
 
 /// Instagram takes JPEG only, and Bluesky 2 MB.

@@ -50,6 +50,7 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("POST", "/media/upload", Within),
     ("DELETE", "/media/{id}", Of(Media)),
     ("GET", "/media/{id}", Of(Media)),
+    ("PATCH", "/media/{id}", Of(Media)),
     ("POST", "/media/{id}/confirm", Of(Media)),
     ("GET", "/posts", Within),
     ("POST", "/posts", Within),

@@ -281,6 +281,19 @@ const TABLE: &[ToolEntry] = &[
         },
     },
     ToolEntry {
+        name: "update_media",
+        title: "Change the alt text of a media asset",
+        operation: "updateMedia",
+        scope: Scope::MediaWrite,
+        effect: Effect::Replaces,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, body) = arguments.about("id")?;
+                Ok(json(&media::update(call, &id, body).await?))
+            })
+        },
+    },
+    ToolEntry {
         name: "create_auth_url",
         title: "Create an authorization URL",
         operation: "createAuthUrl",

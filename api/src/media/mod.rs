@@ -16,19 +16,22 @@ use crate::{
         query::Query,
         workers,
     },
-    openapi::{tag::Tag, validate::Rules},
+    openapi::{
+        tag::Tag,
+        validate::{Null, Rules},
+    },
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Bound, MediaId, MediaKind, MediaStatus, media::DeclaredFile};
 use futures::Stream;
 use media::{Piece, StoredFile};
-use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 use store::{
     ceilings::Exceeded,
-    media::{DeleteResult, NewMedia, Reason},
+    media::{DeleteResult, DescribeResult, NewMedia, Reason},
 };
 use tokio::time::Instant;
 use tracing::error;
@@ -117,6 +120,21 @@ impl MediaAssets {
         query: Query<Wait>,
     ) -> Result<Json<Media>, Problem> {
         Ok(Json(get(&caller.call(), &id, query.0).await?))
+    }
+
+    /// Update a media asset
+    ///
+    /// Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
+    /// then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
+    /// 409 while a post with the asset is being published or retried. Scope `media:write`.
+    #[oai(path = "/media/:id", method = "patch", operation_id = "updateMedia")]
+    async fn update(
+        &self,
+        caller: Caller<MediaWrite>,
+        id: Path<String>,
+        body: Json<MediaPatch>,
+    ) -> Result<Json<Media>, Problem> {
+        Ok(Json(update(&caller.call(), &id, body.0).await?))
     }
 
     /// Delete a media asset
@@ -356,6 +374,23 @@ pub async fn get(call: &Call<'_>, id: &str, wait: Wait) -> Result<Media, Problem
     }
 }
 
+/// Changes an asset.
+pub async fn update(call: &Call<'_>, id: &str, body: MediaPatch) -> Result<Media, Problem> {
+    let alt_text = match body.alt_text {
+        MaybeUndefined::Undefined => return shown(call, find(call, id).await?).await,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(text) => Some(text),
+    };
+    match store::media::describe(call.db(), call.owner, read(id)?, alt_text.as_deref(), call.now()).await? {
+        DescribeResult::Described(row) => shown(call, *row).await,
+        DescribeResult::InUse => Err(Problem::new(
+            Code::Conflict,
+            "a post with this file is being published or retried; change the alt text when it has ended",
+        )),
+        DescribeResult::NotFound => Err(missing()),
+    }
+}
+
 /// Deletes an asset.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
@@ -370,7 +405,7 @@ async fn find(call: &Call<'_>, id: &str) -> Result<store::media::Media, Problem>
     store::media::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
 }
 
-fn read(id: &str) -> Result<MediaId, Problem> {
+pub(crate) fn read(id: &str) -> Result<MediaId, Problem> {
     id.parse().map_err(|_| missing())
 }
 
@@ -502,6 +537,18 @@ pub struct NewImport {
 }
 
 impl Rules for NewImport {}
+
+/// A change of a media asset. Omitted members stay unchanged.
+#[derive(Debug, Object)]
+pub struct MediaPatch {
+    /// Alt text; null removes it.
+    #[oai(nullable, validator(max_length = 5000))]
+    pub alt_text: MaybeUndefined<String>,
+}
+
+impl Rules for MediaPatch {
+    const NULL: Null = Null::Clears;
+}
 
 /// Filter for media assets. All conditions must hold.
 #[derive(Debug, Default, Object)]

@@ -50,6 +50,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("findSlot", &[Code::AccountNotFound, Code::AmbiguousAccount, Code::NoOpenSlot]),
     ("uploadMedia", &[Code::Unprocessable]),
     ("confirmMedia", &[Code::Conflict, Code::PayloadTooLarge, Code::Unprocessable]),
+    ("updateMedia", &[Code::Conflict]),
     ("deleteMedia", &[Code::Conflict]),
     ("listSocialAccounts", &[Code::InvalidCursor]),
     ("updateSocialAccount", &[Code::Unprocessable]),
