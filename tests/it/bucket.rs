@@ -5,6 +5,8 @@
 
 use crate::{
     api::{fail, request},
+    dashboard::Browser,
+    dashboard_media::{ask, send_through},
     media::until,
     world,
 };
@@ -284,6 +286,45 @@ async fn an_imported_file_is_uploaded_to_the_bucket_in_parts() {
         world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();
     assert!(fetched == bytes);
     assert!(bucket.keys().iter().any(|key| key.starts_with("fan/fare/test/")), "{:?}", bucket.keys());
+}
+
+/// Browsers send a file to the bucket, or through the dashboard if the bucket's CORS rules don't let them.
+#[tokio::test]
+async fn the_dashboard_uploads_to_a_bucket_and_through_itself() {
+    let bucket = Bucket::default();
+    let (world, address) = world_of(&bucket).await;
+    let browser = Browser::signed_in(&world).await;
+    for path in ["/media", "/compose"] {
+        let page = browser.get(path).await;
+        let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains(&format!("connect-src 'self' {address};")), "{path}: {policy}");
+    }
+    let bytes = film(8_000, 3 << 20);
+    let size = bytes.len().to_string();
+    for is_direct in [true, false] {
+        let wish = [("filename", "a.mp4"), ("type", "video/mp4"), ("size", size.as_str())];
+        let upload = ask(&browser, "/media/uploads", &wish).await;
+        let upload: serde_json::Value = serde_json::from_str(&upload.text).unwrap();
+        let (id, url) = (upload["id"].as_str().unwrap(), upload["url"].as_str().unwrap());
+        assert!(url.starts_with(&address), "{url}");
+        if is_direct {
+            assert_eq!(world.http.put(url).body(bytes.clone()).send().await.unwrap().status(), 200);
+        } else {
+            let sent = send_through(&browser, &upload, &browser.origin, bytes.clone()).await;
+            assert_eq!(sent.status, StatusCode::OK, "{}", sent.text);
+        }
+        let page = ask(&browser, &format!("/media/{id}/confirm"), &[]).await;
+        assert!(page.text.contains("a.mp4"), "{}", page.text);
+        // Pages get it from their own origin.
+        let file = browser.http.get(format!("{}/dashboard/media/{id}/file", browser.origin));
+        let file = file.header(header::COOKIE, &browser.cookie).header(header::RANGE, "bytes=4-7");
+        assert_eq!(file.send().await.unwrap().bytes().await.unwrap(), b"ftyp"[..]);
+        assert!(
+            bucket.keys().iter().any(|key| key.contains(id) && key.ends_with("a.mp4")),
+            "{:?}",
+            bucket.keys()
+        );
+    }
 }
 
 /// A bucket takes what the signature allows, without asking the API whether there is room.

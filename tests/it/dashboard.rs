@@ -932,7 +932,7 @@ async fn media_are_listed_imported_posted_and_deleted() {
     let id = picture["id"].as_str().unwrap();
     let browser = Browser::signed_in(&world).await;
     let page = browser.open("/media").await;
-    for words in ["One file.", "dawn.png", "image/png", "64 × 48", "A bridge at dawn"] {
+    for words in ["One file.", "dawn.png", "image/png", "64\u{a0}×\u{a0}48", "A bridge at dawn"] {
         assert!(page.contains(words), "{words}: {page}");
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use store::keys;
 use tests::{
     World, now,
-    samples::{film, gif, painting, png},
+    samples::{film, gif, painting, pdf, png},
 };
 
 /// Sends a form with files, as a browser without scripts does.
@@ -52,7 +52,9 @@ async fn files_are_uploaded_by_a_form_without_scripts() {
         .part("file", part(gif(2), "wave.gif", "application/octet-stream"));
     assert_eq!(send(&browser, form).await.leads(), "/dashboard/media?done=uploaded");
     let page = browser.open("/media?done=uploaded").await;
-    for words in ["The files were uploaded.", "2 files", "dawn.png", "640 × 320", "wave.gif", "No post"] {
+    for words in
+        ["The files were uploaded.", "2 files", "dawn.png", "640\u{a0}×\u{a0}320", "wave.gif", "No post"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     for kind in ["image", "gif"] {
@@ -130,10 +132,137 @@ async fn a_script_uploads_a_file_to_its_upload_url() {
     let refused =
         ask(&browser, "/media/uploads", &[("filename", "x.exe"), ("type", "application/x-msdownload")]).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(refused.text, "Files of this type are not accepted.", "plain text for the script");
+    let reason =
+        "Files of this type are not accepted. 'application/x-msdownload' is not a supported content type.";
+    assert_eq!(refused.text, reason, "plain text for the script");
     // A script may do nothing else.
     let page = ask(&browser, &format!("/media/{}/delete", id(&upload)), &[]).await;
     assert_eq!(page.status, StatusCode::FORBIDDEN);
+}
+
+/// Sends a file to the dashboard, as the script does that can't send it to the upload URL.
+pub(crate) async fn send_through(browser: &Browser, upload: &Value, origin: &str, bytes: Vec<u8>) -> Page {
+    let url = format!("{}{}", browser.origin, upload["fallback"].as_str().unwrap());
+    let request = browser.http.post(url).body(bytes).header("sec-fetch-mode", "cors");
+    Page::of(request.header(header::COOKIE, &browser.cookie).header(header::ORIGIN, origin)).await
+}
+
+#[tokio::test]
+async fn a_script_sends_a_file_through_the_dashboard_or_gives_it_up() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    let picture = painting(96, 64);
+    let size = picture.len().to_string();
+    let announce = async |size: &str| -> Value {
+        let wish = [("filename", "dusk.png"), ("type", "image/png"), ("size", size)];
+        serde_json::from_str(&ask(&browser, "/media/uploads", &wish).await.text).unwrap()
+    };
+    let upload = announce(&size).await;
+    let foreign = send_through(&browser, &upload, "https://example.com", picture.clone()).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+    let nobody = Browser { cookie: String::new(), ..Browser::new(&world) };
+    let unknown = send_through(&nobody, &upload, &browser.origin, picture.clone()).await;
+    assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
+    // It is held to what was announced.
+    let longer = send_through(&browser, &upload, &browser.origin, [&picture[..], b"x"].concat()).await;
+    assert_eq!(longer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(longer.text.starts_with("More than"), "plain text for the script: {}", longer.text);
+    let sent = send_through(&browser, &upload, &browser.origin, picture.clone()).await;
+    assert_eq!(sent.status, StatusCode::OK, "{}", sent.text);
+    let page = ask(&browser, &format!("/media/{}/confirm", id(&upload)), &[]).await;
+    assert!(page.text.contains("dusk.png"), "{}", page.text);
+    let late = send_through(&browser, &upload, &browser.origin, picture).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+
+    // Only what was not uploaded can be given up.
+    let kept = ask(&browser, &format!("/media/{}/abandon", id(&upload)), &[]).await;
+    assert_eq!(kept.status, StatusCode::CONFLICT);
+    let canceled = announce("7").await;
+    let gone = ask(&browser, &format!("/media/{}/abandon", id(&canceled)), &[]).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.text);
+    let left = world.get("/media").await;
+    assert_eq!((&left["pagination"]["total"], &left["data"][0]["id"]), (&json!(1), &upload["id"]));
+}
+
+#[tokio::test]
+async fn a_script_is_told_in_plain_text_when_to_go_on() {
+    let world = world().set("FANFARE_RATE_LIMITS", r#"{"media": {"limit": 1, "window": 60}}"#).start().await;
+    let browser = Browser::signed_in(&world).await;
+    let wish = [("filename", "dusk.png"), ("size", "7")];
+    assert_eq!(ask(&browser, "/media/uploads", &wish).await.status, StatusCode::OK);
+    let refused = ask(&browser, "/media/uploads", &wish).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(refused.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("text/plain"));
+    let pause: u32 = refused.headers[header::RETRY_AFTER].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&pause), "{pause}");
+}
+
+#[tokio::test]
+async fn a_video_is_shown_by_its_first_frame_and_other_files_by_their_type() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    let bytes = film(90_000, 4000);
+    let video = world.medium("film.mp4", Some("A train"), bytes.clone()).await;
+    world.medium("wave.gif", None, gif(2)).await;
+    world.medium("terms.pdf", None, pdf()).await;
+    let page = browser.get("/media").await;
+    let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.contains("media-src 'self'"), "{policy}");
+    let path = format!("/dashboard/media/{}/file", id(&video));
+    for words in [
+        &format!(
+            "<video src=\"{path}#t=0.1\" preload=\"metadata\" muted playsinline aria-label=\"A train\">"
+        ),
+        &format!("<a class=\"player\" href=\"{path}\" data-play aria-label=\"Play film.mp4"),
+        "<span class=\"badge\">1:30</span>",
+        "<span class=\"badge\">GIF</span>",
+        "<span class=\"badge\">PDF</span>",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    assert!(!page.text.contains("autoplay"), "{}", page.text);
+
+    let request =
+        browser.http.get(format!("{}{path}", browser.origin)).header(header::COOKIE, &browser.cookie);
+    let part = request.header(header::RANGE, "bytes=4-7").send().await.unwrap();
+    assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+    assert_eq!(part.headers()[header::CONTENT_TYPE], "video/mp4");
+    let policy = part.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert_eq!(policy, "default-src 'none'; media-src 'self'; sandbox allow-same-origin");
+    assert_eq!(part.headers()[header::CONTENT_RANGE], format!("bytes 4-7/{}", bytes.len()));
+    assert_eq!(part.bytes().await.unwrap(), b"ftyp"[..]);
+    let path = path.trim_start_matches("/dashboard");
+    assert_eq!(stranger(&world).await.get(path).await.status, StatusCode::NOT_FOUND);
+    let nobody = Browser { cookie: String::new(), ..browser };
+    assert_eq!(nobody.get(path).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn the_alt_text_of_a_file_is_changed_by_a_form() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    let picture = world.medium("dawn.png", Some("A bridge"), png(8, 8)).await;
+    let path = format!("/media/{}/alt", id(&picture));
+    let page = browser.open("/media").await;
+    assert!(
+        page.contains(&format!("action=\"/dashboard{path}\"")) && page.contains("A bridge</textarea>"),
+        "{page}"
+    );
+    let changed = browser.post(&path, &[("alt_text", "A bridge at dawn")]).await;
+    assert_eq!(changed.leads(), "/dashboard/media?done=described");
+    assert!(browser.open("/media?done=described").await.contains("The alt text was saved."));
+    assert_eq!(newest(&world).await["alt_text"], "A bridge at dawn");
+    // What was refused can be corrected.
+    let long = "é".repeat(5001);
+    let refused = browser.post(&path, &[("alt_text", &long)]).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert!(
+        refused.text.contains("<details class=\"small\" open>") && refused.text.contains(&long),
+        "{}",
+        refused.text
+    );
+    assert_eq!(browser.post(&path, &[("alt_text", "")]).await.leads(), "/dashboard/media?done=described");
+    assert_eq!(newest(&world).await["alt_text"], json!(null));
 }
 
 #[tokio::test]
@@ -155,7 +284,7 @@ async fn pictures_have_thumbnails_that_only_their_owner_sees() {
     let sides = imagesize(&thumbnail);
     assert_eq!(sides, (480, 240));
 
-    // What can't be decoded is its own thumbnail if it is small; a film has an icon.
+    // What can't be decoded is its own thumbnail if it is small; a video has none.
     let broken = world.medium("broken.png", None, png(64, 48)).await;
     let page = browser.get(&format!("/media/{}/thumbnail", id(&broken))).await;
     assert_eq!(
@@ -164,16 +293,7 @@ async fn pictures_have_thumbnails_that_only_their_owner_sees() {
     );
     let video = world.medium("film.mp4", None, film(90_000, 4000)).await;
     assert_eq!(browser.get(&format!("/media/{}/thumbnail", id(&video))).await.status, StatusCode::NOT_FOUND);
-    let page = browser.open("/media").await;
-    assert!(page.contains("#video") && page.contains("<span class=\"length\">1:30</span>"), "{page}");
-
-    let org = store::organizations::create(&world.db, "Other").await.unwrap();
-    let owner = Owner { org, mode: Mode::Test };
-    let new = keys::NewKey { owner, name: "other".into(), scopes: vec![Scope::All], expires_at: None };
-    let (_, text) = keys::create(&world.db, new, now()).await.unwrap();
-    let mut stranger = Browser::new(&world);
-    stranger.sign_in(&text).await;
-    assert_eq!(stranger.get(&path).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(stranger(&world).await.get(&path).await.status, StatusCode::NOT_FOUND);
     let nobody = Browser { cookie: String::new(), ..browser };
     assert_eq!(nobody.get(&path).await.status, StatusCode::UNAUTHORIZED);
 }
@@ -199,6 +319,17 @@ async fn a_post_shows_its_pictures_and_a_file_its_posts() {
     let body = json!({ "content": "Again", "accounts": [x], "is_draft": true });
     world.post(body).await;
     assert!(browser.open("/media").await.contains("One post"), "a post without the file does not count");
+}
+
+/// Returns the browser of another organization.
+async fn stranger(world: &World) -> Browser {
+    let org = store::organizations::create(&world.db, "Other").await.unwrap();
+    let owner = Owner { org, mode: Mode::Test };
+    let new = keys::NewKey { owner, name: "other".into(), scopes: vec![Scope::All], expires_at: None };
+    let (_, text) = keys::create(&world.db, new, now()).await.unwrap();
+    let mut stranger = Browser::new(world);
+    stranger.sign_in(&text).await;
+    stranger
 }
 
 /// Returns the sides of a picture.

@@ -105,10 +105,17 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
 ///
 /// If it comes from another origin or is no form.
 pub(crate) async fn of_script(request: &Request, body: Body) -> Result<Fields, Problem> {
-    if !browser::is_of_our_pages(request) {
-        return Err(foreign());
-    }
+    check_script(request)?;
     read_form(request, body).await
+}
+
+/// Fails unless a form or a script of a page of this origin sent the request.
+///
+/// # Errors
+///
+/// `forbidden`.
+pub(crate) fn check_script(request: &Request) -> Result<(), Problem> {
+    if browser::is_of_our_pages(request) { Ok(()) } else { Err(foreign()) }
 }
 
 /// Fails unless a form of a page of this origin sent the request.

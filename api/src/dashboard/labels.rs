@@ -72,6 +72,8 @@ domain::string_enum! {
         Fetching = "fetching",
         /// Files were uploaded.
         Uploaded = "uploaded",
+        /// The alt text of a file was changed.
+        Described = "described",
         /// A file was deleted.
         Discarded = "discarded",
     }
@@ -116,6 +118,7 @@ impl Done {
             Self::SessionsEnded => "The sessions were ended.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Uploaded => "The files were uploaded.",
+            Self::Described => "The alt text was saved.",
             Self::Discarded => "The file was deleted.",
         }
     }

@@ -20,7 +20,7 @@ use tracing::error;
 /// Content security policy: resources and forms of this origin only, no inline scripts. Pages with forms that
 /// redirect to a platform extend `form-action`.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
-    img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    img-src 'self'; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The layout around a page.
 pub(crate) struct Layout {

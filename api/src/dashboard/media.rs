@@ -2,7 +2,8 @@
 //!
 //! Without a script, files come in a multipart form and are streamed to the file store. The script announces each
 //! file, sends it to its upload URL as clients of the API do, and confirms it; the response to that is the markup
-//! of the file, for the list that the page shows.
+//! of the file, for the list that the page shows. A bucket takes files from a page only if its CORS rules say so, and
+//! only if the browser reaches it: otherwise the script sends the file here.
 
 use super::{
     PATH,
@@ -19,7 +20,7 @@ use crate::{
         body,
         problem::{Code, Problem},
     },
-    media::{self, Asset, Filter, content},
+    media::{self, Asset, Filter, Wait, content},
     types::enum_string::EnumString,
 };
 use askama::Template;
@@ -115,12 +116,14 @@ pub(crate) struct Thumb {
     pub(crate) name: String,
     /// Path of the picture; `None` if there can be none.
     pub(crate) image: Option<String>,
+    /// Path of the video, which is shown by its first frame.
+    pub(crate) video: Option<String>,
     /// Symbol of `icons.svg`.
     pub(crate) icon: &'static str,
     /// Alt text; the name if there is none.
     pub(crate) alt: String,
-    /// Playing time.
-    pub(crate) length: Option<String>,
+    /// Playing time, or the type of a file that no picture tells of.
+    pub(crate) badge: Option<String>,
     /// Sides in pixels, which reserve the picture's place.
     pub(crate) sides: Option<(u32, u32)>,
 }
@@ -128,37 +131,56 @@ pub(crate) struct Thumb {
 impl Thumb {
     /// The picture of a stored file.
     pub(crate) fn of(file: &store::media::Media, alt: Option<&str>) -> Self {
-        let is_ready = file.status == MediaStatus::Ready;
-        let sides = file.width.zip(file.height);
-        let fit = sides.and_then(|(width, height)| {
-            Fit::thumbnail(file.content_type.as_deref().unwrap_or_default(), width, height)
-        });
         let alt = alt.or(file.alt_text.as_deref()).filter(|alt| !alt.is_empty());
         Self {
             name: labels::file(file),
-            image: fit.filter(|_| is_ready).map(|_| thumbnail_path(file.id.0)),
-            icon: icon(file.kind),
             alt: alt.unwrap_or(&file.filename).to_owned(),
-            length: file.duration_ms.map(labels::length),
-            sides,
+            ..Self::showing(&Shown {
+                id: file.id.0,
+                kind: file.kind,
+                is_ready: file.status == MediaStatus::Ready,
+                filename: &file.filename,
+                content_type: file.content_type.as_deref().unwrap_or_default(),
+                sides: file.width.zip(file.height),
+                duration_ms: file.duration_ms,
+            })
         }
     }
 
     /// The picture of a file as the API shows it.
     pub(crate) fn of_asset(file: &Asset) -> Self {
-        let is_ready = file.status.value() == MediaStatus::Ready;
-        let sides = file.width.zip(file.height);
-        let fit = sides.and_then(|(width, height)| {
-            Fit::thumbnail(file.content_type.as_deref().unwrap_or_default(), width, height)
-        });
         let alt = file.alt_text.as_deref().filter(|alt| !alt.is_empty());
         Self {
             name: format!("{} ({})", file.filename, file.kind.as_str()),
-            image: fit.filter(|_| is_ready).map(|_| thumbnail_path(file.id)),
-            icon: icon(file.kind.value()),
             alt: alt.unwrap_or(&file.filename).to_owned(),
-            length: file.duration_ms.map(labels::length),
-            sides,
+            ..Self::showing(&Shown {
+                id: file.id,
+                kind: file.kind.value(),
+                is_ready: file.status.value() == MediaStatus::Ready,
+                filename: &file.filename,
+                content_type: file.content_type.as_deref().unwrap_or_default(),
+                sides: file.width.zip(file.height),
+                duration_ms: file.duration_ms,
+            })
+        }
+    }
+
+    /// The picture of a file, without its name.
+    fn showing(file: &Shown<'_>) -> Self {
+        let fit = file.sides.and_then(|(width, height)| Fit::thumbnail(file.content_type, width, height));
+        let length = file.duration_ms.map(labels::length);
+        Self {
+            image: fit.filter(|_| file.is_ready).map(|_| file.path("thumbnail")),
+            video: (file.kind == MediaKind::Video && file.is_ready).then(|| file.path("file")),
+            icon: icon(file.kind),
+            badge: match file.kind {
+                MediaKind::Image => None,
+                MediaKind::Video => length,
+                MediaKind::Gif => Some("GIF".to_owned()),
+                MediaKind::Audio | MediaKind::Document => length.or_else(|| file.extension()),
+            },
+            sides: file.sides,
+            ..Self::named("")
         }
     }
 
@@ -167,16 +189,39 @@ impl Thumb {
         Self {
             name: name.to_owned(),
             image: None,
+            video: None,
             icon: "file",
             alt: name.to_owned(),
-            length: None,
+            badge: None,
             sides: None,
         }
     }
 }
 
-fn thumbnail_path(id: Uuid) -> String {
-    format!("{PATH}/media/{id}/thumbnail")
+/// What the picture of a file depends on.
+struct Shown<'a> {
+    id: Uuid,
+    kind: MediaKind,
+    is_ready: bool,
+    filename: &'a str,
+    content_type: &'a str,
+    sides: Option<(u32, u32)>,
+    duration_ms: Option<u64>,
+}
+
+impl Shown<'_> {
+    /// The path at which the file or its thumbnail is served.
+    fn path(&self, what: &str) -> String {
+        format!("{PATH}/media/{}/{what}", self.id)
+    }
+
+    /// The extension of its name, in capital letters; `None` if it has none that people would know.
+    fn extension(&self) -> Option<String> {
+        let extension = self.filename.rsplit_once('.')?.1;
+        let is_short = (1..=5).contains(&extension.len());
+        (is_short && extension.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+            .then(|| extension.to_ascii_uppercase())
+    }
 }
 
 fn icon(kind: MediaKind) -> &'static str {
@@ -195,8 +240,12 @@ struct File {
     label: Option<Label>,
     facts: String,
     alt: Option<String>,
+    /// The alt text of a form that was refused.
+    written: Option<String>,
     error: Option<String>,
     url: Option<String>,
+    /// True while it is inspected, after which it may have a picture.
+    is_uploaded: bool,
     created: AbsoluteTime,
     expires: Option<AbsoluteTime>,
     /// Posts that use it.
@@ -213,7 +262,8 @@ struct PostLink {
 impl File {
     fn of(media: media::Media, posts: Vec<PostLink>) -> Self {
         let media::Media { asset: media, expires_at } = media;
-        let pixels = media.width.zip(media.height).map(|(width, height)| format!("{width} × {height}"));
+        let pixels =
+            media.width.zip(media.height).map(|(width, height)| format!("{width}\u{a0}×\u{a0}{height}"));
         let thumb = Thumb::of_asset(&media);
         let facts =
             [media.content_type, media.size.map(labels::size), pixels, media.duration_ms.map(labels::length)];
@@ -231,8 +281,10 @@ impl File {
             label: (status != MediaStatus::Ready).then(|| labels::medium(status)),
             facts: facts.into_iter().flatten().collect::<Vec<_>>().join(", "),
             alt: media.alt_text.filter(|alt| !alt.is_empty()),
+            written: None,
             error: media.error.map(|error| sentence(&error)),
             url: media.url,
+            is_uploaded: status == MediaStatus::Uploaded,
             created: AbsoluteTime(media.created_at.0),
             expires: expires_at.map(|at| AbsoluteTime(at.0)),
             posts: posts.into_iter().take(SHOWN_USES).collect(),
@@ -266,6 +318,11 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
         let kind = kind.map(|kind| ("kind", kind.as_str()));
         fields::write(kind.into_iter().chain([("offset", offset.as_str())]))
     };
+    let refused_at = error.as_ref().map(|error| error.at.clone());
+    let written = |file: &File| {
+        let alt = context.form.all("alt_text").next().filter(|_| refused_at.as_ref() == Some(&file.id));
+        alt.map(str::to_owned)
+    };
     let layout = Layout { takes_files: true, ..context.layout_with_error("Media", "/media", error) };
     let page = Media {
         layout,
@@ -274,7 +331,8 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
             .into_iter()
             .map(|file| {
                 let posts = uses.remove(&file.asset.id).unwrap_or_default();
-                File::of(file, posts)
+                let file = File::of(file, posts);
+                File { written: written(&file), ..file }
             })
             .collect(),
         kinds: [
@@ -304,6 +362,16 @@ pub(crate) async fn thumbnail(
     id: &str,
 ) -> Result<Response, Problem> {
     content::give_thumbnail(request, context.app, context.call().owner, id).await
+}
+
+/// Serves a file, or a range of it, to the player of a page: from this origin, because the browser may know the service
+/// by another name than the download URL has, and may not reach a bucket.
+pub(crate) async fn file(
+    context: &PageContext<'_>,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Problem> {
+    content::give_file(request, context.app, context.call().owner, id).await
 }
 
 /// Receives the files of a form, one after the other.
@@ -380,8 +448,32 @@ pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
         },
         "method": upload.upload_method,
         "headers": upload.upload_headers,
+        "fallback": format!("{PATH}/media/{}/content", upload.asset.id),
     });
     answer(StatusCode::OK, "application/json", text.to_string())
+}
+
+/// Receives a file that the script announced, if the browser can't send it to the bucket.
+pub(crate) async fn store(context: &PageContext<'_>, request: &Request, body: Body, id: &str) -> Response {
+    let received = match id.parse() {
+        Ok(id) => content::receive_body(request, body, context.app, context.call().owner, id).await,
+        Err(_) => Err(media::missing()),
+    };
+    received.unwrap_or_else(|problem| refuse(&problem))
+}
+
+/// Deletes a file that the script announced, and that will not be uploaded.
+pub(crate) async fn abandon(context: &PageContext<'_>, id: &str) -> Response {
+    let call = context.call();
+    let deleted = match media::get(&call, id, Wait::default()).await {
+        Ok(file) if file.asset.status.value() == MediaStatus::PendingUpload => media::delete(&call, id).await,
+        Ok(_) => Err(Problem::new(Code::Conflict, "the file was uploaded")),
+        Err(problem) => Err(problem),
+    };
+    match deleted {
+        Ok(_) => answer(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", String::new()),
+        Err(problem) => refuse(&problem),
+    }
 }
 
 /// Confirms a file that the script has uploaded, and answers with its markup.
@@ -408,8 +500,14 @@ async fn try_confirm(context: &PageContext<'_>, id: &str) -> Result<Response, Pr
 }
 
 /// Tells the script why a file is not taken.
-fn refuse(problem: &Problem) -> Response {
-    answer(problem.code.status(), "text/plain; charset=utf-8", sentence(&problem.detail))
+pub(crate) fn refuse(problem: &Problem) -> Response {
+    let mut text = sentence(&problem.detail);
+    for issue in &problem.issues {
+        text = format!("{text} {}", sentence(&issue.message));
+    }
+    let mut response = answer(problem.code.status(), "text/plain; charset=utf-8", text);
+    response.headers_mut().extend(problem.headers().cloned());
+    response
 }
 
 fn answer(status: StatusCode, content_type: &str, text: String) -> Response {
@@ -430,6 +528,19 @@ pub(crate) async fn import(context: &PageContext<'_>) -> Result<Response, Proble
     match imported {
         Ok(_) => Ok(done("/media", Done::Fetching)),
         Err(problem) => show(context, Some(PageError::of("new", problem))).await,
+    }
+}
+
+/// Changes the alt text of a file. An empty one is none.
+pub(crate) async fn describe(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let wish = json!({ "alt_text": context.form.given("alt_text") });
+    let changed = match body::read(wish) {
+        Ok(patch) => media::update(&context.call(), id, patch).await,
+        Err(problem) => Err(problem),
+    };
+    match changed {
+        Ok(_) => Ok(done("/media", Done::Described)),
+        Err(problem) => show(context, Some(PageError::of(id, problem))).await,
     }
 }
 

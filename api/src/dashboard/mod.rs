@@ -82,11 +82,12 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     }
     let form = match &segments[..] {
         _ if is_read => Fields::default(),
-        ["media", "files"] => return receive_files(app, request, body, &segments).await,
-        // Scripts send these.
-        ["media", "uploads"] | ["media", _, "confirm"] | ["compose", "preview"] => {
-            fields::of_script(request, body).await?
+        ["media", "files"] | ["media", _, "content"] => {
+            return receive_files(app, request, body, &segments).await;
         }
+        // Scripts send these.
+        ["compose", "preview"] => fields::of_script(request, body).await?,
+        segments if is_of_uploads(segments) => fields::of_script(request, body).await?,
         _ => fields::of_form(request, body).await?,
     };
     match &segments[..] {
@@ -112,17 +113,27 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     };
     let context = PageContext::new(app, session, request, form);
     let answered = answer_to(&context, request, is_read, &segments).await;
-    Ok(answered.unwrap_or_else(|problem| layout::failure(Some(&context), problem)))
+    Ok(answered.unwrap_or_else(|problem| match &segments[..] {
+        segments if is_of_uploads(segments) && !is_read => media::refuse(&problem),
+        _ => layout::failure(Some(&context), problem),
+    }))
 }
 
-/// Receives a form with files, which is not read before it is known who sends it.
+/// True for the actions of the script that uploads files.
+fn is_of_uploads(segments: &[&str]) -> bool {
+    matches!(segments, ["media", "uploads"] | ["media", _, "confirm" | "abandon"])
+}
+
+/// Receives a form with files, or a file that the script sends. They are not read before it is known who sends them.
 async fn receive_files(
     app: &App,
     request: &Request,
     body: Body,
     segments: &[&str],
 ) -> Result<Response, Problem> {
-    let session = match fields::check_origin(request) {
+    let file = if let ["media", id, "content"] = segments { Some(*id) } else { None };
+    let origin = if file.is_some() { fields::check_script(request) } else { fields::check_origin(request) };
+    let session = match origin {
         Ok(()) => session::state_of(app, request).await,
         Err(problem) => Err(problem),
     };
@@ -131,9 +142,13 @@ async fn receive_files(
             let context = PageContext::new(app, session, request, Fields::default());
             match admit(&context, request, false, segments).await {
                 Ok(()) => {
-                    let received = media::receive(&context, request, body).await;
+                    let received = match file {
+                        Some(id) => Ok(media::store(&context, request, body, id).await),
+                        None => media::receive(&context, request, body).await,
+                    };
                     return Ok(received.unwrap_or_else(|problem| layout::failure(Some(&context), problem)));
                 }
+                Err(problem) if file.is_some() => Ok(media::refuse(&problem)),
                 Err(problem) => Ok(layout::failure(Some(&context), problem)),
             }
         }
@@ -196,6 +211,7 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["webhooks", id, "deliveries", delivery] => delivery::show(context, id, delivery, None).await,
         ["media"] => media::show(context, None).await,
         ["media", id, "thumbnail"] => media::thumbnail(context, request, id).await,
+        ["media", id, "file"] => media::file(context, request, id).await,
         ["keys"] => keys::show(context, None).await,
         ["team"] => team::show(context, None).await,
         ["audit"] => audit::show(context).await,
@@ -242,6 +258,8 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["media"] => media::import(context).await,
         ["media", "uploads"] => Ok(media::announce(context).await),
         ["media", id, "confirm"] => Ok(media::confirm(context, id).await),
+        ["media", id, "abandon"] => Ok(media::abandon(context, id).await),
+        ["media", id, "alt"] => media::describe(context, id).await,
         ["media", id, "delete"] => media::delete(context, id).await,
         ["keys"] => keys::create(context).await,
         ["keys", id, "rotate"] => keys::rotate(context, id).await,

@@ -36,7 +36,7 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 24] = [
+const PAGES: [Route; 25] = [
     page("/search", &[], &[]),
     page(
         "/analytics",
@@ -81,6 +81,7 @@ const PAGES: [Route; 24] = [
     ),
     page("/media", &[MediaRead], &[("GET", "/media")]),
     page("/media/{id}/thumbnail", &[MediaRead], &[("GET", "/media/{id}")]),
+    page("/media/{id}/file", &[MediaRead], &[("GET", "/media/{id}")]),
     page("/keys", &[KeysWrite], &[("GET", "/api-keys")]),
     page("/team", &[TeamRead], &[("GET", "/team")]),
     page("/audit", &[TeamRead], &[("GET", "/account/audit")]),
@@ -88,7 +89,7 @@ const PAGES: [Route; 24] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 49] = [
+const ACTIONS: [Route; 52] = [
     action("/posts/retry", "/posts", &[PostsWrite], &[("POST", "/posts/{id}/retry")]),
     action("/posts/cancel", "/posts", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
     page("/checklist/dismiss", &[], &[]),
@@ -182,7 +183,10 @@ const ACTIONS: [Route; 49] = [
     action("/media", "/media", &[MediaWrite], &[("POST", "/media/import")]),
     action("/media/files", "/media", &[MediaWrite], &[("POST", "/media/upload")]),
     action("/media/uploads", "/media", &[MediaWrite], &[("POST", "/media/upload")]),
+    action("/media/{id}/content", "/media", &[MediaWrite], &[("POST", "/media/upload")]),
+    action("/media/{id}/abandon", "/media", &[MediaWrite], &[("DELETE", "/media/{id}")]),
     action("/media/{id}/confirm", "/media", &[MediaWrite], &[("POST", "/media/{id}/confirm")]),
+    action("/media/{id}/alt", "/media", &[MediaWrite], &[("PATCH", "/media/{id}")]),
     action("/media/{id}/delete", "/media", &[MediaWrite], &[("DELETE", "/media/{id}")]),
     action("/keys", "/keys", &[KeysWrite], &[("POST", "/api-keys")]),
     action("/keys/{id}/rotate", "/keys", &[KeysWrite], &[("POST", "/api-keys/{id}/rotate")]),

@@ -193,6 +193,11 @@ impl Problem {
         self.with_header(header::RETRY_AFTER, seconds.into())
     }
 
+    /// Response headers.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
+        self.headers.iter()
+    }
+
     fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self

@@ -9,7 +9,7 @@ use crate::{
         body::drain,
         problem::{Code, Problem},
     },
-    media::{STORAGE, missing, too_large},
+    media::{STORAGE, missing, read, too_large},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Fit, MediaId, MediaStatus, Owner, media::DeclaredFile};
@@ -37,8 +37,8 @@ pub const PATHS: [&str; 3] = [
     "/media/{id}/renditions/{pass}/{fit}/{name}",
 ];
 
-/// Path of the dashboard to which its form sends files.
-const DASHBOARD_UPLOAD: &str = "/dashboard/media/files";
+/// Path of the dashboard to which its form sends files, and beginning of that to which its script sends one.
+const DASHBOARD: &str = "/dashboard/media/";
 
 /// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
@@ -48,13 +48,12 @@ const MAX_OWN_THUMBNAIL: u64 = 1 << 20;
 
 /// True for requests that upload files: their bodies have a time limit of their own.
 pub(crate) fn is_upload(request: &Request) -> bool {
-    if request.method() == Method::POST && request.uri().path() == DASHBOARD_UPLOAD {
-        return true;
+    let path = request.uri().path();
+    if request.method() == Method::POST {
+        let of_dashboard = path.strip_prefix(DASHBOARD);
+        return of_dashboard.is_some_and(|rest| rest == "files" || rest.ends_with("/content"));
     }
-    let id = || {
-        let path = request.uri().path();
-        path.strip_prefix(PREFIX)?.strip_prefix("/media/")?.strip_suffix("/content")
-    };
+    let id = || path.strip_prefix(PREFIX)?.strip_prefix("/media/")?.strip_suffix("/content");
     request.method() == Method::PUT && id().is_some()
 }
 
@@ -72,14 +71,25 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let query = request.uri().query().unwrap_or_default();
     let text = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "pass");
     let pass = admit(&app, Permission::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
-    let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
+    receive_body(request, body, &app, pass.owner, pass.media).await
+}
+
+/// Receives the file of an announced asset in the body of a request.
+pub(crate) async fn receive_body(
+    request: &Request,
+    body: Body,
+    app: &App,
+    owner: Owner,
+    media: MediaId,
+) -> Result<Response, Problem> {
+    let row = store::media::get(&app.db, owner, media).await?.ok_or_else(missing)?;
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(closed());
     }
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let mut bytes = body.into_bytes_stream();
-    match receive(&app, pass.owner, &row, length, &mut bytes).await? {
+    match receive(app, owner, &row, length, &mut bytes).await? {
         Ok(_) => Ok(StatusCode::OK.into()),
         Err(error) => {
             if !matches!(error, UploadError::Slow { .. }) {
@@ -223,6 +233,18 @@ async fn give(
     ))
 }
 
+/// Serves the file of an owner, or a range of it.
+pub(crate) async fn give_file(
+    request: &Request,
+    app: &App,
+    owner: Owner,
+    id: &str,
+) -> Result<Response, Problem> {
+    let (file, row) = of_owner(app, owner, read(id)?).await?;
+    let mime = row.content_type.as_deref().unwrap_or_default();
+    Ok(serve(request, app, &file, mime, row.size.unwrap_or_default()))
+}
+
 /// Serves the thumbnail of a picture. One that has none, such as a picture of an earlier version, is its own
 /// thumbnail if it is small.
 pub(crate) async fn give_thumbnail(
@@ -231,10 +253,8 @@ pub(crate) async fn give_thumbnail(
     owner: Owner,
     id: &str,
 ) -> Result<Response, Problem> {
-    let id = id.parse().map_err(|_| missing())?;
-    let row = store::media::get(&app.db, owner, id).await?;
-    let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
-    let (file, mime) = (asset(owner, &row), row.content_type.as_deref().unwrap_or_default());
+    let (file, row) = of_owner(app, owner, read(id)?).await?;
+    let mime = row.content_type.as_deref().unwrap_or_default();
     let fit = row.width.zip(row.height).and_then(|(width, height)| Fit::thumbnail(mime, width, height));
     let fit = fit.ok_or_else(missing)?;
     let fitted = app.config.media.fitted(&file, &fit).await.map_err(|error| unreadable(&error))?;
@@ -266,9 +286,18 @@ async fn give_rendition(
 /// Returns the file that a token admits to, and its row.
 async fn ready(app: &App, id: &str, text: &str) -> Result<(StoredFile, store::media::Media), Problem> {
     let pass = admit(app, Permission::Get, id, text)?;
-    let row = store::media::get(&app.db, pass.owner, pass.media).await?;
+    of_owner(app, pass.owner, pass.media).await
+}
+
+/// Returns the file of an owner, and its row.
+async fn of_owner(
+    app: &App,
+    owner: Owner,
+    id: MediaId,
+) -> Result<(StoredFile, store::media::Media), Problem> {
+    let row = store::media::get(&app.db, owner, id).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
-    Ok((asset(pass.owner, &row), row))
+    Ok((asset(owner, &row), row))
 }
 
 fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64) -> Response {
@@ -290,7 +319,7 @@ fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64)
         .header(header::ACCEPT_RANGES, "bytes")
         // Browsers must not run anything in a user's file.
         .header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
-        .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
+        .header(header::CONTENT_SECURITY_POLICY, policy(mime))
         .header(header::CACHE_CONTROL, "private, max-age=3600");
     // A document is the only kind that a browser opens as a page.
     if !["image/", "video/", "audio/"].iter().any(|kind| mime.starts_with(kind)) {
@@ -302,6 +331,16 @@ fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64)
     }
     let bytes = app.config.media.stream(file, range);
     response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other))))
+}
+
+/// Content security policy of a file. A browser plays one that is opened by itself in a page of its own, which has this
+/// policy and asks for the file again; it runs no scripts either.
+fn policy(mime: &str) -> &'static str {
+    if mime.starts_with("video/") || mime.starts_with("audio/") {
+        "default-src 'none'; media-src 'self'; sandbox allow-same-origin"
+    } else {
+        "default-src 'none'; sandbox"
+    }
 }
 
 fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedToken, Problem> {

@@ -96,6 +96,17 @@
       event.preventDefault();
       unfold(summary.parentElement, summary);
     }
+    const link = event.target.closest("a[data-play]");
+    const video = link?.querySelector("video");
+    // What the browser can't play here, and what is to open elsewhere, is left to the link.
+    if (video && !video.error && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      video.controls = true;
+      video.muted = false;
+      link.replaceWith(...link.childNodes);
+      video.focus();
+      video.play().catch(() => {});
+    }
     const copy = event.target.closest("[data-copy]");
     if (copy) {
       try {
