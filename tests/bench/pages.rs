@@ -7,7 +7,7 @@ use crate::{
     report::{Goal, Line, Report, median, number},
 };
 use anyhow::Context;
-use reqwest::{Client, header, redirect::Policy};
+use reqwest::header;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::time::Instant;
 use tests::World;
@@ -46,9 +46,8 @@ pub(crate) async fn all(bench: &Bench, report: &mut Report) -> anyhow::Result<()
     world.leave("", "its posts wait for next month");
     fill(&world, POSTS).await?;
     publish(&world).await?;
-    let http = Client::builder().redirect(Policy::none()).build()?;
     let origin = world.base.trim_end_matches("/api/v1");
-    let sign_in = http.post(format!("{origin}/dashboard/sign-in")).header(header::ORIGIN, origin);
+    let sign_in = world.http.post(format!("{origin}/dashboard/sign-in")).header(header::ORIGIN, origin);
     let answer = sign_in.form(&[("key", &world.key)]).send().await?;
     let cookie = answer.headers().get(header::SET_COOKIE).context("a session")?.to_str()?;
     let cookie = cookie.split(';').next().unwrap_or_default();
@@ -58,7 +57,7 @@ pub(crate) async fn all(bench: &Bench, report: &mut Report) -> anyhow::Result<()
         let url = format!("{origin}/dashboard{path}");
         let look = async || {
             let began = Instant::now();
-            let answer = http.get(&url).header(header::COOKIE, cookie).send().await?;
+            let answer = world.http.get(&url).header(header::COOKIE, cookie).send().await?;
             let (status, html) = (answer.status(), answer.text().await?);
             anyhow::ensure!(status.is_success(), "{url}: {status}: {html}");
             Ok((began.elapsed(), Vec::new()))

@@ -220,10 +220,10 @@ async fn the_newest_events_are_found_without_reading_the_others() {
         tests::sql(&db, statement).await;
     }
     let names = EventName::ALL;
-    let all = reads(&db, MOST, "events", async || events::newest(&db, OWNER, &names, None, 25).await).await;
+    let all = reads(&db, MOST, "events", async || events::newest(&db, OWNER, names, None, 25).await).await;
     assert_eq!(all.len(), 25);
     let last = all.last().map(|event| event.id);
-    let next = reads(&db, MOST, "older", async || events::newest(&db, OWNER, &names, last, 25).await).await;
+    let next = reads(&db, MOST, "older", async || events::newest(&db, OWNER, names, last, 25).await).await;
     assert!(next.len() == 25 && next[0].created_at < all[24].created_at, "{next:#?}");
     let rare = [EventName::WebhookFailing];
     let none = reads(&db, MOST, "rare", async || events::newest(&db, OWNER, &rare, None, 25).await).await;

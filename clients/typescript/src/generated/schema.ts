@@ -341,7 +341,13 @@ export interface paths {
         delete: operations["deleteMedia"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update a media asset
+         * @description Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
+         *     then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
+         *     409 while a post with the asset is being published or retried. Scope `media:write`.
+         */
+        patch: operations["updateMedia"];
         trace?: never;
     };
     "/media/{id}/confirm": {
@@ -2761,6 +2767,14 @@ export interface components {
             data: components["schemas"]["Media"][];
             /** @description Position of the page in the list. */
             pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * MediaPatch
+         * @description A change of a media asset. Omitted members stay unchanged.
+         */
+        MediaPatch: {
+            /** @description Alt text; null removes it. */
+            alt_text?: string | null;
         };
         /** @description A media asset was inspected and can be published */
         MediaReadyEvent: {
@@ -5499,6 +5513,7 @@ export type MediaCapability = components['schemas']['MediaCapability'];
 export type MediaFailedEvent = components['schemas']['MediaFailedEvent'];
 export type MediaKind = components['schemas']['MediaKind'];
 export type MediaPage = components['schemas']['MediaPage'];
+export type MediaPatch = components['schemas']['MediaPatch'];
 export type MediaReadyEvent = components['schemas']['MediaReadyEvent'];
 export type MediaStatus = components['schemas']['MediaStatus'];
 export type MediaUpload = components['schemas']['MediaUpload'];
@@ -6133,6 +6148,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Removed"];
+                };
+            };
+        };
+    };
+    updateMedia: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "alt_text": "Our new office at dawn"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MediaPatch"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Media"];
                 };
             };
         };

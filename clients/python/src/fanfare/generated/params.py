@@ -552,6 +552,17 @@ class LinkedinSettingsPoll(TypedDict):
 MediaKind: TypeAlias = Literal["image", "video", "gif", "document", "audio"]
 
 
+class MediaPatch(TypedDict):
+    """
+    A change of a media asset. Omitted members stay unchanged.
+    """
+
+    alt_text: NotRequired[str | None]
+    """
+    Alt text; null removes it.
+    """
+
+
 MediaStatus: TypeAlias = Literal["pending_upload", "uploaded", "ready", "failed"]
 
 

@@ -320,6 +320,15 @@ class MediaOperations:
             "GET", f"/media/{quote(id, safe='')}", query={"wait": wait}, timeout=timeout, model=models.Media
         )
 
+    def update(self, id: str, *, timeout: float | None = None, **body: Unpack[params.MediaPatch]) -> models.Media:
+        """Update a media asset.
+
+        Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
+        then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
+        409 while a post with the asset is being published or retried. Scope `media:write`.
+        """
+        return self._api.call("PATCH", f"/media/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Media)
+
     def confirm(self, id: str, *, timeout: float | None = None) -> models.Media:
         """Confirm an upload.
 
@@ -1443,6 +1452,17 @@ class AsyncMediaOperations:
         """
         return await self._api.call(
             "GET", f"/media/{quote(id, safe='')}", query={"wait": wait}, timeout=timeout, model=models.Media
+        )
+
+    async def update(self, id: str, *, timeout: float | None = None, **body: Unpack[params.MediaPatch]) -> models.Media:
+        """Update a media asset.
+
+        Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
+        then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
+        409 while a post with the asset is being published or retried. Scope `media:write`.
+        """
+        return await self._api.call(
+            "PATCH", f"/media/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Media
         )
 
     async def confirm(self, id: str, *, timeout: float | None = None) -> models.Media:
