@@ -635,7 +635,7 @@ async function armAndRecover(page, { x }) {
   const post = await call("POST", "/posts", { content: "A bit too fast", accounts: [x.id] });
   await open(page, `/posts/${post.id}`);
   // The timeline keeps the failure even after the next attempt.
-  await says(page, "rate_limited: Too Many Requests");
+  await says(page, "X is limiting how often it may be called. Too Many Requests");
   await tap(page, `#retry-${post.targets[0].id}`);
   await says(page, "View on X");
   await open(page, `${dev.sandbox_url}/x/${x.username}`);

@@ -304,7 +304,7 @@ fn utc(at: DateTime<Utc>) -> String {
 }
 
 /// A time in the zone of the page.
-fn local(at: DateTime<Utc>) -> String {
+pub(crate) fn local(at: DateTime<Utc>) -> String {
     at.with_timezone(&zone::current()).format("%-d %b %Y, %H:%M:%S %Z").to_string()
 }
 

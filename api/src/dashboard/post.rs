@@ -6,7 +6,7 @@ use super::{
     layout::{Layout, PageError, render},
     media::Thumb,
     posts::excerpt,
-    story::{Facts, Story},
+    story::{Facts, Story, told},
     zone,
 };
 use crate::{
@@ -149,10 +149,10 @@ pub(crate) async fn show(
         let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
         format!("{name} on {}", platforms::display_name(&target.platform))
     };
-    let of_target = |id: Option<Uuid>| {
-        let target = post.targets.iter().find(|target| Some(target.id.0) == id);
-        target.map(who)
-    };
+    let target = |id: Option<Uuid>| post.targets.iter().find(|target| Some(target.id.0) == id);
+    let of_target = |id| target(id).map(who);
+    let platform_of =
+        |id| target(id).map_or("the platform", |target| platforms::display_name(&target.platform));
     let shown = post.containers.iter().chain(post.variants.iter().flatten());
     let shown = shown.flat_map(|container| &container.media);
     let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
@@ -279,7 +279,7 @@ pub(crate) async fn show(
             .iter()
             .map(|entry| Event {
                 at: AbsoluteTime(entry.at.0),
-                message: entry.message.clone(),
+                message: told(&entry.message, platform_of(entry.target_id)),
                 who: of_target(entry.target_id),
                 error: entry.detail.get("error").and_then(|error| error.as_str()).map(str::to_owned),
             })

@@ -1,6 +1,9 @@
 //! What is said of a target that is not live: what happened, what happens next and when, and what can be done.
 
-use super::{labels::RelativeTime, zone};
+use super::{
+    labels::{self, RelativeTime},
+    zone,
+};
 use chrono::{DateTime, Utc};
 use domain::{ErrorCode, MAY_BE_LIVE, TargetStatus, retry::ATTEMPTS};
 
@@ -99,6 +102,28 @@ pub(crate) fn happened(code: &str, name: &str) -> String {
     }
 }
 
+/// Says an entry of a timeline as the rest of the page does: with the failure in words, and times in the page's zone.
+/// `platform` is the name of its target's platform.
+pub(crate) fn told(message: &str, platform: &str) -> String {
+    match message.split_once(": ") {
+        Some((code, said)) if code.parse::<ErrorCode>().is_ok() => {
+            format!("{} {said}", happened(code, platform))
+        }
+        Some((start, live)) if start.starts_with("Published on ") => {
+            format!("Published on {platform}: {live}")
+        }
+        // As the engine begins the last failure of a target.
+        Some(("Failed for good", failure)) => format!("Failed for good. {}", told(failure, platform)),
+        _ => {
+            let word = |word: &str| match DateTime::parse_from_rfc3339(word) {
+                Ok(at) => labels::local(at.to_utc()),
+                Err(_) => word.to_owned(),
+            };
+            message.split(' ').map(word).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
 /// Says what happens next, and when.
 fn next(facts: &Facts<'_>, code: Option<ErrorCode>, now: DateTime<Utc>) -> (String, Option<RelativeTime>) {
     let attempt = facts.attempts.unsigned_abs() + 1;
@@ -138,6 +163,21 @@ fn remedy(code: Option<ErrorCode>, name: &str, is_dead: bool) -> Option<String> 
 mod tests {
     use super::*;
     use chrono::TimeDelta;
+
+    #[test]
+    fn entries_of_timelines_have_no_codes_and_local_times() {
+        for (message, expected) in [
+            ("Attempt 1 begins", "Attempt 1 begins"),
+            ("Scheduled for 2026-11-25T14:40:16Z", "Scheduled for 25 Nov 2026, 14:40:16 UTC"),
+            ("upstream_503: Service: away", "X had a server error (503). Service: away"),
+            ("Failed for good: rejected_400: No", "Failed for good. X rejected the post (400). No"),
+            ("Failed for good: no account", "Failed for good. no account"),
+            ("Edited: 2 texts", "Edited: 2 texts"),
+            ("Published on x: https://x.com/1", "Published on X: https://x.com/1"),
+        ] {
+            assert_eq!(told(message, "X"), expected);
+        }
+    }
 
     fn facts(status: TargetStatus, code: Option<&'static str>, attempts: i32) -> Facts<'static> {
         Facts { platform: "x", status, code, message: None, attempts, next: None, processing_since: None }
