@@ -35,6 +35,11 @@ pub(super) fn trials() -> Vec<Trial> {
     )
 }
 
+/// Markup of a note in the sandbox's list of what arrived, which begins with a text.
+fn arrived(note: &str) -> String {
+    format!("<p class=\"soft\" dir=\"auto\">{note}")
+}
+
 async fn settings_are_applied_to_a_video() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
@@ -68,7 +73,7 @@ async fn settings_are_applied_to_a_video() {
     // A further look-up does not add the video to the playlist again.
     let at = json!({ "media": post.media[0].id, "video": id });
     assert_eq!(actor.settle(&post, &Checkpoint(at)).await.on("settle"), Located::Live(id.clone()));
-    assert_eq!(actor.shown(&id).await.matches("<small>In the playlist").count(), 1);
+    assert_eq!(actor.shown(&id).await.matches(&arrived("In the playlist")).count(), 1);
 
     let mut later = actor.post("later");
     later.settings = json!({ "publishAt": "2100-01-02T03:04:05+01:00" });
@@ -291,11 +296,10 @@ async fn captions_are_uploaded_once_the_video_is_live() {
     ] });
     let id = actor.publish(&post).await.on("publish");
     let uploads = || world.heard().iter().filter(|call| call.path.ends_with(UPLOAD)).count();
-    // As the list of what arrived has them.
-    let tracks = ["<small>Captions: en<", "<small>Captions: de-CH (Mundart)<"];
+    let tracks = [arrived("Captions: en<"), arrived("Captions: de-CH (Mundart)<")];
     let counted = async || {
         let page = actor.shown(&id).await;
-        tracks.map(|track| page.matches(track).count())
+        tracks.each_ref().map(|track| page.matches(track).count())
     };
     assert_eq!((uploads(), counted().await), (2, [1, 1]));
     assert!(world.heard().iter().any(|call| call.path.ends_with(UPLOAD) && call.text.contains(WEBVTT)));
@@ -324,7 +328,8 @@ async fn a_worker_crash_after_any_call_leaves_one_track_of_captions() {
         post.settings = json!({ "captions": [{ "language": "en", "content": SUBRIP }] });
         let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
         let Located::Live(id) = located else { panic!("{located:?} after call {call}") };
-        assert_eq!(actor.shown(&id).await.matches("<small>Captions: en<").count(), 1, "after call {call}");
+        let page = actor.shown(&id).await;
+        assert_eq!(page.matches(&arrived("Captions: en<")).count(), 1, "after call {call}");
         if !has_died {
             assert!(call > 5, "there were {call} calls");
             break;
