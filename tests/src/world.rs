@@ -123,8 +123,9 @@ impl WorldBuilder {
             let service = Service::new(servers, &name, self.pace, None);
             (service, self.commands.unwrap_or_else(|| vec!["all"]))
         };
-        let db = store::connect(&service.servers.database_url, 4).await.expect("a connection");
-        // A busy machine may need longer than the service waits for a connection.
+        // A server of its own may still start, and a busy machine may need longer than the service waits for it.
+        let url = &service.servers.database_url;
+        let db = wait_until("a connection", async || store::connect(url, 4).await).await;
         let org = wait_until("an organization", async || organizations::create(&db, "World").await).await;
         let owner = Owner { org, mode: Mode::Test };
         let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
