@@ -10,7 +10,7 @@ use anyhow::Context;
 use reqwest::header;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::time::Instant;
-use tests::World;
+use tests::{World, login::browser};
 
 /// Posts of the organization; nine tenths are published.
 const POSTS: u32 = 100_000;
@@ -47,7 +47,8 @@ pub(crate) async fn all(bench: &Bench, report: &mut Report) -> anyhow::Result<()
     fill(&world, POSTS).await?;
     publish(&world).await?;
     let origin = world.base.trim_end_matches("/api/v1");
-    let sign_in = world.http.post(format!("{origin}/dashboard/sign-in")).header(header::ORIGIN, origin);
+    let http = browser();
+    let sign_in = http.post(format!("{origin}/dashboard/sign-in")).header(header::ORIGIN, origin);
     let answer = sign_in.form(&[("key", &world.key)]).send().await?;
     let cookie = answer.headers().get(header::SET_COOKIE).context("a session")?.to_str()?;
     let cookie = cookie.split(';').next().unwrap_or_default();
@@ -57,7 +58,7 @@ pub(crate) async fn all(bench: &Bench, report: &mut Report) -> anyhow::Result<()
         let url = format!("{origin}/dashboard{path}");
         let look = async || {
             let began = Instant::now();
-            let answer = world.http.get(&url).header(header::COOKIE, cookie).send().await?;
+            let answer = http.get(&url).header(header::COOKIE, cookie).send().await?;
             let (status, html) = (answer.status(), answer.text().await?);
             anyhow::ensure!(status.is_success(), "{url}: {status}: {html}");
             Ok((began.elapsed(), Vec::new()))
