@@ -133,7 +133,7 @@ async fn empty_lists_say_what_they_are_for_and_have_one_button_that_fills_them()
         assert_eq!(list.matches("class=\"button main\"").count(), 1, "{path}: {list}");
         assert!(list.contains(&format!("href=\"{link}\"")), "{path}: {list}");
     }
-    // What a filter hides is not missing.
+    // A filtered list may be empty although there are posts.
     let page = browser.open("/posts?status=failed").await;
     assert!(page.contains("<p>No posts.</p><a class=\"button\" href=\"/dashboard/posts\">"), "{page}");
 }

@@ -252,7 +252,7 @@ async fn the_alt_text_of_a_file_is_changed_by_a_form() {
     assert_eq!(changed.leads(), "/dashboard/media?done=described");
     assert!(browser.open("/media?done=described").await.contains("The alt text was saved."));
     assert_eq!(newest(&world).await["alt_text"], "A bridge at dawn");
-    // What was refused can be corrected.
+    // The form keeps a refused text, so that it can be corrected.
     let long = "é".repeat(5001);
     let refused = browser.post(&path, &[("alt_text", &long)]).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
@@ -284,7 +284,7 @@ async fn pictures_have_thumbnails_that_only_their_owner_sees() {
     let sides = imagesize(&thumbnail);
     assert_eq!(sides, (480, 240));
 
-    // What can't be decoded is its own thumbnail if it is small; a video has none.
+    // A picture that can't be decoded is its own thumbnail if it is small; a video has none.
     let broken = world.medium("broken.png", None, png(64, 48)).await;
     let page = browser.get(&format!("/media/{}/thumbnail", id(&broken))).await;
     assert_eq!(

@@ -425,7 +425,7 @@ async fn a_post_is_published_with_the_alt_text_that_its_file_has_then() {
         assert!(page.contains(expected) && !page.contains("Before"), "{page}");
         pages.push(url);
     }
-    // What is published keeps its text.
+    // A published post keeps its text.
     assert_eq!(describe(&world, &picture, json!({ "alt_text": "Much later" })).await.0, StatusCode::OK);
     let page = world.http.get(&pages[0]).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("After"), "{page}");

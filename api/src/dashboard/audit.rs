@@ -66,9 +66,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         rows: page.data.into_iter().map(Row::from).collect(),
         actions: Action::ALL
             .iter()
-            .map(|action| {
-                Choice::new(action.as_str(), action.as_str(), query.get("action") == action.as_str())
-            })
+            .map(|action| Choice::word(action.as_str(), query.get("action")))
             .collect(),
         since: query.get("since").to_owned(),
         until: query.get("until").to_owned(),

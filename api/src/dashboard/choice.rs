@@ -22,6 +22,11 @@ impl Choice {
         Self { value: value.into(), name: name.into(), is_chosen }
     }
 
+    /// An option whose value is its name.
+    pub(crate) fn word(value: &str, chosen: &str) -> Self {
+        Self::new(value, value, value == chosen)
+    }
+
     /// All platforms, of which a query chooses one by `platform`.
     pub(crate) fn platforms(query: &Fields) -> Vec<Self> {
         let chosen = query.get("platform");

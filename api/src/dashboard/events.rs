@@ -100,10 +100,7 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
                 at: ShortTime(event.created_at),
             })
             .collect(),
-        names: EventName::ALL
-            .iter()
-            .map(|name| Choice::new(name.as_str(), name.as_str(), query.get("event") == name.as_str()))
-            .collect(),
+        names: EventName::ALL.iter().map(|name| Choice::word(name.as_str(), query.get("event"))).collect(),
         older,
     };
     Ok(render(page.layout.status(), &page))

@@ -198,7 +198,7 @@ impl Thumb {
     }
 }
 
-/// What the picture of a file depends on.
+/// The facts of a file that decide how it is shown.
 struct Shown<'a> {
     id: Uuid,
     kind: MediaKind,
@@ -455,9 +455,9 @@ pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
 
 /// Receives a file that the script announced, if the browser can't send it to the bucket.
 pub(crate) async fn store(context: &PageContext<'_>, request: &Request, body: Body, id: &str) -> Response {
-    let received = match id.parse() {
+    let received = match media::read(id) {
         Ok(id) => content::receive_body(request, body, context.app, context.call().owner, id).await,
-        Err(_) => Err(media::missing()),
+        Err(problem) => Err(problem),
     };
     received.unwrap_or_else(|problem| refuse(&problem))
 }

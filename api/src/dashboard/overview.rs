@@ -75,7 +75,7 @@ impl Group {
         self.total.min(RETRIED_AT_ONCE)
     }
 
-    /// What they wait for.
+    /// Kind of help that its targets need.
     fn need(&self) -> Need {
         match self.status {
             TargetStatus::Dead => Need::Person,
@@ -92,7 +92,7 @@ impl Group {
     }
 }
 
-/// What a target needs to go on. What needs a person comes first.
+/// Kind of help that a target needs to go on, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     /// It failed: a person decides.

@@ -86,11 +86,6 @@ impl Leaf<'_> {
     fn is_on_by_default(&self) -> bool {
         self.schema["default"] == true
     }
-
-    /// Returns true for a boolean that may also be left open, which is another choice than no.
-    fn is_open(&self) -> bool {
-        self.kind() == "boolean" && self.schema["default"].is_null()
-    }
 }
 
 /// Returns true if a field can express a value with this schema.
@@ -153,7 +148,8 @@ fn setting(leaf: &Leaf<'_>, values: &Fields) -> Setting {
         _ => String::new(),
     };
     let input = match leaf.kind() {
-        "boolean" if leaf.is_open() => Input::Select(
+        // Left open, it is neither yes nor no.
+        "boolean" if leaf.schema["default"].is_null() => Input::Select(
             [("true", "Yes"), ("false", "No")]
                 .map(|(option, name)| Choice::new(option, name, option == value))
                 .into(),
@@ -212,7 +208,7 @@ fn read(leaf: &Leaf<'_>, values: &Fields) -> Option<Value> {
         _ if text.is_empty() && leaf.kind() != "array" => None,
         "boolean" => {
             let is_on = text == "true";
-            (leaf.is_open() || is_on != leaf.is_on_by_default()).then_some(json!(is_on))
+            (leaf.schema["default"] != is_on).then_some(json!(is_on))
         }
         "array" => {
             let all: Vec<String> = match leaf.schema["items"]["enum"].is_array() {
@@ -250,9 +246,8 @@ pub(crate) fn take(blocks: &mut Value) -> Vec<(String, String)> {
                 }
                 _ => return,
             };
-            // What is off though it is off by default can't be told by a checkbox.
-            if leaf.kind() == "boolean" && texts[0] == "false" && !leaf.is_on_by_default() && !leaf.is_open()
-            {
+            // A checkbox can't tell a setting that is off by default from one that was switched off.
+            if leaf.schema["default"] == false && texts[0] == "false" {
                 return;
             }
             object.remove(*last);

@@ -136,9 +136,7 @@ pub(crate) async fn show_with(
             .collect(),
         names: EventName::ALL
             .iter()
-            .map(|name| {
-                Choice::new(name.as_str(), name.as_str(), name.as_str() == context.query.get("event"))
-            })
+            .map(|name| Choice::word(name.as_str(), context.query.get("event")))
             .collect(),
         deliveries: found
             .data

@@ -224,13 +224,7 @@ async fn give(
 ) -> Result<Response, Problem> {
     let (id, text, _) = path.0;
     let (file, row) = ready(&app, &id, &text).await?;
-    Ok(serve(
-        request,
-        &app,
-        &file,
-        row.content_type.as_deref().unwrap_or_default(),
-        row.size.unwrap_or_default(),
-    ))
+    Ok(serve_asset(request, &app, &file, &row))
 }
 
 /// Serves the file of an owner, or a range of it.
@@ -241,8 +235,7 @@ pub(crate) async fn give_file(
     id: &str,
 ) -> Result<Response, Problem> {
     let (file, row) = of_owner(app, owner, read(id)?).await?;
-    let mime = row.content_type.as_deref().unwrap_or_default();
-    Ok(serve(request, app, &file, mime, row.size.unwrap_or_default()))
+    Ok(serve_asset(request, app, &file, &row))
 }
 
 /// Serves the thumbnail of a picture. One that has none, such as a picture of an earlier version, is its own
@@ -298,6 +291,12 @@ async fn of_owner(
     let row = store::media::get(&app.db, owner, id).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
     Ok((asset(owner, &row), row))
+}
+
+/// Serves the file of an asset, or a range of it.
+fn serve_asset(request: &Request, app: &App, file: &StoredFile, row: &store::media::Media) -> Response {
+    let mime = row.content_type.as_deref().unwrap_or_default();
+    serve(request, app, file, mime, row.size.unwrap_or_default())
 }
 
 fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64) -> Response {

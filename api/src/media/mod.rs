@@ -125,8 +125,8 @@ impl MediaAssets {
     /// Update a media asset
     ///
     /// Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
-    /// then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
-    /// 409 while a post with the asset is being published or retried. Scope `media:write`.
+    /// then, also if it was created before; a published post keeps the text that it was sent with. Fails with 409 while
+    /// a post with the asset is being published or retried. Scope `media:write`.
     #[oai(path = "/media/:id", method = "patch", operation_id = "updateMedia")]
     async fn update(
         &self,

@@ -66,7 +66,7 @@
     // At once: the event of the end comes later, when the dialog may have been opened again.
     const close = button(closing, end);
     ([...dialog.querySelectorAll("form")].at(-1) ?? dialog).append(close);
-    // What can't be undone is not what Enter does.
+    // Enter must not do what can't be undone.
     close.autofocus = dialog.querySelector("input:not([type=hidden]), textarea, select") === null;
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog) end();
@@ -98,7 +98,7 @@
     }
     const link = event.target.closest("a[data-play]");
     const video = link?.querySelector("video");
-    // What the browser can't play here, and what is to open elsewhere, is left to the link.
+    // A video that the browser can't play here, or that is to open elsewhere, is left to the link.
     if (video && !video.error && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
       video.controls = true;
@@ -145,5 +145,5 @@
   }
 
   // For the scripts of single pages, which come after this one.
-  globalThis.fanfare = { ask, make };
+  globalThis.fanfare = { ask, button, make };
 })();

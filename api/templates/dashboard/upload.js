@@ -25,7 +25,7 @@
   for (const element of zone.querySelectorAll("[data-no-script]")) element.hidden = true;
   input.required = false;
 
-  const make = (name, properties = {}) => Object.assign(document.createElement(name), properties);
+  const { make } = fanfare;
   const sleep = (time) => new Promise((resolve) => setTimeout(resolve, time));
   const isBusy = () => running.size + waiting.length > 0;
 
@@ -153,11 +153,11 @@
       if (file.size === 0) throw new Failure("The file is empty.", 422);
       if (!job.announced) {
         const fields = { filename: file.name, type: file.type, size: file.size };
-        // Not aborted: what was announced is deleted by the id in the answer.
+        // Not aborted: an announced file is deleted by the id in the answer.
         job.announced = JSON.parse(await post("/dashboard/media/uploads", fields, { show: job.show }));
         abort.signal.throwIfAborted();
       }
-      // What was sent before a connection was lost is not sent again.
+      // A file that was sent before a connection was lost is not sent again.
       if (!job.isSent) await send(job);
       job.isSent = true;
       progress.removeAttribute("value");
@@ -177,7 +177,7 @@
     }
   }
 
-  /** Deletes what was announced and will not be uploaded. If that fails, it goes by itself after a day. */
+  /** Deletes an announced file that will not be uploaded. If that fails, the service deletes it after a day. */
   function abandon({ announced, isSent }) {
     if (announced && !isSent) post(`/dashboard/media/${announced.id}/abandon`, {}).catch(() => {});
   }
@@ -204,11 +204,7 @@
     }
   }
 
-  function button(textContent, ariaLabel, press) {
-    const made = make("button", { type: "button", className: "small", textContent, ariaLabel });
-    made.addEventListener("click", press);
-    return made;
-  }
+  const button = (text, ariaLabel, press) => fanfare.button(text, press, { className: "small", ariaLabel });
 
   function retry({ file, order, item, announced, isSent }) {
     const fresh = row(file, order);

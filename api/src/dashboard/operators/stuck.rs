@@ -140,16 +140,12 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
     let mut codes = BTreeSet::from(CODES);
     codes.extend(rows.iter().filter_map(|row| row.item.code.as_deref()));
     codes.extend(filters.given("code"));
-    let (code, kind) = (filters.get("code"), filters.get("kind"));
-    let codes = codes.into_iter().map(|other| Choice::new(other, other, other == code)).collect();
+    let codes = codes.into_iter().map(|code| Choice::word(code, filters.get("code"))).collect();
     let page = Stuck {
         layout: operator.layout("Stuck", "/stuck", error),
         filters,
         kept: filters.only(&FILTERS).collect(),
-        kinds: Kind::ALL
-            .iter()
-            .map(|other| Choice::new(other.as_str(), other.as_str(), other.as_str() == kind))
-            .collect(),
+        kinds: Kind::ALL.iter().map(|kind| Choice::word(kind.as_str(), filters.get("kind"))).collect(),
         platforms: Choice::platforms(filters),
         codes,
         counts,

@@ -240,8 +240,8 @@ export class MediaOperations {
    * Update a media asset.
    *
    * Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
-   * then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
-   * 409 while a post with the asset is being published or retried. Scope `media:write`.
+   * then, also if it was created before; a published post keeps the text that it was sent with. Fails with 409 while
+   * a post with the asset is being published or retried. Scope `media:write`.
    */
   update(id: string, body: schema.MediaPatch, options?: RequestOptions): Promise<schema.Media> {
     return this.api.call({ method: "PATCH", path: `/media/${encodeURIComponent(id)}`, body }, options);

@@ -344,8 +344,8 @@ export interface paths {
         /**
          * Update a media asset
          * @description Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
-         *     then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
-         *     409 while a post with the asset is being published or retried. Scope `media:write`.
+         *     then, also if it was created before; a published post keeps the text that it was sent with. Fails with 409 while
+         *     a post with the asset is being published or retried. Scope `media:write`.
          */
         patch: operations["updateMedia"];
         trace?: never;

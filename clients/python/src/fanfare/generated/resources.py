@@ -324,8 +324,8 @@ class MediaOperations:
         """Update a media asset.
 
         Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
-        then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
-        409 while a post with the asset is being published or retried. Scope `media:write`.
+        then, also if it was created before; a published post keeps the text that it was sent with. Fails with 409 while
+        a post with the asset is being published or retried. Scope `media:write`.
         """
         return self._api.call("PATCH", f"/media/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Media)
 
@@ -1458,8 +1458,8 @@ class AsyncMediaOperations:
         """Update a media asset.
 
         Changes the alt text. A post that names no alt text for the asset is published with the one that the asset has
-        then, also if it was created before; what is published already keeps the text that it was sent with. Fails with
-        409 while a post with the asset is being published or retried. Scope `media:write`.
+        then, also if it was created before; a published post keeps the text that it was sent with. Fails with 409 while
+        a post with the asset is being published or retried. Scope `media:write`.
         """
         return await self._api.call(
             "PATCH", f"/media/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Media
