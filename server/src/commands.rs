@@ -3,7 +3,8 @@
 use crate::{
     NewKey, clock,
     config::{self, Database, Pricing},
-    ops, services,
+    ops::{self, Refusal},
+    services,
 };
 use anyhow::Context;
 use chrono::{DateTime, Utc};
@@ -86,7 +87,7 @@ pub(crate) async fn invite(
     base_url: &Url,
 ) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
-    anyhow::ensure!(organizations::plan(&db, org).await?.is_some(), "there is no organization {org}");
+    is_organization(&db, org).await?;
     println!("{}", invitation(&db, org, email, role, again, base_url).await?);
     Ok(())
 }
@@ -119,22 +120,34 @@ async fn invitation(
     Ok(format!("{root}/dashboard/invite/{token}"))
 }
 
+/// Fails unless an organization exists.
+async fn is_organization(db: &Pool, org: OrgId) -> anyhow::Result<()> {
+    match organizations::plan(db, org).await? {
+        Some(_) => Ok(()),
+        None => Err(no_organization(org)),
+    }
+}
+
+fn no_organization(org: OrgId) -> anyhow::Error {
+    Refusal::missing(format!("there is no organization {org}"))
+}
+
 /// Creates an API key and prints it.
 pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
     let NewKey { org, name, mode, scopes, expires_at, tenant, profile, accounts, database } = options;
-    anyhow::ensure!(expires_at.is_none_or(|at| at > clock::now()), "--expires-at is not in the future");
+    if expires_at.is_some_and(|at| at <= clock::now()) {
+        return Err(Refusal::usage("--expires-at is not in the future"));
+    }
     let db = store::connect(&database.database_url, 2).await?;
     let owner = Owner { org, mode };
     let exists = async |resource, id| {
-        let exists = bounds::contains(&db, owner, Bound::ORGANIZATION, resource, id).await?;
-        anyhow::ensure!(
-            exists,
-            "the organization has no {mode} {} {id}",
-            format!("{resource:?}").to_lowercase()
-        );
-        Ok(())
+        if bounds::contains(&db, owner, Bound::ORGANIZATION, resource, id).await? {
+            return Ok(());
+        }
+        let resource = format!("{resource:?}").to_lowercase();
+        Err(Refusal::missing(format!("the organization has no {mode} {resource} {id}")))
     };
-    anyhow::ensure!(organizations::plan(&db, org).await?.is_some(), "there is no organization {org}");
+    is_organization(&db, org).await?;
     let bound = match (tenant, profile) {
         (Some(tenant), _) => Bound::Tenant(tenant),
         (None, Some(profile)) => {
@@ -165,14 +178,18 @@ pub(crate) async fn set_plan(
 ) -> anyhow::Result<()> {
     anyhow::ensure!(pricing.plans.has(plan), "FANFARE_PLANS has no plan {plan}");
     let db = store::connect(&database.database_url, 2).await?;
-    anyhow::ensure!(organizations::set_plan(&db, org, plan).await?, "there is no organization {org}");
+    if !organizations::set_plan(&db, org, plan).await? {
+        return Err(no_organization(org));
+    }
     println!("organization {org} is on the plan {plan}");
     Ok(())
 }
 
 /// Prepares a restored database.
 pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyhow::Result<()> {
-    anyhow::ensure!(since <= clock::now(), "--since {since} is in the future");
+    if since > clock::now() {
+        return Err(Refusal::usage(format!("--since {since} is in the future")));
+    }
     let db = store::connect(&database.database_url, 2).await?;
     let prepared = store::restored::prepare(&db, since, store::restored::PART).await?;
     let store::restored::Prepared { posts, containers, is_continued } = prepared;

@@ -1,17 +1,27 @@
-//! Backup and restore of a running service, by the commands of `docs/backup.md`, with Temporal kept and Temporal empty.
+//! Set-up, backup and restore of a service, by the commands of `docs/deployment.md`, `docs/upgrade.md` and
+//! `docs/backup.md`, with the roles of an installation, and with Temporal kept and Temporal empty.
 
-use crate::{PROGRAM, world};
+use crate::{
+    PROGRAM,
+    pages::{clients, commands},
+    world,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use sqlx::Connection;
 use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 use temporalio_client::WorkflowExecutionStatus;
 use temporalio_common::UntypedWorkflow;
-use tests::{Servers, World, sql, temporal_client, wait_until};
+use tests::{
+    Servers, World,
+    deploy::root,
+    installed::{self, Installed},
+    sql, temporal_client, wait_until,
+};
 use tokio::process::Command;
-use url::Url;
 
 const FAR: &str = "2040-01-01T00:00:00Z";
 
@@ -23,44 +33,16 @@ fn path(post: &Value) -> String {
     format!("/posts/{}", id(post))
 }
 
-/// Returns the commands of a page's blocks with these words after the fence, indented or not.
-pub(crate) fn commands(page: &str, fence: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
-    let text = std::fs::read_to_string(file).unwrap();
-    let (mut found, mut is_inside) = (String::new(), false);
-    for line in text.lines().map(str::trim) {
-        if line == "```" {
-            is_inside = false;
-        } else if is_inside {
-            found += line;
-            found += "\n";
-        } else if line == format!("```{fence}") {
-            is_inside = true;
-        }
-    }
-    assert!(!found.is_empty(), "{page} has no block {fence}");
-    found
-}
+/// Database that the backup is restored into.
+const RESTORED: &str = "restored";
 
-/// Returns the directory of `pg_dump`, if Postgres's client programs are installed.
-fn clients() -> Option<PathBuf> {
-    let on_path = std::env::var_os("PATH")
-        .into_iter()
-        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut installed: Vec<_> = installed.map(|version| version.path().join("bin")).collect();
-    installed.sort();
-    installed
-        .into_iter()
-        .rev()
-        .chain(on_path)
-        .find(|dir| ["pg_dump", "pg_restore", "psql"].iter().all(|program| dir.join(program).is_file()))
-}
-
-/// A service with a Temporal server of its own, and a shell for an operator.
+/// A service with servers of its own, and a shell for an operator.
 struct Installation {
     world: World,
     temporal: Option<devstack::Temporal>,
+    postgres: Installed,
+    /// Database that its processes use.
+    database: &'static str,
     dir: PathBuf,
     shell: Vec<(String, String)>,
 }
@@ -72,36 +54,52 @@ impl Installation {
         std::fs::create_dir_all(&bin).unwrap();
         symlink(*PROGRAM, bin.join("fanfare")).unwrap();
         let temporal = start(&dir, 0).await;
-        let database_url = tests::database_url(&PROGRAM).await;
-        let servers = Servers { database_url: database_url.clone(), temporal: temporal.address.clone() };
-        let world = world().pace(0.2).running(&["api"]).on(servers).platforms(&["threads"]).start().await;
-        let name = format!("restored_{name}");
-        let other = |name: &str| {
-            let mut url = Url::parse(&database_url).unwrap();
-            url.set_path(name);
-            url.to_string()
-        };
+        let postgres = Installed::bare(&PROGRAM, &dir.join("postgres")).await;
         let path = std::env::var("PATH").unwrap_or_default();
+        let owner = |database| postgres.url("fanfare", database);
         let shell = [
             ("PATH", format!("{}:{}:{path}", bin.display(), clients.display())),
-            ("DATABASE_URL", database_url.clone()),
-            ("SERVER_URL", other("postgres")),
-            ("RESTORED_URL", other(&name)),
-            ("RESTORED_NAME", name),
+            ("DATABASE_URL", owner("fanfare")),
+            ("SERVER_URL", postgres.postgres.url("postgres")),
+            ("RESTORED_URL", owner(RESTORED)),
+            ("RESTORED_NAME", RESTORED.to_owned()),
         ];
-        let shell = shell.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Self { world, temporal: Some(temporal), dir, shell }
+        let granted = installed::PASSWORDS.into_iter().chain(installed::GRANTED);
+        let shell: Vec<_> = shell
+            .into_iter()
+            .chain(granted.map(|(name, value)| (name, value.to_owned())))
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        run(&root(), &shell, "deployment.md", "sh roles").await;
+        run(&root(), &shell, "upgrade.md", "sh migrate").await;
+        // The test itself looks at every row, also after the restore.
+        let database_url = postgres.postgres.url("fanfare");
+        let servers = Servers { database_url, temporal: temporal.address.clone() };
+        let world = world().pace(0.2).running(&[]).on(servers).platforms(&["threads"]).start().await;
+        let database = "fanfare";
+        let mut service = Self { world, temporal: Some(temporal), postgres, database, dir, shell };
+        service.serve("api").await;
+        service
+    }
+
+    /// Starts a process by the command of the page, with the database role that it has in an installation.
+    async fn serve(&mut self, command: &'static str) {
+        let (role, fence) = match command {
+            "api" => ("fanfare_api", "sh api"),
+            _ => ("fanfare_worker", "sh worker"),
+        };
+        self.world.set_of(command, "DATABASE_URL", &self.postgres.url(role, self.database));
+        // A single command takes the place of the shell, so that signals reach it.
+        let mut shell = Command::new("bash");
+        shell.args(["-c", commands("upgrade.md", fence).trim()]).env("PATH", &self.shell[0].1);
+        self.world.launch(command, shell).await;
     }
 
     /// Runs commands of the page.
     async fn run(&self, fence: &str) -> String {
-        let mut shell = Command::new("bash");
-        shell.args(["-euo", "pipefail", "-c", &commands("backup.md", fence)]);
-        shell.current_dir(&self.dir).envs(self.world.environment().to_vec()).envs(self.shell.clone());
-        let output = shell.output().await.unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{fence}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
+        let environment: Vec<_> =
+            self.world.environment().iter().cloned().chain(self.shell.iter().cloned()).collect();
+        run(&self.dir, &environment, "backup.md", fence).await
     }
 
     /// Empties Temporal, which keeps its address.
@@ -140,6 +138,16 @@ impl Installation {
     }
 }
 
+/// Runs commands of a page, and returns what they print.
+async fn run(dir: &Path, environment: &[(String, String)], page: &str, fence: &str) -> String {
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &commands(page, fence)]).current_dir(dir);
+    let output = shell.envs(environment.iter().cloned()).output().await.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{page}, {fence}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 async fn start(dir: &Path, port: u16) -> devstack::Temporal {
     let options = devstack::TemporalOptions {
         port,
@@ -156,7 +164,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     };
     let mut service = Installation::start(name, &clients).await;
     service.world.connect("threads", "ada").await;
-    service.world.run("worker").await;
+    service.serve("worker").await;
     // Its next attempt is due in some seconds, and then in an hour.
     let retried = service.post("Retried #sandbox-429x1", None).await;
     let failed = |post: &Value| post["targets"][0]["status"] == "failed";
@@ -179,7 +187,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     service.run("sh backup").await;
 
     // The backup does not know these.
-    service.world.run("worker").await;
+    service.serve("worker").await;
     assert_eq!(service.world.ended(&published).await["status"], "published");
     service.terminate(&format!("target-{}", id(&retried["targets"][0]))).await;
     assert_eq!(service.world.ended(&retried).await["status"], "failed");
@@ -199,15 +207,19 @@ async fn is_restored(name: &str, is_emptied: bool) {
         report.contains("5 open posts; 2 publications are looked up before they are repeated"),
         "{report}"
     );
-    let restored = service.shell.iter().find(|(name, _)| name == "RESTORED_URL").unwrap().1.clone();
-    service.world.set("DATABASE_URL", &restored);
-    service.world.db = store::connect(&restored, 2).await.unwrap();
-    service.world.run("api").await;
+    // As in the first database: its other roles may not connect.
+    let others = service.postgres.url("temporal", RESTORED);
+    let refused = sqlx::PgConnection::connect(&others).await.unwrap_err();
+    let refused = refused.as_database_error().unwrap().code().unwrap().into_owned();
+    assert_eq!(refused, "42501", "the role of Temporal");
+    service.database = RESTORED;
+    service.world.db = store::connect(&service.postgres.postgres.url(RESTORED), 2).await.unwrap();
+    service.serve("api").await;
     // It may be live, so that nobody can change it.
     let edit = json!({ "content": "Changed" });
     let (status, problem) = service.world.call(Method::PATCH, &path(&published), Some(&edit)).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("publishing_started")));
-    service.world.run("worker").await;
+    service.serve("worker").await;
 
     for post in [&published, &retried] {
         let ended = service.world.ended(post).await;
@@ -243,6 +255,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     }
     service.world.db.close().await;
     service.temporal.take().unwrap().child.end().await.unwrap();
+    service.postgres.postgres.child.end().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! The deployment files name the program's variables, and give each process only its own secrets.
 
+use crate::pages::commands;
 use serde_yaml::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     process::Command,
     sync::LazyLock,
 };
@@ -396,4 +398,20 @@ fn systemd_accepts_the_units() {
         .output()
         .unwrap();
     assert!(exposure.status.success(), "{}", String::from_utf8_lossy(&exposure.stdout));
+}
+
+#[test]
+fn the_templates_of_the_secrets_are_copied_for_their_owner_only() {
+    let home = tests::directory().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &commands("deployment.md", "sh secrets")]);
+    let copied = shell.current_dir(root()).env("HOME", &home).output().unwrap();
+    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+    let secrets = home.join("fanfare-secrets");
+    assert_eq!(secrets.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    for role in Role::ALL {
+        let file = secrets.join(format!("{}.env", role.name()));
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o77, 0, "{}", file.display());
+    }
 }

@@ -63,6 +63,7 @@ mod operator_pages;
 mod operators;
 mod ops;
 mod overrides;
+mod pages;
 mod pds;
 mod people;
 mod preview;

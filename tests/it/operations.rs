@@ -1,13 +1,19 @@
-//! `docs/operations.md`, run as written: every block of commands, against a service that has the symptom.
+//! `docs/operations.md`, run as written: every block of commands, against a service that has the symptom, as the role
+//! that the page names.
 
-use crate::{PROGRAM, ops::done, replay, world};
+use crate::{
+    PROGRAM,
+    ops::done,
+    pages::{blocks, clients},
+    replay, world,
+};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     os::unix::fs::symlink,
     path::Path,
 };
-use tests::{Receiver, World, wait_until};
+use tests::{Receiver, Servers, World, deploy::read, installed::Installed, wait_until};
 use tokio::process::Command;
 
 /// The page: commands by section.
@@ -21,22 +27,12 @@ struct Page {
 
 impl Page {
     async fn read() -> Self {
-        let text =
-            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md"))
-                .unwrap();
         let (mut setup, mut sections) = (String::new(), BTreeMap::<_, Vec<String>>::new());
-        for section in text.split("\n## ").skip(1) {
-            let (heading, body) = section.split_once('\n').unwrap();
-            let mut blocks = body.split("\n```");
-            blocks.next();
-            // Fences alternate: what begins a block, what follows it.
-            for block in blocks.step_by(2) {
-                let (fence, code) = block.split_once('\n').unwrap();
-                match fence {
-                    "sh setup" => setup.push_str(code),
-                    "sh" => sections.entry(heading.to_owned()).or_default().push(code.to_owned()),
-                    shown => assert_eq!(shown, "console", "{heading}"),
-                }
+        for block in blocks("operations.md") {
+            match block.fence.as_str() {
+                "sh setup" => setup += &block.code,
+                "sh" => sections.entry(block.section).or_default().push(block.code),
+                other => panic!("{}: {other}", block.section),
             }
         }
         let programs = tests::directory().join("programs");
@@ -46,6 +42,7 @@ impl Page {
             symlink(std::path::absolute(program).unwrap(), programs.join(name)).unwrap();
         }
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let path = clients().map_or(path.clone(), |clients| format!("{}:{path}", clients.display()));
         Self { setup, sections, followed: BTreeSet::new(), path }
     }
 
@@ -102,7 +99,14 @@ fn has(text: &str, parts: &[&str]) {
 #[tokio::test]
 async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let mut page = Page::read().await;
-    let mut world = world().pace(1.0).running(&["api", "worker"]).platforms(&["x"]).start().await;
+    let installed = Installed::start(&PROGRAM, &tests::directory().join("operations")).await;
+    let database_url = installed.url("fanfare", "fanfare");
+    let servers = Servers { database_url, temporal: tests::shared(&PROGRAM).await.temporal.clone() };
+    let mut world = world().pace(1.0).running(&[]).on(servers).platforms(&["x"]).start().await;
+    for (command, role) in [("api", "fanfare_api"), ("worker", "fanfare_worker")] {
+        world.set_of(command, "DATABASE_URL", &installed.url(role, "fanfare"));
+        world.run(command).await;
+    }
     let (account, org) = (world.connect("x", "ada").await, world.owner.org.to_string());
     let receiver = Receiver::start().await;
     receiver.answer([500; 2]);
@@ -233,6 +237,105 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     assert_eq!(world.ended(&waiting).await["status"], "published");
     assert_eq!(world.accepted("x", "ada").await, 3);
 
+    let section = "The disk is full";
+    if clients().is_some() {
+        has(&page.follow(&world, section, &[]).await, &["pg_size_pretty", "(5 rows)"]);
+    } else {
+        tests::skip("psql is not installed: the largest tables are not listed");
+        page.followed.insert(section.to_owned());
+    }
+
     let all: BTreeSet<_> = page.sections.keys().cloned().collect();
     assert_eq!(page.followed, all, "sections with commands that the test does not follow");
+}
+
+/// The exit codes that the page tells, with their meaning.
+fn exit_codes() -> BTreeMap<i32, String> {
+    let page = read("docs/operations.md");
+    let rows = page.split("| Exit code of `fanfare ops` |").nth(1).unwrap().lines().skip(2);
+    let rows = rows.take_while(|row| row.starts_with('|'));
+    rows.map(|row| {
+        let (code, meaning) = row.trim_matches('|').split_once('|').unwrap();
+        (code.trim().parse().unwrap(), meaning.trim().to_owned())
+    })
+    .collect()
+}
+
+/// The commands, each with arguments that name nothing in the database, and how it ends then. `ID` stands for an id.
+const ON_NOTHING: [(&str, &str, i32); 14] = [
+    ("stuck", "", 0),
+    ("show", "ID", 3),
+    ("retry", "ID", 3),
+    ("end", "ID --reason test", 3),
+    ("reconcile", "", 0),
+    ("restored", "--since 2026-01-01T00:00:00Z", 0),
+    ("freeze", "organization ID --reason test", 3),
+    ("release", "organization ID", 4),
+    ("frozen", "", 0),
+    ("redeliver", "ID", 3),
+    ("keys issue", "ID", 3),
+    ("keys list", "ID", 3),
+    ("keys revoke", "ID", 3),
+    ("sessions end", "--org ID", 3),
+];
+/// Arguments that are wrong whatever the database has, of commands that check more than clap does.
+const WRONG: [(&str, &str); 5] = [
+    ("restored", "--since 2100-01-01T00:00:00Z"),
+    ("freeze", "account nobody --reason test"),
+    ("freeze", "platform nowhere --reason test"),
+    ("redeliver", ""),
+    ("keys issue", "ID --expires-at 2020-01-01T00:00:00Z"),
+];
+
+/// Returns the names of a command's own commands, without `help`.
+fn leaves(command: &clap::Command, before: &str) -> Vec<String> {
+    let below = command.get_subcommands().filter(|command| command.get_name() != "help");
+    let below = below.flat_map(|below| {
+        let name = format!("{before} {}", below.get_name()).trim().to_owned();
+        let own = leaves(below, &name);
+        if own.is_empty() { vec![name] } else { own }
+    });
+    below.collect()
+}
+
+#[tokio::test]
+async fn each_command_ends_with_the_exit_code_of_the_page() {
+    assert_eq!(exit_codes().into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    let mut all = leaves(server::command().find_subcommand("ops").unwrap(), "");
+    let mut known: Vec<_> = ON_NOTHING.iter().map(|(command, ..)| (*command).to_owned()).collect();
+    all.sort();
+    known.sort();
+    assert_eq!(all, known, "commands in the table");
+
+    let mut world = world().running(&[]).start().await;
+    let nothing = uuid::Uuid::now_v7().to_string();
+    let ends = async |world: &World, command: &str, arguments: &str, expected: i32| {
+        let arguments = arguments.replace("ID", &nothing);
+        let words: Vec<_> =
+            ["ops"].into_iter().chain(command.split(' ')).chain(arguments.split_whitespace()).collect();
+        let ended = world.command(&words).await;
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(ended.status.code(), Some(expected), "{words:?}: {said}");
+    };
+    for (command, arguments, expected) in ON_NOTHING {
+        ends(&world, command, arguments, expected).await;
+        ends(&world, command, &format!("{arguments} --unknown"), 2).await;
+    }
+    for (command, arguments) in WRONG {
+        ends(&world, command, arguments, 2).await;
+    }
+    for (command, arguments, expected) in [
+        ("freeze", "platform x --reason test", 0),
+        ("freeze", "platform x --reason test", 4),
+        ("release", "platform x", 0),
+        ("release", "platform x", 4),
+    ] {
+        ends(&world, command, arguments, expected).await;
+    }
+    // Nobody listens there.
+    world.set("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare");
+    for (command, arguments, _) in ON_NOTHING {
+        ends(&world, command, arguments, 1).await;
+    }
 }

@@ -391,7 +391,7 @@ fn reserved_ports(dir: &Path) -> anyhow::Result<[Port; 8]> {
 }
 
 /// Runs the statements with which Compose prepares a new database server, unless that was done.
-async fn create_roles(postgres: &Postgres, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
+pub(crate) async fn create_roles(postgres: &Postgres, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let mut server = PgConnection::connect(&postgres.url("postgres")).await?;
     let known: bool = sqlx::query_scalar("select exists (select from pg_roles where rolname = 'fanfare')")
         .fetch_one(&mut server)

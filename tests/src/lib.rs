@@ -13,6 +13,7 @@
 
 pub mod cluster;
 pub mod deploy;
+pub mod installed;
 mod leftovers;
 pub mod login;
 mod metrics;

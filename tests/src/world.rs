@@ -144,6 +144,7 @@ impl WorldBuilder {
             opener: service.opener,
             log: None,
             env: service.env,
+            env_of: Vec::new(),
             files: service.files,
             serving: service.serving,
             leftovers: Some(leftovers),
@@ -187,6 +188,8 @@ pub struct World {
     pub opener: Opener,
     log: Option<PathBuf>,
     env: Vec<(String, String)>,
+    /// Variables of the processes of one command only.
+    env_of: Vec<(&'static str, String, String)>,
     /// The directory of the service's media files.
     pub files: PathBuf,
     serving: AbortHandle,
@@ -277,7 +280,8 @@ impl World {
         self.launch(command, shell).await;
     }
 
-    async fn launch(&mut self, command: &'static str, mut program: Command) {
+    /// Like [`World::run`], by a command line of one's own that becomes the process.
+    pub async fn launch(&mut self, command: &'static str, mut program: Command) {
         assert!(!self.is_shared, "build the world with .own() to start processes");
         let log = match &self.log {
             Some(path) => File::options().create(true).append(true).open(path).expect("writable").into(),
@@ -286,6 +290,7 @@ impl World {
         let mut child = program
             .stderr(log)
             .envs(self.env.iter().cloned())
+            .envs(self.env_of.iter().filter(|(of, ..)| *of == command).map(|(_, name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -393,6 +398,12 @@ impl World {
         let before = before.map(|index| self.env.swap_remove(index).1);
         self.env.push((name.to_owned(), value.to_owned()));
         before
+    }
+
+    /// Sets a variable for processes of one command only, started from now on.
+    pub fn set_of(&mut self, command: &'static str, name: &str, value: &str) {
+        self.env_of.retain(|(of, known, _)| *of != command || known != name);
+        self.env_of.push((command, name.to_owned(), value.to_owned()));
     }
 
     /// Returns the ids of the service's running processes.

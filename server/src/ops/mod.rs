@@ -315,14 +315,17 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn usage(message: impl Into<String>) -> anyhow::Error {
+    /// An argument is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
         Self { code: 2, message: message.into() }.into()
     }
 
-    fn missing(message: impl Into<String>) -> anyhow::Error {
+    /// What an argument names does not exist.
+    pub(crate) fn missing(message: impl Into<String>) -> anyhow::Error {
         Self { code: 3, message: message.into() }.into()
     }
 
+    /// There was nothing to do.
     fn nothing(message: impl Into<String>) -> anyhow::Error {
         Self { code: 4, message: message.into() }.into()
     }
