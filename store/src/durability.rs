@@ -1,4 +1,5 @@
-//! Requirements of the publishing protocol on Postgres: commits survive, and the server accepts writes.
+//! Requirements of the publishing protocol on Postgres: commits survive, the server accepts writes, and a connection
+//! has a session of its own.
 //!
 //! An intent is committed before the publishing call. If a crash of the server's machine loses that commit, the
 //! next attempt does not know of the call and publishes again. So the settings that let Postgres lose or damage a
@@ -9,6 +10,7 @@
 use crate::{
     Pool, options, pool_options,
     reach::{self, Unreachable},
+    session,
 };
 use sqlx::{Connection as _, PgConnection};
 use std::{fmt, str::FromStr, time::Duration};
@@ -58,6 +60,8 @@ pub enum Fault {
     InRecovery,
     /// Transactions are read-only by default.
     ReadOnly,
+    /// A pooler in front of the server gives each transaction another session.
+    SharedSession,
     /// The server is too old; its version, as in `server_version_num`.
     Outdated(i32),
 }
@@ -69,7 +73,7 @@ impl Fault {
             Self::NoFsync => Some(Setting::Fsync),
             Self::TornPages => Some(Setting::FullPageWrites),
             Self::AsynchronousCommit | Self::LocalCommit => Some(Setting::SynchronousCommit),
-            Self::InRecovery | Self::ReadOnly | Self::Outdated(_) => None,
+            Self::InRecovery | Self::ReadOnly | Self::SharedSession | Self::Outdated(_) => None,
         }
     }
 }
@@ -100,6 +104,11 @@ impl fmt::Display for Fault {
             Self::ReadOnly => {
                 "default_transaction_read_only is on, so that it accepts no writes; reset it for the server, the \
                  database and the role of DATABASE_URL"
+            }
+            Self::SharedSession => {
+                "a pooler in front of it gives each transaction another session, so that settings, prepared statements \
+                 and notifications get lost; let it keep sessions (pool_mode = session of PgBouncer), or let \
+                 DATABASE_URL name the server itself"
             }
             Self::Outdated(version) => {
                 return write!(
@@ -176,6 +185,7 @@ pub fn connect_lazy(url: &str, max_connections: u32, unchecked: &Unchecked) -> a
     let pool = pool_options(max_connections).after_connect(move |connection, _| {
         let unchecked = unchecked.clone();
         Box::pin(async move {
+            session::prepare(connection).await?;
             let refused =
                 faults(connection, &unchecked).await?.into_iter().find(|(_, is_refused)| *is_refused);
             // The pool logs it, and tries again until the caller's time is over.
@@ -207,6 +217,10 @@ pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setti
     let options = options(url)?;
     let unreachable = |error| Unreachable::new(&options, TIMEOUT, Some(&error));
     let mut connection = reach::open(&options, TIMEOUT).await?;
+    // First, since other statements fail behind such a pooler, for reasons that don't tell it.
+    if !session::is_own(&mut connection, &options, TIMEOUT).await? {
+        anyhow::bail!(Refusal(Fault::SharedSession));
+    }
     let found = faults(&mut connection, unchecked).await.map_err(unreachable)?;
     connection.close().await.map_err(unreachable)?;
     if let Some((fault, _)) = found.iter().find(|(_, is_refused)| *is_refused) {

@@ -48,6 +48,7 @@ pub mod retention;
 pub mod roles;
 pub mod schema;
 pub mod search;
+mod session;
 pub mod sessions;
 pub mod slots;
 pub mod sweep;
@@ -89,8 +90,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Idle time after which a connection is pinged before use. Under load no connection is idle this long, so
 /// requests don't pay for the ping; a restart of Postgres takes longer, so no request gets a dead connection.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// Time for which a migration waits for a lock, and others behind it.
-const LOCK_TIMEOUT: &str = "2s";
 /// Pause before a migration that waited for a lock is repeated.
 const LOCK_PAUSE: Duration = Duration::from_secs(2);
 /// SQLSTATE of a lock that was not granted in time.
@@ -120,12 +119,8 @@ fn options(url: &str) -> anyhow::Result<PgConnectOptions> {
     // sqlx's own error quotes a URL that it can't parse, password included.
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| anyhow::anyhow!("the database URL is invalid: its port or a parameter is malformed"))?;
-    Ok(options.application_name("fanfare").options([
-        ("statement_timeout", "15s"),
-        ("idle_in_transaction_session_timeout", "30s"),
-        // Postgres overestimates queries of many parts, and then compiles them for seconds to run for milliseconds.
-        ("jit", "off"),
-    ]))
+    // A parameter at the start that poolers don't know, and that changes nothing: floats are read in binary form.
+    Ok(options.application_name("fanfare").extra_float_digits(None))
 }
 
 /// Returns the options of a pool.
@@ -135,6 +130,7 @@ fn pool_options(max_connections: u32) -> PgPoolOptions {
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .max_lifetime(Duration::from_secs(30 * 60))
         .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(session::prepare(connection)))
         .before_acquire(|connection, meta| {
             Box::pin(async move {
                 if meta.idle_for > PING_AFTER_IDLE {
@@ -168,15 +164,16 @@ pub async fn begin(db: &Pool) -> Result<Transaction> {
 ///
 /// When a migration fails, or the schema is newer than this version.
 pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
-    // Migrating a large table can take longer than 15 s.
-    let options = db.connect_options().as_ref().clone();
-    let options = options.options([("statement_timeout", "0"), ("lock_timeout", LOCK_TIMEOUT)]);
+    let options = db.connect_options();
     let mut migrations = schema::migrations();
     // After a rollback, the database has migrations that this version does not know.
     migrations.set_ignore_missing(true);
     loop {
         // A failed run leaves its connection with the lock against other processes' migrations.
         let mut connection = reach::open(&options, ACQUIRE_TIMEOUT).await?;
+        session::prepare_migration(&mut connection)
+            .await
+            .context("the migration connection can't be set up")?;
         match migrations.run(&mut connection).await {
             Ok(()) => return connection.close().await.context("the migration connection failed to close"),
             Err(error) if is_locked(&error) => {

@@ -66,6 +66,7 @@ mod overrides;
 mod pages;
 mod pds;
 mod people;
+mod pooler;
 mod preview;
 mod probes;
 mod processing;
