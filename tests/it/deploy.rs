@@ -1,6 +1,6 @@
 //! The deployment files name the program's variables, and give each process only its own secrets.
 
-use crate::pages::commands;
+use crate::pages::{blocks, commands};
 use serde_yaml::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -357,6 +357,20 @@ fn processes_of_the_compose_file_start_when_postgres_and_temporal_are_prepared()
         let condition = &services[service]["depends_on"]["migrate"]["condition"];
         assert_eq!(condition, "service_completed_successfully", "{service}");
     }
+}
+
+/// Without these settings a server ignores the fairness key of workflows, and nothing tells.
+#[test]
+fn every_way_to_run_temporal_has_the_settings_that_fairness_needs() {
+    let file = &yaml(&read(compose::FILE))[0];
+    let compose = yaml(text(&file["configs"]["temporal"]["content"])).remove(0);
+    for needed in ["matching.useNewMatcher", "matching.enableFairness"] {
+        assert_eq!(compose[needed][0]["value"], true, "{needed} in the compose file");
+    }
+    let helm = &yaml(&read("deploy/temporal/helm-values.yaml"))[0];
+    assert_eq!(helm["server"]["dynamicConfig"], compose, "Helm");
+    let block = blocks("temporal.md").into_iter().find(|block| block.section == "Fairness").unwrap();
+    assert_eq!(yaml(&block.code)[0], compose, "docs/temporal.md");
 }
 
 #[test]
