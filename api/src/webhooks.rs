@@ -452,8 +452,9 @@ pub struct Webhook {
     pub description: Option<String>,
     /// True if events are delivered.
     pub is_active: bool,
-    /// Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
-    /// every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+    /// Since when the endpoint has accepted nothing, if ten attempts in a row failed; null otherwise. Each delivery is
+    /// attempted at its own times. After more than two hours, and while more than 100 deliveries wait, single attempts
+    /// are made every 5 minutes until one succeeds, and after a day deliveries that waited as long fail.
     #[oai(nullable)]
     pub failing_since: Option<Timestamp>,
     /// Secret that signs deliveries. Only in the response that registered the endpoint.

@@ -20,8 +20,8 @@ pub const THROTTLED_FREE: Duration = Duration::from_secs(24 * 60 * 60);
 pub const DELIVERY_ATTEMPTS: u32 = 8;
 /// Backoff after the first failed delivery attempt; it doubles with each further one.
 pub const DELIVERY_BASE: Duration = Duration::from_secs(60);
-/// Longest wait between two probes of a dead endpoint: it is noticed soon after it is back.
-pub const PROBE_CAP: Duration = Duration::from_secs(15 * 60);
+/// Interval of the probes of a dead endpoint: it is noticed soon after it is back.
+pub const PROBE_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Time for which an endpoint must have failed without a success before what has waited as long fails.
 pub const FAILING_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// Timeout of a request to a webhook endpoint.
@@ -72,9 +72,9 @@ pub fn delivery_backoff(attempt: u32) -> Option<Duration> {
     (attempt < DELIVERY_ATTEMPTS).then(|| doubled(DELIVERY_BASE, attempt))
 }
 
-/// Returns the wait before the next probe of a dead endpoint, after `probes` failed ones.
-pub fn probe_wait(probes: u32) -> Duration {
-    doubled(DELIVERY_BASE, probes).min(PROBE_CAP)
+/// Returns the time between the first attempt of a delivery and its last one: the sum of all waits.
+pub fn delivery_schedule() -> Duration {
+    (1..DELIVERY_ATTEMPTS).filter_map(delivery_backoff).sum()
 }
 
 fn doubled(base: Duration, attempt: u32) -> Duration {
@@ -134,12 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_deliveries_and_probes_grow_up_to_their_limits() {
-        let probes: Vec<_> = (1..=6).map(|n| probe_wait(n).as_secs() / 60).collect();
-        assert_eq!(probes, [1, 2, 4, 8, 15, 15]);
+    fn waits_of_deliveries_grow_up_to_their_limit() {
         let waits: Vec<_> = (1..=8).map(|n| delivery_backoff(n).map(|wait| wait.as_secs() / 60)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 60].map(Some);
         assert_eq!(waits[..7], expected);
         assert_eq!(waits[7], None);
+        assert_eq!(delivery_schedule().as_secs() / 60, 1 + 2 + 4 + 8 + 16 + 32 + 60);
     }
 }

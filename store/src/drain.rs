@@ -11,9 +11,12 @@
 //! committed before the worker looks, or its transaction sees the endpoint asleep. Writers never wait: they share the
 //! lock, and a worker that doesn't get it at once stays awake.
 //!
-//! **A dead endpoint costs nearly nothing.** After [`DEAD_AFTER`] failures in a row an endpoint is dead: one attempt
-//! at a time is made, a probe, at growing intervals, and new deliveries wake nobody until the next probe. What was due
-//! for longer than [`domain::retry::FAILING_AFTER`] fails then, and can be repeated from a time on ([`replay`]).
+//! **Each delivery has its own times**, whatever becomes of the others to the same endpoint. Only an endpoint that has
+//! failed without a success for longer than a whole schedule ([`domain::retry::delivery_schedule`]), and has more than
+//! [`KEPT_BACKLOG`] deliveries waiting, is dead, and then **costs nearly nothing**: one attempt at a time is made, a
+//! probe, at an interval, and new deliveries wake nobody until the next probe (`probe_at`). Each failed probe decides
+//! again. What was due for longer than [`domain::retry::FAILING_AFTER`] fails then, and can be repeated from a time on
+//! ([`replay`]).
 //!
 //! Open deliveries are those whose status is `not in ('delivered', 'failed')`, in the words of the indexes of this: by
 //! those of the older index on the time, which has the deliveries of all endpoints, Postgres would read through it.
@@ -38,10 +41,13 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::HashMap, time::Duration};
 use uuid::Uuid;
 
-/// Failures in a row after which an endpoint is dead.
-pub const DEAD_AFTER: u32 = 10;
+/// Failures in a row after which the owner of an endpoint is told.
+pub const TOLD_AFTER: u32 = 10;
 
-/// Maximum number of deliveries that a replay repeats.
+/// Deliveries that keep their own times however long their endpoint has failed.
+pub const KEPT_BACKLOG: i64 = 100;
+
+/// Maximum number of deliveries that are repeated, or attempted before their time, at once.
 pub const MAX_REPLAYED: i64 = 10_000;
 
 /// Deliveries that one statement fails.
@@ -61,17 +67,10 @@ pub struct Endpoint {
 /// How an endpoint has answered lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Health {
-    /// Attempts that failed in a row.
-    pub failures: u32,
-    /// Time until the next probe of a dead endpoint.
-    pub probe_in: Duration,
-}
-
-impl Health {
-    /// Returns true while only probes are sent.
-    pub fn is_dead(self) -> bool {
-        self.failures >= DEAD_AFTER
-    }
+    /// True if its latest attempt failed.
+    pub is_failing: bool,
+    /// Time until the next probe of a dead endpoint, to which only probes are sent; `None` for another.
+    pub probe_in: Option<Duration>,
 }
 
 /// A claimed delivery: one attempt to make.
@@ -146,8 +145,8 @@ pub async fn wake(
            set awake_until = now() + make_interval(secs => $4),
                open_from = coalesce(open_from, now() - interval '1 day')
            where id = $1 and org_id = $2 and mode = $3
-           returning is_active and deleted_at is null as "is_open!", failures, open_from as "open_from!",
-             coalesce(extract(epoch from probe_at - now()), 0)::float8 as "probe_in!""#,
+           returning is_active and deleted_at is null as "is_open!", failures > 0 as "is_failing!",
+             open_from as "open_from!", extract(epoch from probe_at - now())::float8 as probe_in"#,
         webhook.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -157,7 +156,7 @@ pub async fn wake(
     .await?;
     Ok(row.map(|row| Endpoint {
         is_open: row.is_open,
-        health: Health { failures: row.failures.unsigned_abs(), probe_in: seconds(row.probe_in) },
+        health: Health { is_failing: row.is_failing, probe_in: row.probe_in.map(seconds) },
         open_from: row.open_from,
     }))
 }
@@ -276,44 +275,66 @@ pub async fn settle(db: &PgPool, outcomes: &[Outcome], now: DateTime<Utc>) -> sq
 /// How an endpoint has answered its latest attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// How it answers now.
-    pub health: Health,
+    /// Attempts that failed, since the last of them that succeeded.
+    pub failures: u32,
     /// True if one of the attempts succeeded: its failures count from now on.
     pub has_succeeded: bool,
     /// Reason of the last failure.
     pub error: Option<&'a str>,
+    /// Time of failures without a success after which it may be dead.
+    pub patience: Duration,
+    /// Interval of its probes, if it is dead.
+    pub probe_interval: Duration,
 }
 
-/// Writes how an endpoint answers. When it becomes dead, the organization's other endpoints are told. Returns since when
-/// it fails; `None` if it answers well.
+/// What follows from a report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reported {
+    /// How the endpoint answers now.
+    pub health: Health,
+    /// Since when it fails; `None` if it answers well.
+    pub failing_since: Option<DateTime<Utc>>,
+}
+
+/// Writes how an endpoint answers, and decides whether it is dead. When it has failed [`TOLD_AFTER`] times in a row, the
+/// organization's other endpoints are told.
 pub async fn report(
     db: &PgPool,
     owner: Owner,
     webhook: WebhookId,
     report: Report<'_>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<DateTime<Utc>>> {
-    let health = report.health;
+) -> sqlx::Result<Reported> {
     let mut tx = crate::begin(db).await?;
     let reported = sqlx::query!(
         r#"with before as (select failures from webhooks where id = $1 for no key update)
            update webhooks
-           set failures = $2, probe_at = case when $4 then now() + make_interval(secs => $3) end,
-               failing_since = case when $5 and $6 then now() when $5 then coalesce(failing_since, now()) end
+           set failures = least(case when $3 then 0 else before.failures end + $2::bigint, 1000000),
+               failing_since = case when $2 > 0 then case when $3 then now() else coalesce(failing_since, now()) end end,
+               probe_at = case when $2 > 0 and not $3 and failing_since < now() - make_interval(secs => $4) and (
+                 select count(*) from (
+                   select from deliveries
+                   where webhook_id = $1 and is_drained and status not in ('delivered', 'failed')
+                     and id >= uuid_at(coalesce(webhooks.open_from, now() - interval '1 day'))
+                   limit $5::bigint + 1) open) > $5
+                 then now() + make_interval(secs => $6) end
            from before where id = $1
-           returning failing_since, before.failures < $7 and $4 as "has_died!", is_active and deleted_at is null as "is_open!""#,
+           returning failing_since, probe_at is not null as "is_dead!", webhooks.failures > 0 as "is_failing!",
+             before.failures < $7 and webhooks.failures >= $7 as "is_news!", is_active and deleted_at is null as "is_open!""#,
         webhook.0,
-        i32::try_from(health.failures).unwrap_or(i32::MAX),
-        health.probe_in.as_secs_f64(),
-        health.is_dead(),
-        health.failures > 0,
+        i64::from(report.failures),
         report.has_succeeded,
-        DEAD_AFTER.cast_signed()
+        report.patience.as_secs_f64(),
+        KEPT_BACKLOG,
+        report.probe_interval.as_secs_f64(),
+        TOLD_AFTER.cast_signed()
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(reported) = reported else { return Ok(None) };
-    if let (true, true, Some(since)) = (reported.has_died, reported.is_open, reported.failing_since) {
+    let Some(reported) = reported else {
+        return Ok(Reported { health: Health::default(), failing_since: None });
+    };
+    if let (true, true, Some(since)) = (reported.is_news, reported.is_open, reported.failing_since) {
         let mut others = events::subscribers(&mut tx, owner).await?;
         others.retain(|other| other.id != webhook);
         let data = event::webhook_failing(owner.org, webhook, since, report.error.unwrap_or_default());
@@ -321,7 +342,9 @@ pub async fn report(
         events::append_for(&mut tx, owner, now, &new, &others).await?;
     }
     tx.commit().await?;
-    Ok(reported.failing_since)
+    let probe_in = reported.is_dead.then_some(report.probe_interval);
+    let health = Health { is_failing: reported.is_failing, probe_in };
+    Ok(Reported { health, failing_since: reported.failing_since })
 }
 
 /// Fails up to [`PART`] deliveries that were due for longer than `age`. Returns their number.
@@ -378,17 +401,16 @@ pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
     .fetch_one(&mut *tx)
     .await?;
     let locked = sqlx::query!(
-        r#"select failures >= $2 as "is_dead!", coalesce(extract(epoch from probe_at - now()), 0)::float8 as "probe_in!",
+        r#"select coalesce(extract(epoch from probe_at - now()), 0)::float8 as "probe_in!",
              is_active and deleted_at is null as "is_open!", coalesce(open_from, now() - interval '1 day') as "open_from!"
            from webhooks where id = $1 for no key update"#,
-        webhook.0,
-        DEAD_AFTER.cast_signed()
+        webhook.0
     )
     .fetch_optional(&mut *tx)
     .await?;
     let Some(endpoint) = locked else { return Ok(Sleep::Done) };
     // A dead one with open deliveries is woken by nobody before its next probe, which a workflow waits for.
-    let is_probed = endpoint.is_dead && endpoint.probe_in > 0.0;
+    let is_probed = endpoint.probe_in > 0.0;
     if !is_alone && !is_probed {
         tx.rollback().await?;
         return Ok(Sleep::Busy);
@@ -405,10 +427,7 @@ pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
     )
     .fetch_one(&mut *tx)
     .await?;
-    let wait = next.due_in.map(|due_in| {
-        let probe_in = if endpoint.is_dead { endpoint.probe_in } else { 0.0 };
-        seconds(due_in.max(probe_in))
-    });
+    let wait = next.due_in.map(|due_in| seconds(due_in.max(endpoint.probe_in)));
     let sleep = match wait {
         None if !is_alone => Sleep::Busy,
         None => Sleep::Done,
@@ -421,7 +440,7 @@ pub async fn sleep(db: &PgPool, webhook: WebhookId) -> sqlx::Result<Sleep> {
         tx.rollback().await?;
         return Ok(sleep);
     }
-    // Without a workflow that waits for the next probe, the next delivery is one.
+    // Without a delivery it is not dead: the next one has its own times.
     sqlx::query!(
         "update webhooks
          set awake_until = null, probe_at = case when not $2 then probe_at end, open_from = case when not $2 then open_from end
@@ -450,8 +469,8 @@ pub(crate) async fn wake_sleeping(
     Ok(())
 }
 
-/// Has an endpoint try again now, also a dead one, and pushes the message that wakes it. For deliveries that are open
-/// again, `oldest` is the first of them.
+/// Has an endpoint try again now what is due, also a dead one, until an attempt fails, and pushes the message that wakes
+/// it. For deliveries that are open again, `oldest` is the first of them.
 pub(crate) async fn revive(
     tx: &mut PgConnection,
     owner: Owner,
@@ -465,20 +484,57 @@ pub(crate) async fn revive(
     outbox::push(tx, &message(owner, webhook)).await
 }
 
-/// Has a dead endpoint try again now, since it has answered a test.
+/// Has up to `limit` deliveries of an endpoint attempted now that wait for their next attempt or for a probe, of events
+/// since a time, oldest first, each in its round. Returns them; none while the endpoint is paused.
+pub(crate) async fn hurry(
+    tx: &mut PgConnection,
+    owner: Owner,
+    webhook: WebhookId,
+    since: Option<DateTime<Utc>>,
+    limit: i64,
+) -> sqlx::Result<Vec<DeliveryId>> {
+    if webhooks::lock(&mut *tx, owner, webhook).await? != Some(true) {
+        return Ok(Vec::new());
+    }
+    let mut ids = sqlx::query_scalar!(
+        "update deliveries set next_attempt_at = null
+         where id = any(array(
+           select d.id from deliveries d join webhooks w on w.id = d.webhook_id
+           where d.webhook_id = $1 and d.is_drained and d.status not in ('delivered', 'failed') and d.status = 'pending'
+             and d.id >= uuid_at(coalesce(w.open_from, now() - interval '1 day'))
+             and d.created_at >= coalesce($2, '-infinity'::timestamptz)
+             and (d.next_attempt_at > now() or w.probe_at > now())
+           order by d.id limit $3 for no key update of d skip locked))
+         returning id",
+        webhook.0,
+        since,
+        limit
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    ids.sort_unstable();
+    let ids: Vec<_> = ids.into_iter().map(DeliveryId).collect();
+    if let Some(oldest) = ids.first() {
+        revive(&mut *tx, owner, webhook, Some(*oldest)).await?;
+    }
+    Ok(ids)
+}
+
+/// Has what waits for an endpoint whose owner was told that it fails attempted now, since it has answered a test.
 pub async fn answered(db: &PgPool, owner: Owner, webhook: WebhookId) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
-    let dead = sqlx::query!(
-        "update webhooks set probe_at = null
-         where id = $1 and org_id = $2 and mode = $3 and probe_at is not null returning id",
+    let is_failing = sqlx::query_scalar!(
+        r#"select exists (
+             select from webhooks where id = $1 and org_id = $2 and mode = $3 and failures >= $4) as "is_failing!""#,
         webhook.0,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        TOLD_AFTER.cast_signed()
     )
-    .fetch_optional(&mut *tx)
+    .fetch_one(&mut *tx)
     .await?;
-    if dead.is_some() {
-        outbox::push(&mut tx, &message(owner, webhook)).await?;
+    if is_failing {
+        hurry(&mut tx, owner, webhook, None, MAX_REPLAYED).await?;
     }
     tx.commit().await
 }

@@ -13,7 +13,7 @@ use crate::{
     audit::{self, Action, Actor, Change},
     decode::Parsed,
     deliveries::{self, DeliveryStatus, RedeliverResult},
-    outbox,
+    drain, outbox,
     publishing::{self, End, Revived, Settled, TargetKey},
     sweep::{self, Timing},
 };
@@ -272,21 +272,36 @@ async fn cancel_workflow(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Resul
 pub enum Deliveries {
     /// One delivery.
     One(DeliveryId),
-    /// The failed deliveries to an endpoint, of events since a time.
-    Failed(WebhookId, Option<DateTime<Utc>>),
+    /// The deliveries to an endpoint, of events since a time, that failed or wait.
+    Endpoint(WebhookId, Option<DateTime<Utc>>),
 }
 
-/// Repeats deliveries, each with a new retry budget. Returns up to `limit` of them, oldest event first.
+/// Deliveries that were to be repeated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redelivered {
+    /// Number of those that are.
+    pub queued: usize,
+    /// The others, with the reason.
+    pub refused: Vec<(DeliveryId, RedeliverResult)>,
+}
+
+/// Repeats deliveries: those that failed with a new retry budget, oldest event first, and those that wait for their next
+/// attempt now; of each up to `limit`. Returns `None` if there is no such delivery or endpoint.
 pub async fn redeliver(
     db: &PgPool,
     which: Deliveries,
     limit: i64,
     by: &Actor,
     now: DateTime<Utc>,
-) -> sqlx::Result<Vec<(DeliveryId, RedeliverResult)>> {
+) -> sqlx::Result<Option<Redelivered>> {
+    let mut redelivered = Redelivered::default();
     let (one, endpoint, since) = match which {
         Deliveries::One(id) => (Some(id.0), None, None),
-        Deliveries::Failed(endpoint, since) => (None, Some(endpoint.0), since),
+        Deliveries::Endpoint(endpoint, since) => {
+            let Some(hurried) = hurry(db, endpoint, since, limit, by, now).await? else { return Ok(None) };
+            redelivered.queued = hurried;
+            (None, Some(endpoint.0), since)
+        }
     };
     let found = sqlx::query!(
         r#"select id, webhook_id, org_id, mode as "mode: Parsed<Mode>" from deliveries
@@ -300,21 +315,54 @@ pub async fn redeliver(
     )
     .fetch_all(db)
     .await?;
-    let mut results = Vec::with_capacity(found.len());
+    if one.is_some() && found.is_empty() {
+        return Ok(None);
+    }
     for row in found {
         let (id, webhook) = (DeliveryId(row.id), WebhookId(row.webhook_id));
         let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
         let mut tx = crate::begin(db).await?;
-        let result = deliveries::redeliver_in(&mut tx, owner, webhook, id).await?;
-        if matches!(result, RedeliverResult::Queued(_)) {
-            let details = json!({ "webhook": webhook });
-            let change = Change { action: Action::Redelivered, object: id.0, details };
-            audit::record(&mut tx, owner, by, now, change).await?;
-            tx.commit().await?;
+        match deliveries::redeliver_in(&mut tx, owner, webhook, id).await? {
+            RedeliverResult::Queued(_) => {
+                audit::record(&mut tx, owner, by, now, repetition(webhook, id)).await?;
+                tx.commit().await?;
+                redelivered.queued += 1;
+            }
+            refusal => redelivered.refused.push((id, refusal)),
         }
-        results.push((id, result));
     }
-    Ok(results)
+    Ok(Some(redelivered))
+}
+
+/// Has up to `limit` waiting deliveries of an endpoint attempted now. Returns their number; `None` if there is no such
+/// endpoint.
+async fn hurry(
+    db: &PgPool,
+    webhook: WebhookId,
+    since: Option<DateTime<Utc>>,
+    limit: i64,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<usize>> {
+    let found = sqlx::query!(
+        r#"select org_id, mode as "mode: Parsed<Mode>" from webhooks where id = $1"#,
+        webhook.0
+    )
+    .fetch_optional(db)
+    .await?;
+    let Some(found) = found else { return Ok(None) };
+    let owner = Owner { org: found.org_id.into(), mode: found.mode.0 };
+    let mut tx = crate::begin(db).await?;
+    let hurried = drain::hurry(&mut tx, owner, webhook, since, limit).await?;
+    for delivery in &hurried {
+        audit::record(&mut tx, owner, by, now, repetition(webhook, *delivery)).await?;
+    }
+    tx.commit().await?;
+    Ok(Some(hurried.len()))
+}
+
+fn repetition(webhook: WebhookId, delivery: DeliveryId) -> Change {
+    Change { action: Action::Redelivered, object: delivery.0, details: json!({ "webhook": webhook }) }
 }
 
 /// Ends the dashboard sessions of an organization, or of all. Returns how many ended.

@@ -86,7 +86,7 @@ pub struct FailingEndpoint {
     pub error: String,
     /// When the next attempt is due.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// Since when a dead endpoint has failed; `None` for another.
+    /// Since when an endpoint has failed that failed often in a row; `None` for another.
     pub failing_since: Option<DateTime<Utc>>,
 }
 
@@ -448,7 +448,7 @@ pub async fn to_reconnect(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account
     .await
 }
 
-/// Returns endpoints that are dead, or have deliveries of the last day that failed and were not delivered since.
+/// Returns endpoints that failed often in a row, or have deliveries of the last day that failed and were not delivered since.
 pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<FailingEndpoint>> {
     sqlx::query_as!(
         FailingEndpoint,

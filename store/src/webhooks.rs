@@ -26,7 +26,7 @@ pub struct Webhook {
     pub description: Option<String>,
     /// True if events are delivered; false for a paused endpoint.
     pub is_active: bool,
-    /// Since when a dead endpoint has failed ([`crate::drain`]); `None` for another.
+    /// Since when an endpoint has failed, once its owner is told ([`drain::TOLD_AFTER`]); `None` for another.
     pub failing_since: Option<DateTime<Utc>>,
     /// When the endpoint was created.
     pub created_at: DateTime<Utc>,
@@ -34,7 +34,7 @@ pub struct Webhook {
     pub updated_at: DateTime<Utc>,
 }
 
-const _: () = assert!(drain::DEAD_AFTER == 10, "the queries below tell a dead endpoint by it");
+const _: () = assert!(drain::TOLD_AFTER == 10, "the queries below tell a failing endpoint by it");
 
 /// An endpoint to create.
 #[derive(Clone, Debug)]

@@ -7,17 +7,17 @@ use crate::{
     webhooks::{at, deliveries},
     world,
 };
-use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Mode, Owner, WebhookId, event::EventName, outbox::Message, scope::Scope};
+use chrono::TimeDelta;
+use domain::{Mode, Owner, WebhookId, event::EventName, outbox::Message, retry, scope::Scope};
 use futures::{StreamExt, future::join_all};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::{collections::HashSet, ops::Range, time::Duration};
+use std::{collections::HashSet, ops::Range, time::{Duration, Instant}};
 use store::{
     Pool,
     audit::Actor,
     deliveries::Response,
-    drain::{self, Claim, DEAD_AFTER, Health, PART, Report, Sleep},
+    drain::{self, Claim, Health, KEPT_BACKLOG, PART, Report, Reported, Sleep, TOLD_AFTER},
     events::{self, NewEvent},
     organizations, outbox,
     sweep::{self, Timing},
@@ -26,6 +26,10 @@ use store::{
 use tests::{Delivery, Receiver, World, if_right, now, wait_until};
 
 const LEASE: Duration = Duration::from_secs(60);
+
+/// Makes the endpoints that fail have failed for longer than a delivery is attempted.
+const LONG_FAILING: &str =
+    "update webhooks set failing_since = now() - interval '3 hours' where failing_since is not null";
 
 /// Appends numbered events in one transaction, for all endpoints.
 pub(crate) async fn append(world: &World, numbers: Range<usize>) {
@@ -89,20 +93,94 @@ async fn a_busy_endpoint_takes_one_workflow_and_receives_events_in_order() {
 }
 
 #[tokio::test]
+async fn a_burst_of_failures_delays_only_what_failed() {
+    const EVENTS: i64 = 150;
+    const REFUSED: i64 = 14;
+    let world = world().pace(1.0).start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    receiver.answer([503; REFUSED as usize]);
+    append(&world, 0..EVENTS as usize).await;
+    let query = "select count(*) filter (where status = 'delivered'),
+         count(*) filter (where status = 'pending' and attempts = 1 and extract(epoch from
+           next_attempt_at - (answers -> -1 ->> 'at')::timestamptz) between 55 and 65)
+         from deliveries where webhook_id = $1::uuid";
+    wait_until("all but those of the burst to be delivered, and those to wait a minute", async || {
+        let id = webhook["id"].as_str().unwrap();
+        let counts: (i64, i64) = sqlx::query_as(query).bind(id).fetch_one(&world.db).await.unwrap();
+        if_right(json!(counts), |counts| *counts == json!([EVENTS - REFUSED, REFUSED]))
+    })
+    .await;
+    let path = format!("{}/deliveries", at(&webhook));
+    for waiting in world.get(&format!("{path}?status=pending")).await["data"].as_array().unwrap() {
+        let path = format!("{path}/{}/redeliver", waiting["id"].as_str().unwrap());
+        assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
+    }
+    receiver.until("every event", |all| numbers(all).len() == EVENTS as usize).await;
+    world.until_at(&format!("{path}?status=pending"), "the end", |list| list["data"] == json!([])).await;
+}
+
+#[tokio::test]
+async fn each_of_many_deliveries_that_fail_has_its_eight_attempts() {
+    const EVENTS: i64 = 40;
+    const PACE: f64 = 0.001;
+    let world = world().pace(PACE).start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    receiver.answer(vec![500; 10_000]);
+    append(&world, 0..EVENTS as usize).await;
+    let query = "select count(*) from deliveries where webhook_id = $1::uuid and status = 'failed' and attempts = 8";
+    let id = webhook["id"].as_str().unwrap();
+    wait_until("all to fail after eight attempts", async || {
+        let failed: i64 = sqlx::query_scalar(query).bind(id).fetch_one(&world.db).await.unwrap();
+        if_right(failed, |failed| *failed == EVENTS)
+    })
+    .await;
+    assert_eq!(receiver.all().len() as i64, 8 * EVENTS);
+    let answers = "select array(select extract(epoch from (answer ->> 'at')::timestamptz)::float8
+           from jsonb_array_elements(answers) answer)
+         from deliveries where webhook_id = $1::uuid";
+    let answers: Vec<Vec<f64>> = sqlx::query_scalar(answers).bind(id).fetch_all(&world.db).await.unwrap();
+    for times in answers {
+        for (attempt, pair) in (1..).zip(times.windows(2)) {
+            let wait = retry::delivery_backoff(attempt).unwrap().as_secs_f64() * PACE;
+            assert!(pair[1] - pair[0] >= wait * 0.9, "attempt {} came early: {times:?}", attempt + 1);
+        }
+        // Generous, for the sake of a busy machine.
+        let (all, schedule) = (times[7] - times[0], retry::delivery_schedule().as_secs_f64() * PACE);
+        assert!(all < 6.0 * schedule, "eight attempts took {all} s instead of {schedule} s");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_keeps_no_delivery_from_its_attempt() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    receiver.hold();
+    let began = Instant::now();
+    append(&world, 0..5).await;
+    receiver.until("every event", |all| numbers(all).len() == 5).await;
+    assert!(began.elapsed() < retry::DELIVERY_TIMEOUT, "one waited for the end of another");
+    receiver.release();
+}
+
+#[tokio::test]
 async fn the_backlog_of_a_dead_endpoint_costs_nearly_nothing_and_is_sent_when_it_is_back() {
     const EVENTS: usize = 2000;
     let world = world().pace(1.0).own().start().await;
     let (healthy, dead) = (Receiver::start().await, Receiver::start().await);
     world.subscribe(&healthy.url).await;
     let webhook = world.subscribe(&dead.url).await;
-    dead.answer([500; DEAD_AFTER as usize]);
+    dead.answer(vec![500; 100_000]);
     for first in (0..EVENTS).step_by(100) {
         append(&world, first..first + 100).await;
     }
     let path = at(&webhook);
     let failing =
         world.until_at(&path, "the endpoint to fail", |webhook| webhook["failing_since"].is_string()).await;
-    // It fails from the first failure on, and is dead, with a next probe, after the tenth. That probe would be accepted.
+    // Each delivery goes on until it has failed for two hours, of which its owner is told after ten failures.
+    tests::sql(&world.db, LONG_FAILING).await;
     wait_until("the endpoint to be dead", async || {
         let later = "update webhooks set probe_at = now() + interval '1 hour' where probe_at is not null";
         let dead = sqlx::raw_sql(later).execute(&world.db).await.unwrap().rows_affected();
@@ -116,19 +194,20 @@ async fn the_backlog_of_a_dead_endpoint_costs_nearly_nothing_and_is_sent_when_it
     assert_eq!((&told["webhookId"], &told["error"]), (&webhook["id"], &json!(error)), "{told}");
     assert_eq!(told["failingSince"], failing["failing_since"]);
     let (before, _) = cost(&webhook).await;
+    let sent = dead.all().len();
     for number in EVENTS..EVENTS + 50 {
         append(&world, number..number + 1).await;
     }
     healthy.until("every event", |all| numbers(all).len() >= EVENTS + 50).await;
     let (after, _) = cost(&webhook).await;
     assert!(after - before <= 15, "fifty events made {} history events", after - before);
-    let sent = dead.all().len();
-    assert_eq!(sent, DEAD_AFTER as usize, "attempts that the dead endpoint got");
+    assert_eq!(dead.all().len(), sent, "attempts that the dead endpoint got");
     let waiting = deliveries(&world, &webhook, |all| !all.is_empty()).await;
     assert!(waiting.iter().all(|one| one["status"] == "pending"), "{waiting:#?}");
     assert!(waiting[0]["next_attempt_at"].is_string(), "when the next probe is due: {}", waiting[0]);
 
     // Its owner has mended it, and tests it.
+    dead.accept();
     let (_, tested) = world.call(Method::POST, &format!("{path}/test"), None).await;
     assert_eq!(tested["delivered"], true, "{tested}");
     dead.until("all that it missed", |all| numbers(all).len() >= EVENTS + 50).await;
@@ -138,7 +217,7 @@ async fn the_backlog_of_a_dead_endpoint_costs_nearly_nothing_and_is_sent_when_it
 
 #[tokio::test]
 async fn what_waited_for_a_day_fails_and_is_replayed_in_order() {
-    const EVENTS: usize = 40;
+    const EVENTS: usize = 120;
     let world = world().own().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
@@ -149,17 +228,16 @@ async fn what_waited_for_a_day_fails_and_is_replayed_in_order() {
     let earlier = "update webhooks set failing_since = now() - interval '25 hours' where failing_since is not null;
          update deliveries set created_at = now() - interval '25 hours' where created_at > now() - interval '1 hour';
          update deliveries set next_attempt_at = now() - interval '25 hours' where status = 'pending'";
-    let all = format!("{path}/deliveries?limit=100");
+    let query = "select count(*) filter (where status = 'failed'),
+         count(*) filter (where status = 'failed' and error like '%does not answer') from deliveries";
+    let counts = async || sqlx::query_as::<_, (i64, i64)>(query).fetch_one(&world.db).await.unwrap();
     wait_until("all to fail", async || {
         tests::sql(&world.db, earlier).await;
-        let all = world.get(&all).await["data"].as_array().unwrap().clone();
-        let failed = all.iter().filter(|one| one["status"] == "failed").count();
-        if_right(failed, |failed| *failed == EVENTS)
+        if_right(counts().await.0, |failed| *failed == EVENTS as i64)
     })
     .await;
-    let failed = world.get(&all).await["data"].clone();
-    let expired = |one: &Value| one["error"].as_str().unwrap().contains("does not answer");
-    assert!(failed.as_array().unwrap().iter().any(expired), "{failed:#?}");
+    let (_, expired) = counts().await;
+    assert!(expired > 0, "none failed for its age");
 
     receiver.accept();
     let before = receiver.all().len();
@@ -226,19 +304,24 @@ async fn deleting_an_endpoint_with_a_backlog_ends_its_workflow() {
     let world = world().pace(1.0).own().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
-    receiver.answer([500; DEAD_AFTER as usize]);
+    receiver.answer(vec![500; 10_000]);
     append(&world, 0..EVENTS).await;
     let path = at(&webhook);
     world.until_at(&path, "the endpoint to fail", |webhook| webhook["failing_since"].is_string()).await;
+    receiver.hold();
+    receiver.until("an attempt that is not answered", |_| receiver.most() > 0).await;
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    let sent = receiver.all().len();
+    receiver.release();
     let query = "select count(*) from deliveries where status = 'failed' and error = 'endpoint deleted'";
     wait_until("all to fail", async || {
         let failed: i64 = sqlx::query_scalar(query).fetch_one(&world.db).await.unwrap();
         if_right(failed, |failed| *failed == EVENTS as i64)
     })
     .await;
-    // The receiver would have accepted more; and a test waits for its workflows to end.
-    assert_eq!(receiver.all().len(), DEAD_AFTER as usize);
+    // And a test waits for its workflows to end.
+    let later = receiver.all().len() - sent;
+    assert!(later <= 1, "{later} attempts began after the endpoint was deleted");
 }
 
 /// An endpoint in a database of its own.
@@ -282,9 +365,25 @@ impl Scene {
         drain::settle(&self.db, &[outcome], now()).await.unwrap();
     }
 
-    async fn report(&self, health: Health) -> Option<DateTime<Utc>> {
-        let report = Report { health, has_succeeded: false, error: Some("the endpoint answered 500") };
+    async fn report(&self, failures: u32, has_succeeded: bool) -> Reported {
+        let report = Report {
+            failures,
+            has_succeeded,
+            error: Some("the endpoint answered 500"),
+            patience: retry::delivery_schedule(),
+            probe_interval: LEASE,
+        };
         drain::report(&self.db, self.owner, self.webhook, report, now()).await.unwrap()
+    }
+
+    /// Makes it a dead endpoint.
+    async fn die(&self, probe_in: Duration) {
+        let dead = format!(
+            "update webhooks set failures = {TOLD_AFTER}, failing_since = now() - interval '3 hours',
+               probe_at = now() + interval '{} seconds'",
+            probe_in.as_secs()
+        );
+        tests::sql(&self.db, &dead).await;
     }
 
     async fn sleep(&self) -> Sleep {
@@ -334,18 +433,48 @@ async fn only_an_endpoint_that_sleeps_is_woken_and_no_delivery_is_lost_when_it_f
     scene.wake().await;
     let claim = scene.claim(9, LEASE).await.claims.remove(0);
     scene.settle(claim, refusal(), None).await;
-    let dead = Health { failures: DEAD_AFTER, probe_in: 2 * LEASE };
-    assert!(scene.report(dead).await.is_some());
+    scene.die(2 * LEASE).await;
     let Sleep::Until { wait, .. } = scene.sleep().await else { panic!("a probe is due later") };
     assert!(wait > LEASE, "{wait:?}");
     scene.append(7..8).await;
-    assert_eq!((scene.wakes().await, scene.wake().await.is_dead()), (0, true));
+    assert_eq!((scene.wakes().await, scene.wake().await.probe_in.is_some()), (0, true));
 
-    // When nothing waits for it, the next event is a probe.
+    // When nothing waits for it, it is not dead.
     tests::sql(&scene.db, "delete from deliveries").await;
     assert_eq!(scene.sleep().await, Sleep::Done);
     scene.append(8..9).await;
-    assert_eq!((scene.wakes().await, scene.wake().await.probe_in), (1, Duration::ZERO));
+    assert_eq!((scene.wakes().await, scene.wake().await.probe_in), (1, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_is_dead_after_a_whole_schedule_of_failures_and_with_a_backlog() {
+    let scene = Scene::new().await;
+    scene.append(0..KEPT_BACKLOG as usize + 1).await;
+    scene.wake().await;
+    let fails_for = async |minutes: i32| {
+        scene.report(1, false).await;
+        let earlier =
+            format!("update webhooks set failing_since = now() - interval '{minutes} minutes'");
+        tests::sql(&scene.db, &earlier).await;
+        scene.report(1, false).await.health
+    };
+    let (failing, dead) = (
+        Health { is_failing: true, probe_in: None },
+        Health { is_failing: true, probe_in: Some(LEASE) },
+    );
+    assert_eq!(scene.report(500, false).await.health, failing, "a burst, however many fail");
+    assert_eq!(fails_for(122).await, failing, "the schedule of the first is not over");
+    assert_eq!(fails_for(124).await, dead);
+    let (health, wake) = (scene.report(0, true).await, scene.wake().await);
+    assert_eq!((health, wake), (Reported { health: wake, failing_since: None }, Health::default()));
+    fails_for(124).await;
+    let mixed = scene.report(500, true).await;
+    assert_eq!(mixed.health, failing, "one of them succeeded");
+    assert!(mixed.failing_since > Some(now() - TimeDelta::minutes(1)), "{mixed:?}");
+    assert_eq!(fails_for(124).await, dead);
+    let claim = scene.claim(1, LEASE).await.claims.remove(0);
+    scene.settle(claim, Response::default(), None).await;
+    assert_eq!(fails_for(1_000).await, failing, "few enough to have their own times");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -399,8 +528,7 @@ async fn only_endpoints_that_nobody_drains_are_swept() {
     assert_eq!(sweep().await, 0, "a worker drains it");
     tests::sql(&scene.db, "update webhooks set awake_until = now() - interval '1 second'").await;
     assert_eq!((sweep().await, sweep().await, scene.wakes().await), (1, 0, 1), "one message for all");
-    let dead = Health { failures: DEAD_AFTER, probe_in: LEASE };
-    scene.report(dead).await;
+    scene.die(LEASE).await;
     tests::sql(&scene.db, "update webhooks set swept_at = null").await;
     assert_eq!(sweep().await, 0, "its next probe is later");
 }

@@ -410,14 +410,16 @@ async fn an_operator_repeats_failed_deliveries_and_resumes_what_is_overdue_on_a_
     world.until_at(&path, "both deliveries", delivered).await;
     let browser = operator(&world).await;
     let all = [("endpoint", id(&webhook))];
-    assert_eq!(browser.post("/operators/deliveries", &all).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(browser.post("/operators/deliveries", &all).await.status, StatusCode::CONFLICT);
+    let nobody = [("endpoint", &*uuid::Uuid::nil().to_string())];
+    assert_eq!(browser.post("/operators/deliveries", &nobody).await.status, StatusCode::NOT_FOUND);
     for form in [[("delivery", "1")], [("endpoint", "1")], [("delivery", "")]] {
         assert_eq!(browser.post("/operators/deliveries", &form).await.status, StatusCode::BAD_REQUEST);
     }
     tests::sql(&world.db, "update deliveries set status = 'failed'").await;
     let tomorrow = (tests::now() + chrono::TimeDelta::days(1)).format("%F").to_string();
     let later = [all[0], ("since", &*tomorrow)];
-    assert_eq!(browser.post("/operators/deliveries", &later).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(browser.post("/operators/deliveries", &later).await.status, StatusCode::CONFLICT);
     has(&done(&browser, "/deliveries", &all).await, &["2 deliveries are repeated."]);
     receiver.until("both repetitions", |all| all.len() == 4).await;
     world.until_at(&path, "their end", delivered).await;

@@ -1,6 +1,6 @@
 //! `fanfare ops`: what operators see and do in all organizations.
 
-use crate::{dashboard::Browser, replay, world};
+use crate::{dashboard::Browser, draining, replay, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::audit;
@@ -537,7 +537,12 @@ async fn an_operator_repeats_deliveries() {
     };
     let deliveries = world.until_at(&path, "both deliveries", delivered).await;
     let (code, _, errors) = ops(&world, &["redeliver", "--endpoint", id(&webhook)]).await;
-    assert!(code == 3 && errors.contains("there is no such delivery"), "{errors}");
+    assert!(code == 4 && errors.contains("nothing was repeated"), "{errors}");
+    let nobody = uuid::Uuid::nil().to_string();
+    let (code, _, errors) = ops(&world, &["redeliver", "--endpoint", &nobody]).await;
+    assert!(code == 3 && errors.contains("there is no endpoint"), "{errors}");
+    let (code, _, errors) = ops(&world, &["redeliver", &nobody]).await;
+    assert!(code == 3 && errors.contains("there is no delivery"), "{errors}");
     let one = id(&deliveries["data"][0]);
     assert_eq!(done(&world, &["redeliver", one]).await, "1 deliveries are repeated\n");
     receiver.until("the repetition", |all| all.len() == 3).await;
@@ -549,7 +554,7 @@ async fn an_operator_repeats_deliveries() {
     .await;
     let later = (tests::now() + chrono::TimeDelta::hours(1)).to_rfc3339();
     let (code, ..) = ops(&world, &["redeliver", "--endpoint", id(&webhook), "--since", &later]).await;
-    assert_eq!(code, 3);
+    assert_eq!(code, 4);
     let output = done(&world, &["redeliver", "--endpoint", id(&webhook)]).await;
     assert_eq!(output, "2 deliveries are repeated\n");
     receiver.until("both repetitions", |all| all.len() == 5).await;
@@ -558,6 +563,30 @@ async fn an_operator_repeats_deliveries() {
     assert_eq!(code, 2);
     let trail = trail(&world).await;
     assert!(trail.len() == 3 && trail.iter().all(|(action, _)| action == "delivery.repeated"), "{trail:?}");
+}
+
+#[tokio::test]
+async fn an_operator_sees_at_once_what_waits_for_a_failing_endpoint_and_sends_it() {
+    const EVENTS: usize = 12;
+    let world = world().pace(1.0).start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    receiver.answer([503; EVENTS]);
+    draining::append(&world, 0..EVENTS).await;
+    let path = format!("/webhooks/{}/deliveries?status=pending", id(&webhook));
+    let waits = |list: &Value| {
+        let all = list["data"].as_array().unwrap();
+        all.len() == EVENTS && all.iter().all(|one| one["next_attempt_at"].is_string())
+    };
+    world.until_at(&path, "all to wait", waits).await;
+    let org = world.owner.org.to_string();
+    let table = done(&world, &["stuck", "--kind", "delivery", "--org", &org]).await;
+    assert_eq!(table.matches("the endpoint has accepted nothing since").count(), EVENTS, "{table}");
+    let output = done(&world, &["redeliver", "--endpoint", id(&webhook)]).await;
+    assert_eq!(output, format!("{EVENTS} deliveries are repeated\n"));
+    world.until_at(&path, "their end", |list| list["data"] == json!([])).await;
+    assert_eq!(receiver.all().len(), 2 * EVENTS);
+    assert_eq!(trail(&world).await.len(), EVENTS);
 }
 
 #[tokio::test]

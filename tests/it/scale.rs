@@ -266,7 +266,7 @@ async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
     let sql = format!(
         "set statement_timeout = 0; truncate outbox;
          insert into webhooks (id, org_id, mode, url, events, secret_sealed, failures, failing_since, probe_at, open_from)
-         values (id(6, 2), '{org}', 'live', 'https://example.com', '{{*}}', '', 10, now() - interval '2 hours',
+         values (id(6, 2), '{org}', 'live', 'https://example.com', '{{*}}', '', 10, now() - interval '3 hours',
            now() + interval '10 minutes', now() - interval '3 hours');
          insert into deliveries (id, event_id, webhook_id, org_id, mode, event, status, created_at, is_drained)
          select overlay(id(9, n)::text placing left(uuid_at(at)::text, 13) from 1 for 13)::uuid, id(7, n), id(6, 2),
@@ -279,10 +279,19 @@ async fn the_backlog_of_a_dead_endpoint_is_not_read_through() {
     let (dead, lease, most) = (domain::WebhookId(id(6, 2)), Duration::from_secs(60), 500);
     let state =
         reads(&db, most, "waking", async || drain::wake(&db, OWNER, dead, lease).await).await.unwrap();
-    assert!(state.health.is_dead());
+    assert!(state.health.probe_in.is_some());
     let claimed =
         reads(&db, most, "a probe", async || drain::claim(&db, dead, state.open_from, 1, lease).await).await;
     assert_eq!(claimed.claims.len(), 1);
+    let report = drain::Report {
+        failures: 1,
+        has_succeeded: false,
+        error: None,
+        patience: domain::retry::delivery_schedule(),
+        probe_interval: lease,
+    };
+    let report = async || drain::report(&db, OWNER, dead, report, now()).await;
+    assert_eq!(reads(&db, most, "a failed probe", report).await.health.probe_in, Some(lease));
     let sleep = reads(&db, most, "sleeping", async || drain::sleep(&db, dead).await).await;
     assert!(matches!(sleep, drain::Sleep::Until { .. }), "{sleep:?}");
     let day = Duration::from_secs(24 * 3600);

@@ -1,11 +1,13 @@
 //! Sends the due deliveries of an endpoint.
 //!
 //! One request at a time at first, and one more after each success, up to [`MAX_CONCURRENCY`]; half as many after a
-//! failure. Each takes a share of its organization ([`crate::share`]). First attempts begin in the order in which
+//! failure. One more also when none is answered for a moment: an endpoint that hangs must not keep deliveries from
+//! their times. Each takes a share of its organization ([`crate::share`]). First attempts begin in the order in which
 //! their events were created; a failed delivery is due again later and holds up no other.
 //!
-//! An endpoint that failed often in a row is dead ([`store::drain`]): it gets single requests, at growing intervals.
-//! While nothing is due, the activity stays for a moment, so that the next event needs no wake-up.
+//! An endpoint that has failed for longer than a delivery is tried, and has a backlog, is dead ([`store::drain`]): it
+//! gets single requests, at an interval. While nothing is due, the activity stays for a moment, so that the next event
+//! needs no wake-up.
 //!
 //! A task of its own makes each request, and the loop alone uses the database: what has been answered by then is
 //! written by one statement, and what is due is claimed by another. One long activity instead of one per batch,
@@ -22,7 +24,7 @@ use domain::{outbox::EndpointRef, retry};
 use std::{sync::Arc, time::Duration};
 use store::{
     deliveries::Response,
-    drain::{self, Claim, DEAD_AFTER, Endpoint, Health, Outcome, PART, Report, Sleep},
+    drain::{self, Claim, Endpoint, Outcome, PART, Report, Reported, Sleep},
 };
 use tokio::{task::JoinSet, time::Instant};
 use tracing::{error, warn};
@@ -42,6 +44,8 @@ const MAX_RUN: Duration = Duration::from_secs(10 * 60);
 const LINGER: Duration = Duration::from_secs(5);
 /// First and longest pause between two looks for more.
 const LOOK_INTERVAL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// Time without an answer after which one more request may begin.
+const SLOW_ANSWER: Duration = Duration::from_secs(1);
 /// Time after an answer in which others are awaited, to be written together.
 const GATHERING: Duration = Duration::from_millis(5);
 
@@ -109,9 +113,7 @@ impl Line<'_> {
                 let Some(state) = drain::wake(db, owner, webhook, self.lease).await? else {
                     return Ok(DrainResult::Done);
                 };
-                // Its health is known here at least as well.
-                self.state = Endpoint { health: self.state.health, ..state };
-                self.seen = Instant::now();
+                (self.state, self.seen) = (state, Instant::now());
             }
             if !self.state.is_open && self.sending.is_empty() {
                 // Paused or deleted: what waits fails, in parts.
@@ -129,10 +131,12 @@ impl Line<'_> {
             }
             if !self.sending.is_empty() {
                 // A slow answer holds up nothing: there may be room for what becomes due meanwhile.
-                let look = if room > 0 { self.idle.next_pause() } else { self.lease / 4 };
+                let look = if room > 0 { self.idle.next_pause() } else { SLOW_ANSWER };
                 let answers = self.answers(look).await?;
                 if !answers.is_empty() {
                     self.finish(answers).await?;
+                } else if room == 0 {
+                    self.concurrency = (self.concurrency + 1).min(MAX_CONCURRENCY);
                 }
                 continue;
             }
@@ -140,7 +144,7 @@ impl Line<'_> {
                 return Ok(DrainResult::More);
             }
             // A dead endpoint is not waited for, and neither is another while slots are few.
-            if !self.state.health.is_dead()
+            if self.state.health.probe_in.is_none()
                 && self.shares.are_roomy()
                 && let Some(pause) = self.idle.pause()
             {
@@ -150,8 +154,11 @@ impl Line<'_> {
             match drain::sleep(db, webhook).await? {
                 Sleep::Done => return Ok(DrainResult::Done),
                 Sleep::Until { wait, deliveries } => return Ok(DrainResult::Wait { wait, deliveries }),
-                // For a dead endpoint, the time of a probe.
-                Sleep::Due => self.state.health.probe_in = Duration::ZERO,
+                Sleep::Due => {
+                    if let Some(probe_in) = &mut self.state.health.probe_in {
+                        *probe_in = Duration::ZERO;
+                    }
+                }
                 Sleep::Busy => {}
                 Sleep::Closed => self.state.is_open = false,
             }
@@ -161,11 +168,10 @@ impl Line<'_> {
 
     /// Returns the number of requests that may begin.
     fn room(&self) -> usize {
-        let health = self.state.health;
-        if health.is_dead() {
-            return usize::from(self.sending.is_empty() && health.probe_in.is_zero());
+        match self.state.health.probe_in {
+            Some(probe_in) => usize::from(self.sending.is_empty() && probe_in.is_zero()),
+            None => self.concurrency.saturating_sub(self.sending.len()),
         }
-        self.concurrency.saturating_sub(self.sending.len())
     }
 
     /// Begins up to `room` attempts that are due. Returns true if it could begin none, but should look again at once.
@@ -216,7 +222,6 @@ impl Line<'_> {
         let engine = &self.deps.engine;
         let (db, webhook) = (&engine.db, self.endpoint.webhook);
         let scale = |wait| engine.time_scale.scale(wait);
-        let before = self.state.health;
         let outcomes: Vec<_> = answers
             .into_iter()
             .map(|(claim, response)| {
@@ -225,30 +230,32 @@ impl Line<'_> {
             })
             .collect();
         drain::settle(db, &outcomes, (engine.now)()).await?;
-        let health = &mut self.state.health;
-        let mut has_succeeded = false;
+        let (mut failures, mut has_succeeded) = (0, false);
         for outcome in &outcomes {
             if outcome.response.error.is_none() {
-                has_succeeded = true;
                 self.concurrency = (self.concurrency + 1).min(MAX_CONCURRENCY);
-                *health = Health::default();
+                (failures, has_succeeded) = (0, true);
             } else {
                 self.concurrency = (self.concurrency / 2).max(1);
-                health.failures = health.failures.saturating_add(1);
+                failures += 1;
             }
         }
-        if health.failures == 0 && before.failures == 0 {
+        if failures == 0 && !self.state.health.is_failing {
             return Ok(());
         }
-        if let Some(probes) = health.failures.checked_sub(DEAD_AFTER) {
-            health.probe_in = scale(retry::probe_wait(probes + 1));
-        }
-        let error = outcomes.iter().rev().find_map(|outcome| outcome.response.error.as_deref());
-        let report = Report { health: *health, has_succeeded, error };
-        let since = drain::report(db, self.endpoint.owner, webhook, report, (engine.now)()).await?;
+        let report = Report {
+            failures,
+            has_succeeded,
+            error: outcomes.iter().rev().find_map(|outcome| outcome.response.error.as_deref()),
+            patience: scale(retry::delivery_schedule()),
+            probe_interval: scale(retry::PROBE_INTERVAL),
+        };
+        let Reported { health, failing_since } =
+            drain::report(db, self.endpoint.owner, webhook, report, (engine.now)()).await?;
+        self.state.health = health;
         let age = scale(retry::FAILING_AFTER);
-        let failing_for = since.and_then(|since| ((engine.now)() - since).to_std().ok());
-        if health.is_dead() && failing_for.is_some_and(|failing| failing > age) {
+        let failing_for = failing_since.and_then(|since| ((engine.now)() - since).to_std().ok());
+        if health.probe_in.is_some() && failing_for.is_some_and(|failing| failing > age) {
             let mut expired = 0;
             loop {
                 let part = drain::expire(db, webhook, self.state.open_from, age).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::{
     deliveries::RedeliverResult,
     freezes::{self, FreezeResult},
-    operators::{self, Deliveries, EndResult, Reconciled, Retried},
+    operators::{self, Deliveries, EndResult, Reconciled, Redelivered, Retried},
 };
 use uuid::Uuid;
 
@@ -105,18 +105,21 @@ pub(super) async fn redeliver(
 ) -> anyhow::Result<()> {
     let which = match (delivery, endpoint) {
         (Some(id), _) => Deliveries::One(id),
-        (None, Some(endpoint)) => Deliveries::Failed(endpoint, since),
+        (None, Some(endpoint)) => Deliveries::Endpoint(endpoint, since),
         (None, None) => return Err(Refusal::usage("name a delivery or --endpoint")),
     };
     let db = connect(database).await?;
-    let results = operators::redeliver(&db, which, REDELIVER_LIMIT, &actor(), clock::now()).await?;
-    if results.is_empty() {
-        return Err(Refusal::missing("there is no such delivery"));
-    }
-    let mut queued = 0;
-    for (id, result) in &results {
-        match result {
-            RedeliverResult::Queued(_) => queued += 1,
+    let Some(Redelivered { queued, refused }) =
+        operators::redeliver(&db, which, REDELIVER_LIMIT, &actor(), clock::now()).await?
+    else {
+        return Err(Refusal::missing(match which {
+            Deliveries::One(id) => format!("there is no delivery {id}"),
+            Deliveries::Endpoint(id, _) => format!("there is no endpoint {id}"),
+        }));
+    };
+    for (id, refusal) in &refused {
+        match refusal {
+            RedeliverResult::Queued(_) => {}
             RedeliverResult::InProgress => println!("delivery {id} is still under way"),
             RedeliverResult::Paused => println!("delivery {id} can't be repeated: its endpoint is paused"),
             RedeliverResult::NotFound => {

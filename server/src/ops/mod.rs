@@ -97,12 +97,12 @@ pub(crate) enum Ops {
         #[command(flatten)]
         database: Database,
     },
-    /// Delivers an event to an endpoint again, or all events whose delivery to an endpoint failed
+    /// Delivers an event to an endpoint again, or all events whose delivery to an endpoint failed or waits
     Redeliver {
         /// Delivery id
         #[arg(required_unless_present = "endpoint", conflicts_with = "endpoint")]
         delivery: Option<DeliveryId>,
-        /// Endpoint id: repeats its failed deliveries
+        /// Endpoint id: repeats its failed deliveries, and attempts now what waits
         #[arg(long)]
         endpoint: Option<WebhookId>,
         /// With --endpoint, only deliveries since this time

@@ -1,6 +1,6 @@
 //! Stuck rows of all organizations: rows whose next step is overdue, or that wait longer than they should.
 
-use crate::decode::Parsed;
+use crate::{decode::Parsed, drain::TOLD_AFTER};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, OrgId, PostId, TargetStatus, renewal};
 use serde::Serialize;
@@ -277,14 +277,18 @@ async fn deliveries(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                as "is_overdue!",
              case when w.probe_at > now() then greatest(d.next_attempt_at, w.probe_at) else d.next_attempt_at end
                as next_attempt_at,
-             substring(w.url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)') as host
+             substring(w.url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)') as host,
+             case when w.failures >= $4 then w.failing_since end as failing_since
            from deliveries d join events e on e.id = d.event_id left join webhooks w on w.id = d.webhook_id
-           where d.status in ('pending', 'delivering') and d.created_at < now() - make_interval(secs => $1)
+           where d.status in ('pending', 'delivering')
+             -- What waits for an endpoint that fails is of interest at once.
+             and (d.created_at < now() - make_interval(secs => $1) or w.failures >= $4)
              and ($2::uuid is null or d.org_id = $2)
            order by coalesce(d.next_attempt_at, d.created_at) limit $3"#,
         filter.patience.as_secs_f64(),
         filter.org(),
-        filter.limit
+        filter.limit,
+        TOLD_AFTER.cast_signed()
     )
     .fetch_all(db)
     .await?;
@@ -292,10 +296,13 @@ async fn deliveries(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
         .into_iter()
         .map(|row| {
             let host = row.host.unwrap_or_else(|| "the endpoint".to_owned());
-            let why = match row.error {
+            let mut why = match row.error {
                 Some(error) => format!("{} to {host}, attempt {}: {error}", row.event, row.attempts),
                 None => format!("{} to {host} has not been sent", row.event),
             };
+            if let Some(since) = row.failing_since {
+                why += &format!("; the endpoint has accepted nothing since {}", since.format("%F %T UTC"));
+            }
             Item {
                 mode: Some(row.mode),
                 post: row.post_id.map(PostId),

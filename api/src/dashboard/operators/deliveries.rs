@@ -13,7 +13,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use poem::Response;
 use store::{
     deliveries::RedeliverResult,
-    operators::{self, Deliveries},
+    operators::{self, Deliveries, Redelivered},
 };
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
     Ok(render(page.layout.status(), &page))
 }
 
-/// Repeats one delivery, or the failed deliveries to an endpoint.
+/// Repeats one delivery, or the failed deliveries to an endpoint, and attempts now those that wait.
 pub(super) async fn redeliver(operator: &Operator<'_>) -> Result<Response, Problem> {
     let (at, wish) = wish(operator.form);
     let done = match wish {
@@ -51,13 +51,23 @@ pub(super) async fn redeliver(operator: &Operator<'_>) -> Result<Response, Probl
 }
 
 async fn repeat(operator: &Operator<'_>, which: Deliveries) -> Result<Outcome, Problem> {
-    let results = operators::redeliver(operator.db(), which, LIMIT, &operator.by, operator.now()).await?;
-    if results.is_empty() {
-        return Err(Problem::not_found("delivery"));
+    let Some(Redelivered { queued, refused }) =
+        operators::redeliver(operator.db(), which, LIMIT, &operator.by, operator.now()).await?
+    else {
+        return Err(Problem::not_found(match which {
+            Deliveries::One(_) => "delivery",
+            Deliveries::Endpoint(..) => "webhook",
+        }));
+    };
+    if queued == 0 && refused.is_empty() {
+        return Err(Problem::new(Code::Conflict, "nothing failed or waits"));
     }
     let mut outcome = Outcome::default();
-    for (_, result) in results {
-        outcome.add(match result {
+    if queued > 0 {
+        outcome.set("repeated", queued as u64);
+    }
+    for (_, refusal) in refused {
+        outcome.add(match refusal {
             RedeliverResult::Queued(_) => "repeated",
             RedeliverResult::InProgress => "under_way",
             RedeliverResult::Paused | RedeliverResult::NotFound => "unreachable",
@@ -82,5 +92,5 @@ fn wish(form: &Fields) -> (&'static str, Result<Deliveries, Problem>) {
         Some(Err(_)) => Err(Problem::new(Code::InvalidRequest, "this is not a date")),
     };
     let endpoint = id("endpoint", "an endpoint");
-    ("endpoint", endpoint.and_then(|endpoint| Ok(Deliveries::Failed(endpoint.into(), since?))))
+    ("endpoint", endpoint.and_then(|endpoint| Ok(Deliveries::Endpoint(endpoint.into(), since?))))
 }
