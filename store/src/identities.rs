@@ -1,6 +1,6 @@
 //! Identities of people at the operator's OpenID provider, beside or instead of passkeys.
 //!
-//! An identity that signed somebody in for the first time is stored by [`crate::people::sign_in_with`]. One who is
+//! An identity with which somebody joins for the first time is stored by [`crate::people::join_with`]. One who is
 //! signed in already, by a passkey for example, links theirs here.
 
 use crate::{

@@ -13,12 +13,15 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{MemberId, Mode, OrgId, Owner, PersonId, member::Role};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-/// Attempts to sign in with an identity: each is lost to a transaction that committed what the next one finds.
-const SIGN_IN_ATTEMPTS: usize = 5;
+/// Attempts to join with an identity: each is lost to a transaction that committed what the next one finds.
+const JOIN_ATTEMPTS: usize = 5;
+/// Maximum number of invitations that are listed.
+const MAX_INVITATIONS: i64 = 100;
 /// Constraint that a person is one member of an organization.
 const MEMBER_OF_ORG: &str = "members_person_key";
 
@@ -188,7 +191,7 @@ async fn begin(
 }
 
 /// A person at the OpenID provider.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
     /// The provider.
     pub issuer: String,
@@ -200,19 +203,70 @@ pub struct Identity {
     pub name: Option<String>,
 }
 
-/// Signs in a person by their identity at the OpenID provider and returns the token of the session. Open invitations
-/// of their verified address are accepted, as is a membership from before people could sign in. Returns `None` when
-/// nobody has invited them.
+/// An invitation of a verified address, or a membership of it from before people could sign in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invited {
+    /// The member that the person will be.
+    pub member: MemberId,
+    /// Name of the organization.
+    pub organization: String,
+    /// The address.
+    pub email: String,
+    /// Role.
+    pub role: Role,
+    /// True if it gives access to test data only.
+    pub is_test_only: bool,
+}
+
+/// Returns the open invitations of a verified address, by the names of the organizations, without those of which the
+/// person is a member.
+pub async fn invitations(db: &PgPool, identity: &Identity, now: DateTime<Utc>) -> sqlx::Result<Vec<Invited>> {
+    sqlx::query_as!(
+        Invited,
+        r#"select m.id as member, o.name as organization, m.email, m.role as "role: Parsed<Role>", m.is_test_only
+           from members m join organizations o on o.id = m.org_id
+           where lower(m.email) = lower($1) and m.person_id is null and (m.status = 'active' or m.invited_at > $2)
+             and not exists (
+               select from members own join identities i on i.person_id = own.person_id
+               where own.org_id = m.org_id and i.issuer = $3 and i.subject = $4)
+           order by o.name, m.id limit $5"#,
+        identity.email,
+        now - team::INVITATION_TTL,
+        identity.issuer,
+        identity.subject,
+        MAX_INVITATIONS
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// Signs in a person by their identity at the OpenID provider and returns the token of the session; `None` when they
+/// are a member of no organization. It accepts no invitation: anybody can invite any address.
 pub async fn sign_in_with(
     db: &PgPool,
     identity: &Identity,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<String>> {
-    for _ in 1..SIGN_IN_ATTEMPTS {
-        match attempt_sign_in_with(db, identity, by, now).await {
-            // Another login of the identity, or an acceptance of the person, has committed first: the next attempt
-            // sees it.
+    let mut tx = crate::begin(db).await?;
+    let Some(person) = person(&mut tx, identity).await? else { return Ok(None) };
+    let token = begin(&mut tx, person, Method::OpenId, by, now).await?;
+    tx.commit().await?;
+    Ok(token)
+}
+
+/// Accepts one invitation of a verified address, which the person has chosen, and signs them in there. Returns `None`
+/// when it was accepted or withdrawn before, or has expired.
+pub async fn join_with(
+    db: &PgPool,
+    identity: &Identity,
+    member: MemberId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<String>> {
+    for _ in 1..JOIN_ATTEMPTS {
+        match attempt_join_with(db, identity, member, by, now).await {
+            // Another acceptance of the person has committed first: the next attempt sees it.
             Err(sqlx::Error::Database(error))
                 if error
                     .constraint()
@@ -220,59 +274,70 @@ pub async fn sign_in_with(
             done => return done,
         }
     }
-    attempt_sign_in_with(db, identity, by, now).await
+    attempt_join_with(db, identity, member, by, now).await
 }
 
-async fn attempt_sign_in_with(
+async fn attempt_join_with(
     db: &PgPool,
     identity: &Identity,
+    member: MemberId,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<String>> {
     let mut tx = crate::begin(db).await?;
-    let known = sqlx::query_scalar!(
+    let person = match person(&mut tx, identity).await? {
+        Some(person) => person,
+        None => {
+            let person = PersonId(Uuid::now_v7());
+            insert(&mut tx, person, now).await?;
+            sqlx::query!(
+                "insert into identities (issuer, subject, person_id, created_at) values ($1, $2, $3, $4)",
+                identity.issuer,
+                identity.subject,
+                person.0,
+                now
+            )
+            .execute(&mut *tx)
+            .await?;
+            person
+        }
+    };
+    let joined = sqlx::query!(
+        "update members m set status = 'active', person_id = $1, joined_at = coalesce(joined_at, $3),
+           name = coalesce(name, $4), invitation_digest = null
+         where id = $6 and lower(email) = lower($2) and person_id is null and (status = 'active' or invited_at > $5)
+           and not exists (select from members o where o.org_id = m.org_id and o.person_id = $1)
+         returning org_id, email, name, is_test_only",
+        person.0,
+        identity.email,
+        now,
+        identity.name,
+        now - team::INVITATION_TTL,
+        member.0
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    // Who joins nothing leaves nothing behind: the transaction is rolled back.
+    let Some(row) = joined else { return Ok(None) };
+    let details = json!({ "email": row.email, "name": row.name });
+    let change = Change { action: Action::MemberJoined, object: member.0, details };
+    let by = Actor { member: Some((member, row.email)), ..by.clone() };
+    audit::record_shared(&mut tx, OrgId(row.org_id), &by, now, change).await?;
+    let mode = if row.is_test_only { Mode::Test } else { Mode::Live };
+    let owner = Owner { org: OrgId(row.org_id), mode };
+    let token = sessions::begin_member(&mut tx, owner, member, Method::OpenId, &by, now).await?;
+    tx.commit().await?;
+    Ok(Some(token))
+}
+
+/// Returns the person of an identity.
+async fn person(tx: &mut PgConnection, identity: &Identity) -> sqlx::Result<Option<PersonId>> {
+    let person = sqlx::query_scalar!(
         "select person_id from identities where issuer = $1 and subject = $2",
         identity.issuer,
         identity.subject
     )
-    .fetch_optional(&mut *tx)
+    .fetch_optional(tx)
     .await?;
-    let person = PersonId(known.unwrap_or_else(Uuid::now_v7));
-    if known.is_none() {
-        insert(&mut tx, person, now).await?;
-        sqlx::query!(
-            "insert into identities (issuer, subject, person_id, created_at) values ($1, $2, $3, $4)",
-            identity.issuer,
-            identity.subject,
-            person.0,
-            now
-        )
-        .execute(&mut *tx)
-        .await?;
-    }
-    if let Some(email) = &identity.email {
-        let joined = sqlx::query!(
-            r#"update members m set status = 'active', person_id = $1, joined_at = coalesce(joined_at, $3),
-                 name = coalesce(name, $4), invitation_digest = null
-               where lower(email) = lower($2) and person_id is null and (status = 'active' or invited_at > $5)
-                 and not exists (select from members o where o.org_id = m.org_id and o.person_id = $1)
-               returning id, org_id, email, name"#,
-            person.0,
-            email,
-            now,
-            identity.name,
-            now - team::INVITATION_TTL
-        )
-        .fetch_all(&mut *tx)
-        .await?;
-        for member in joined {
-            let details = json!({ "email": member.email, "name": member.name });
-            let change = Change { action: Action::MemberJoined, object: member.id, details };
-            audit::record_shared(&mut tx, OrgId(member.org_id), by, now, change).await?;
-        }
-    }
-    // Who is in no organization leaves nothing behind: the transaction is rolled back.
-    let Some(token) = begin(&mut tx, person, Method::OpenId, by, now).await? else { return Ok(None) };
-    tx.commit().await?;
-    Ok(Some(token))
+    Ok(person.map(PersonId))
 }

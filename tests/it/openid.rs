@@ -186,6 +186,15 @@ async fn sign_in(world: &World, provider: &Provider) -> (Browser, Page) {
     (browser, page)
 }
 
+/// Accepts the invitation of an organization on the page that lists them.
+async fn join(browser: &mut Browser, page: &Page, organization: &str) -> Page {
+    let offered = page.text.split("name=\"member\" value=\"").skip(1);
+    let one = offered.into_iter().find(|one| one.contains(&format!("Join {organization}"))).unwrap();
+    let page = browser.post("/sign-in/openid/join", &[("member", one.split('"').next().unwrap())]).await;
+    browser.cookie = cookies(&page);
+    page
+}
+
 async fn invite(world: &World, email: &str, role: &str) {
     let body = json!({ "email": email, "role": role });
     assert_eq!(world.call(Method::POST, "/team", Some(&body)).await.0, StatusCode::CREATED);
@@ -216,7 +225,9 @@ async fn a_verified_address_leads_to_its_invitation() {
     );
 
     provider.is(bob);
-    let (browser, page) = sign_in(&world, &provider).await;
+    let (mut browser, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    let page = join(&mut browser, &page, "World").await;
     assert_eq!(page.leads(), "/dashboard/posts");
     let set = page.headers[header::SET_COOKIE].to_str().unwrap();
     assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
@@ -262,15 +273,25 @@ async fn a_verified_address_leads_to_its_invitation() {
         page.text
     );
 
-    // An invitation of another organization is accepted as well, and is not what opens first.
+    // An invitation of another organization waits until the person accepts it.
     let org = organizations::create(&world.db, "AAA").await.unwrap();
     let other = key(&world, Owner { org, mode: Mode::Live }, &[Scope::All]).await;
     let call = world.http.post(format!("{}/team", world.base)).bearer_auth(&other);
     call.json(&json!({ "email": "bob@work.example", "role": "viewer" })).send().await.unwrap();
     provider.is(json!({ "sub": "7", "email": "bob@work.example", "email_verified": true }));
-    let (browser, _) = sign_in(&world, &provider).await;
-    let page = browser.open("/me").await;
-    assert!(page.contains("AAA") && page.contains("World"), "{page}");
+    let (mut browser, page) = sign_in(&world, &provider).await;
+    assert!(
+        page.text.contains("Continue without joining") && page.text.contains("/dashboard/posts"),
+        "{}",
+        page.text
+    );
+    let me = browser.open("/me").await;
+    assert!(!me.contains("AAA") && me.contains("World"), "{me}");
+    join(&mut browser, &page, "AAA").await;
+    let me = browser.open("/me").await;
+    assert!(me.contains("AAA") && me.contains("World"), "{me}");
+    let (_, page) = sign_in(&world, &provider).await;
+    assert_eq!(page.leads(), "/dashboard/posts");
 }
 
 #[tokio::test]
@@ -346,8 +367,48 @@ async fn nothing_but_the_providers_answer_to_this_browser_signs_in() {
         "{}",
         page.text
     );
-    assert_eq!(browser.get(&back).await.leads(), "/dashboard");
+    assert!(browser.get(&back).await.text.contains("Join World"));
     assert_eq!(browser.get(&back).await.status, StatusCode::UNAUTHORIZED, "a second time");
+}
+
+#[tokio::test]
+async fn a_person_joins_only_what_they_choose() {
+    let provider = Provider::start().await;
+    let world = provider.world().await;
+    // Anybody can invite any address, also before the person's own organization does.
+    let org = organizations::create(&world.db, "Aaardvark").await.unwrap();
+    let stranger = key(&world, Owner { org, mode: Mode::Live }, &[Scope::All]).await;
+    let call = world.http.post(format!("{}/team", world.base)).bearer_auth(&stranger);
+    call.json(&json!({ "email": "bob@example.com", "role": "owner" })).send().await.unwrap();
+    invite(&world, "bob@example.com", "viewer").await;
+    let invited = async |key: &str| {
+        let call = world.http.get(format!("{}/team", world.base)).bearer_auth(key);
+        let team: Value = call.send().await.unwrap().json().await.unwrap();
+        team["data"].as_array().unwrap().iter().filter(|member| member["status"] == "invited").count()
+    };
+    provider.is(json!({ "sub": "7", "email": "bob@example.com", "email_verified": true }));
+    let (mut browser, page) = sign_in(&world, &provider).await;
+    assert!(page.text.contains("Join Aaardvark") && page.text.contains("Join World"), "{}", page.text);
+    assert!(!page.text.contains("Continue without joining"), "{}", page.text);
+    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED, "nobody is signed in yet");
+    assert_eq!((invited(&stranger).await, invited(&world.key).await), (1, 1));
+    // A choice is of one who came back from the provider, among the invitations of their address.
+    let other = json!({ "email": "eve@example.com", "role": "viewer" });
+    let (_, eve) = world.call(Method::POST, "/team", Some(&other)).await;
+    for member in [eve["id"].as_str().unwrap(), &Uuid::now_v7().to_string(), "x", ""] {
+        let page = browser.post("/sign-in/openid/join", &[("member", member)]).await;
+        assert_eq!(page.status, StatusCode::UNAUTHORIZED, "{member}: {}", page.text);
+    }
+    let bob =
+        page.text.split("name=\"member\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let stolen = Browser::new(&world).post("/sign-in/openid/join", &[("member", &bob)]).await;
+    assert_eq!(stolen.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(join(&mut browser, &page, "World").await.leads(), "/dashboard/posts");
+    assert_eq!((invited(&stranger).await, invited(&world.key).await), (1, 1), "the stranger's, and Eve's");
+    // What one has joined opens, whoever else has invited.
+    let (browser, page) = sign_in(&world, &provider).await;
+    assert!(page.text.contains("Join Aaardvark") && !page.text.contains("Join World"), "{}", page.text);
+    assert!(browser.open("").await.contains(", viewer"));
 }
 
 /// A person who joined with a passkey links their identity at the provider on their own page.
@@ -423,7 +484,8 @@ async fn the_last_way_to_sign_in_is_not_unlinked() {
     let world = provider.world().await;
     invite(&world, "bob@example.com", "viewer").await;
     provider.is(json!({ "sub": "7", "email": "bob@example.com", "email_verified": true }));
-    let (browser, _) = sign_in(&world, &provider).await;
+    let (mut browser, page) = sign_in(&world, &provider).await;
+    join(&mut browser, &page, "World").await;
     let form = [("issuer", provider.issuer.as_str()), ("subject", "7")];
     let page = browser.post("/me/identities/unlink", &form).await;
     assert!(

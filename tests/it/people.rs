@@ -823,21 +823,27 @@ async fn logins_and_acceptances_side_by_side_make_one_person_one_member() {
     for email in ["bob@example.com", "bob@work.example"] {
         team::invite(&db, owner, email, Role::Viewer, None, &Actor::OPERATOR, now()).await.unwrap();
     }
-    let sign_in = |email: &str| {
-        let (db, email) = (db.clone(), Some(email.to_owned()));
-        let (issuer, subject) = ("https://sso.example".to_owned(), "7".to_owned());
+    let (issuer, subject) = ("https://sso.example".to_owned(), "7".to_owned());
+    let identity =
+        people::Identity { issuer, subject, email: Some("bob@example.com".to_owned()), name: None };
+    let [invited] = &people::invitations(&db, &identity, now()).await.unwrap()[..] else {
+        panic!("one invitation")
+    };
+    let join = || {
+        let (db, identity, member) = (db.clone(), identity.clone(), invited.member);
         tokio::spawn(async move {
-            let identity = people::Identity { issuer, subject, email, name: None };
-            people::sign_in_with(&db, &identity, &Actor::OPERATOR, now()).await.unwrap().unwrap()
+            people::join_with(&db, &identity, member, &Actor::OPERATOR, now()).await.unwrap()
         })
     };
+    let sign_in =
+        async || people::sign_in_with(&db, &identity, &Actor::OPERATOR, now()).await.unwrap().unwrap();
     let joined = async |token: String| match sessions::find(&db, &token, true, now()).await.unwrap() {
         Some(sessions::Session { holder: sessions::Holder::Member(member), .. }) => {
             (member.person.0, member.email)
         }
         other => panic!("{other:?}"),
     };
-    // The first login of the identity has not committed yet when another one begins.
+    // A first acceptance with the identity has not committed yet when another one of the organization begins.
     let person = Uuid::now_v7();
     let mut first = store::begin(&db).await.unwrap();
     sqlx::query("insert into people values ($1, now())").bind(person).execute(&mut *first).await.unwrap();
@@ -846,7 +852,7 @@ async fn logins_and_acceptances_side_by_side_make_one_person_one_member() {
         .execute(&mut *first)
         .await
         .unwrap();
-    let second = sign_in("nobody@example.com");
+    let second = join();
     until_waiting(&db, 1).await;
     sqlx::query(
         "update members set person_id = $1, status = 'active', joined_at = now() where email = 'bob@work.example'",
@@ -857,9 +863,10 @@ async fn logins_and_acceptances_side_by_side_make_one_person_one_member() {
     .unwrap();
     first.commit().await.unwrap();
     let member = (person, "bob@work.example".to_owned());
-    assert_eq!(joined(second.await.unwrap()).await, member);
+    assert_eq!(second.await.unwrap(), None, "they are a member already");
+    assert_eq!(joined(sign_in().await).await, member);
 
-    // An acceptance of the same person has not committed yet when they sign in.
+    // Nor has one of a person who is known.
     sqlx::query("update members set person_id = null, status = 'invited'").execute(&db).await.unwrap();
     let mut acceptance = store::begin(&db).await.unwrap();
     sqlx::query(
@@ -869,8 +876,9 @@ async fn logins_and_acceptances_side_by_side_make_one_person_one_member() {
     .execute(&mut *acceptance)
     .await
     .unwrap();
-    let second = sign_in("bob@example.com");
+    let second = join();
     until_waiting(&db, 1).await;
     acceptance.commit().await.unwrap();
-    assert_eq!(joined(second.await.unwrap()).await, member);
+    assert_eq!(second.await.unwrap(), None);
+    assert_eq!(joined(sign_in().await).await, member);
 }

@@ -99,6 +99,7 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         ["sign-in", "openid", "callback"] if is_read => {
             return session::return_from_provider(app, request).await;
         }
+        ["sign-in", "openid", "join"] if !is_read => return session::join(app, request, &form).await,
         ["operators", rest @ ..] => return operators::answer(app, request, rest, &form, is_read).await,
         ["invite", token] if is_read => return invitation::show(app, request, token).await,
         ["invite", token] => return invitation::accept(app, request, token, &form).await,

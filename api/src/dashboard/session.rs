@@ -191,18 +191,8 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
                     keep_login(&mut response, app, request, "", 0);
                     return Ok(response);
                 }
-                (Some(identity), None) => match people::sign_in_with(&app.db, &identity, &by, now).await? {
-                    Some(token) => {
-                        if let Some(earlier) = &login.earlier
-                            && let Some(earlier) = sessions::get(&app.db, earlier, now).await?
-                        {
-                            end_session(app, request, &earlier).await?;
-                        }
-                        let form = Fields::of([("next", login.next.as_str())]);
-                        let mut response = enter(app, request, &form, &token).await?;
-                        keep_login(&mut response, app, request, "", 0);
-                        return Ok(response);
-                    }
+                (Some(identity), None) => match arrive(app, request, &login, &identity, &by).await? {
+                    Some(response) => return Ok(response),
                     None if identity.email.is_none() => {
                         "The provider has not verified an e-mail address of yours, so that no invitation can be found."
                     }
@@ -214,6 +204,82 @@ pub(crate) async fn return_from_provider(app: &App, request: &Request) -> Result
     warn!(address = ?by.address, "Signing in at the OpenID provider was refused: {message}");
     let error = PageError::new("openid", StatusCode::UNAUTHORIZED, message);
     Ok(sign_in_page(app, request, &Fields::default(), Some(error)))
+}
+
+/// Signs in one who came back from the provider, and lists the invitations of their address: which of them to accept is
+/// for them to say. Returns `None` for one who is a member of nothing and invited to nothing.
+async fn arrive(
+    app: &App,
+    request: &Request,
+    login: &openid::Login,
+    identity: &people::Identity,
+    by: &Actor,
+) -> Result<Option<Response>, Problem> {
+    let now = (app.now)();
+    let token = people::sign_in_with(&app.db, identity, by, now).await?;
+    let invitations = people::invitations(&app.db, identity, now).await?;
+    if token.is_none() && invitations.is_empty() {
+        return Ok(None);
+    }
+    if let Some(earlier) = &login.earlier
+        && let Some(earlier) = sessions::get(&app.db, earlier, now).await?
+    {
+        end_session(app, request, &earlier).await?;
+    }
+    let entered = match &token {
+        Some(token) => Some(enter(app, request, &Fields::of([("next", login.next.as_str())]), token).await?),
+        None => None,
+    };
+    let (mut response, kept) = match entered {
+        Some(response) if invitations.is_empty() => (response, None),
+        entered => {
+            let choice = openid::Choice { identity: identity.clone(), next: login.next.clone() };
+            let next = entered.is_some().then_some(login.next.as_str());
+            let layout = Layout::signed_out("Invitations");
+            let mut page = render(StatusCode::OK, &Invitations { layout, invitations: &invitations, next });
+            if let Some(token) = &token {
+                set(&mut page, app, request, token, sessions::TTL.num_seconds());
+            }
+            (page, Some(choice.seal(&app.config.seal, now)))
+        }
+    };
+    let seconds = if kept.is_some() { openid::TTL.num_seconds() } else { 0 };
+    keep_login(&mut response, app, request, kept.as_deref().unwrap_or_default(), seconds);
+    Ok(Some(response))
+}
+
+/// Accepts the invitation that one who came back from the provider has chosen, and signs them in there.
+pub(crate) async fn join(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
+    admission::count_sign_in(app, request).await?;
+    let now = (app.now)();
+    let kept = browser::cookie(request, &login_cookie_name(app, request)).map(str::to_owned);
+    let by = caller::actor(app, request, ActorKind::Session, None);
+    let member = form.get("member").parse().ok();
+    let message = match (openid::Choice::open(&app.config.seal, kept.as_deref(), now), member) {
+        (Some(choice), Some(member)) => {
+            match people::join_with(&app.db, &choice.identity, member, &by, now).await? {
+                Some(token) => {
+                    let form = Fields::of([("next", choice.next.as_str())]);
+                    let mut response = enter(app, request, &form, &token).await?;
+                    keep_login(&mut response, app, request, "", 0);
+                    return Ok(response);
+                }
+                None => "The invitation was accepted or withdrawn before, or has expired. Sign in again.",
+            }
+        }
+        _ => "Choosing took more than ten minutes. Sign in again.",
+    };
+    let error = PageError::new("openid", StatusCode::UNAUTHORIZED, message);
+    Ok(sign_in_page(app, request, &Fields::default(), Some(error)))
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/invitations.html")]
+struct Invitations<'a> {
+    layout: Layout,
+    invitations: &'a [people::Invited],
+    /// Where one goes on who accepts none; `None` for one who is a member of nothing yet.
+    next: Option<&'a str>,
 }
 
 /// The name of the cookie that keeps a login until the browser comes back.

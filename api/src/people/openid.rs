@@ -29,6 +29,8 @@ use workflows::activities::{OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdSta
 pub(crate) const TTL: TimeDelta = TimeDelta::minutes(10);
 /// Purpose of the sealed cookie.
 const PURPOSE: &str = "openid login";
+/// Purpose of the sealed cookie while a person chooses among invitations.
+const CHOICE: &str = "openid invitations";
 /// Path of the callback, below the dashboard's.
 pub(crate) const CALLBACK: &str = "/sign-in/openid/callback";
 
@@ -115,6 +117,27 @@ pub(crate) async fn begin(
 pub(crate) fn open(key: &seal::Key, cookie: Option<&str>, state: &str, now: DateTime<Utc>) -> Option<Login> {
     let login: Login = serde_json::from_slice(&key.open(PURPOSE, cookie?, now)?).ok()?;
     (!state.is_empty() && login.state == state).then_some(login)
+}
+
+/// One who came back from the provider and chooses among invitations, as the browser keeps them.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// The person at the provider.
+    pub(crate) identity: Identity,
+    /// Path to return to.
+    pub(crate) next: String,
+}
+
+impl Choice {
+    /// Seals it for the browser.
+    pub(crate) fn seal(&self, key: &seal::Key, now: DateTime<Utc>) -> String {
+        key.seal(CHOICE, &serde_json::to_vec(self).expect("it is plain data"), TTL, now)
+    }
+
+    /// Opens what the browser kept.
+    pub(crate) fn open(key: &seal::Key, cookie: Option<&str>, now: DateTime<Utc>) -> Option<Self> {
+        serde_json::from_slice(&key.open(CHOICE, cookie?, now)?).ok()
+    }
 }
 
 /// Finishes a login. `None` if the provider returned no identity, or the login was finished before.
