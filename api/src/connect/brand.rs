@@ -5,6 +5,7 @@
 
 use crate::{
     app::App,
+    connect::policy,
     http::problem::Problem,
     types::{color::Color, url::Link},
 };
@@ -79,8 +80,7 @@ impl Brand {
 
     /// The directives of the content security policy for what is loaded.
     pub(crate) fn sources(&self) -> String {
-        let images =
-            self.logo.as_ref().map(|logo| format!("; img-src {}", logo.origin().ascii_serialization()));
+        let images = self.logo.as_ref().map(|logo| format!("; img-src {}", policy::source(logo)));
         format!("default-src 'none'; style-src {}{}", self.style_source, images.unwrap_or_default())
     }
 }
@@ -103,15 +103,10 @@ fn source(style: &str) -> String {
 
 /// Returns what is wrong with the URL of a logo or a link, or `None`.
 pub(crate) fn error(url: &Url) -> Option<&'static str> {
-    // The host becomes part of the policy, in which a parsed host may still mean something else: `*.example.com`,
-    // `a;sandbox`. Only these can be written there: <https://www.w3.org/TR/CSP3/#grammardef-host-part>.
-    let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
     match url.host() {
         _ if url.scheme() != "https" => Some("Must be an https URL"),
         _ if !url.username().is_empty() || url.password().is_some() => Some("Must not contain credentials"),
-        Some(Host::Domain(name)) if name.split('.').all(is_label) => None,
+        Some(host @ Host::Domain(_)) if policy::can_name(&host) => None,
         _ => Some("Must contain the name of a host"),
     }
 }

@@ -6,4 +6,5 @@ pub(crate) mod brand;
 pub mod callback;
 pub mod oauth_state;
 pub(crate) mod pages;
+pub(crate) mod policy;
 pub mod redirect_uri;

@@ -3,7 +3,10 @@
 //! Plain forms, accessible and without scripts or external resources but an organization's logo, as their content
 //! security policy states. Text from platforms and users is escaped, and nothing from the URL is shown.
 
-use crate::{connect::brand::Brand, icons};
+use crate::{
+    connect::{brand::Brand, policy},
+    icons,
+};
 use askama::Template;
 use domain::{AccountProfile, LoginError};
 use poem::{
@@ -308,7 +311,7 @@ fn or<'a>(own: &'a Option<String>, default: &'a str) -> &'a str {
 }
 
 fn respond(status: StatusCode, brand: &Brand, page: &impl Template, form_to: Option<&Url>) -> Response {
-    let form_to = form_to.map(|url| format!(" {}", url.origin().ascii_serialization())).unwrap_or_default();
+    let form_to = form_to.map(|url| format!(" {}", policy::source(url))).unwrap_or_default();
     let policy =
         format!("{}; form-action 'self'{form_to}; base-uri 'none'; frame-ancestors 'none'", brand.sources());
     private(Response::builder().status(status))

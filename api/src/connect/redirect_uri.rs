@@ -4,7 +4,7 @@
 //! at a loopback address (<https://www.rfc-editor.org/rfc/rfc8252#section-7.3>), and an app on a phone by a scheme of
 //! its own (section 7.1), which any other app may claim as well: it must be listed by the organization.
 
-use crate::http::problem::Issue;
+use crate::{connect::policy, http::problem::Issue};
 use domain::Mode;
 use url::{Host, Url};
 
@@ -28,6 +28,10 @@ pub fn check_callback(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
 /// allowed if the organization listed the address.
 pub fn check_landing(field: &str, url: &Url, is_listed: bool) -> Option<Issue> {
     let message = match url.scheme() {
+        // The page on which accounts are selected leads there, which its policy must allow.
+        "https" if !url.host().is_some_and(|host| policy::can_name(&host)) => {
+            Some("Must contain the name of a host")
+        }
         "https" => None,
         "http" if is_loopback(url) => None,
         "http" => Some("Must be https, or http to localhost"),
@@ -90,6 +94,12 @@ mod tests {
             ("http://localhost:3000/back", true, true),
             ("http://[::1]:3000/", true, true),
             ("http://example.com/", false, false),
+            ("https://127.0.0.1/back", true, true),
+            ("https://a;script-src/", false, false),
+            ("https://a,b/", false, false),
+            ("https://*/", false, false),
+            ("https://*.example.com/", false, false),
+            ("https://[::1]/", false, false),
             ("myapp://connected", false, true),
             ("com.example.app:/connected", false, true),
             ("myapp://ada@connected", false, false),
