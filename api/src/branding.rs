@@ -1,6 +1,7 @@
 //! Branding of the connect pages: the name, logo, color and texts of the organization that sends its users there.
 //!
-//! It belongs to the organization, not to a mode. A branding is data, never markup or a style, and takes away
+//! It belongs to the organization and is set by live keys; what a test key sets is a preview on the pages of test mode,
+//! because a test key must not change what people see in live mode. A branding is data, never markup or a style, and takes away
 //! nothing that protects the person who logs in: who asks for the access, what went wrong, and the warning of links
 //! from others stay.
 
@@ -32,8 +33,8 @@ pub struct ConnectPages;
 impl ConnectPages {
     /// Get the branding
     ///
-    /// Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
-    /// same branding. Scope `networks:read`.
+    /// Returns how the connect pages of the organization look; null stands for the default. A test key sees the preview
+    /// that a test key has set, if there is one. Scope `networks:read`.
     #[oai(path = "/connect/branding", method = "get", operation_id = "getConnectBranding")]
     async fn get(&self, caller: Caller<NetworksRead>) -> Result<Json<Branding>, Problem> {
         Ok(Json(get(&caller.call()).await?))
@@ -41,9 +42,9 @@ impl ConnectPages {
 
     /// Set the branding
     ///
-    /// Replaces the branding of the pages that this service shows to people who connect an account, in live and in
-    /// test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
-    /// wrong. Scope `networks:write`.
+    /// Replaces the branding of the pages that this service shows to people who connect an account; what is not sent
+    /// becomes the default. A test key sets a preview, which the pages of test mode show until a live key sets the
+    /// branding. The pages always say who asks for the access and what went wrong. Scope `networks:write`.
     #[oai(path = "/connect/branding", method = "put", operation_id = "setConnectBranding")]
     async fn set(
         &self,
@@ -56,13 +57,13 @@ impl ConnectPages {
 
 /// Returns the branding.
 pub async fn get(call: &Call<'_>) -> Result<Branding, Problem> {
-    Ok(branding::get(call.db(), call.owner.org).await?.into())
+    Ok(branding::get(call.db(), call.owner).await?.into())
 }
 
 /// Replaces the branding.
 pub async fn set(call: &Call<'_>, body: NewBranding) -> Result<Branding, Problem> {
     let branding = branding::Branding::from(body);
-    branding::set(call.db(), call.owner.org, &branding, call.by, call.now()).await?;
+    branding::set(call.db(), call.owner, &branding, call.by, call.now()).await?;
     Ok(branding.into())
 }
 

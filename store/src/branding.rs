@@ -1,10 +1,11 @@
 //! Branding of the connect pages: how an organization's own users see them.
 //!
-//! It belongs to the organization, not to a mode: what is tried out in test mode is what users see in live mode.
+//! It belongs to the organization, and live keys set it. What a test key sets is a preview, which only the pages of test
+//! mode show: a test key changes nothing that people see in live mode.
 
 use crate::audit::{self, Action, Actor};
 use chrono::{DateTime, Utc};
-use domain::OrgId;
+use domain::{Mode, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgPool, types::Json};
@@ -56,12 +57,18 @@ pub struct Texts {
     pub button: Option<String>,
 }
 
-/// Returns an organization's branding, empty if none was set.
-pub async fn get(db: &PgPool, org: OrgId) -> sqlx::Result<Branding> {
+/// Returns the branding of an owner's pages: of test mode a preview, if there is one. Without any it is the default.
+pub async fn get(db: &PgPool, owner: Owner) -> sqlx::Result<Branding> {
     let row = sqlx::query!(
-        r#"select name, logo_url, accent_color, support_url, imprint_url, pages as "pages: Json<Pages>"
-           from connect_branding where org_id = $1"#,
-        org.0
+        r#"select name, logo_url, accent_color, support_url, imprint_url, pages as "pages!: Json<Pages>" from (
+             select true as is_preview, name, logo_url, accent_color, support_url, imprint_url, pages
+             from connect_branding_previews where org_id = $1 and $2 = 'test'
+             union all
+             select false, name, logo_url, accent_color, support_url, imprint_url, pages
+             from connect_branding where org_id = $1
+           ) found order by is_preview desc limit 1"#,
+        owner.org.0,
+        owner.mode.as_str()
     )
     .fetch_optional(db)
     .await?;
@@ -76,35 +83,64 @@ pub async fn get(db: &PgPool, org: OrgId) -> sqlx::Result<Branding> {
     Ok(branding.unwrap_or_default())
 }
 
-/// Replaces an organization's branding.
+/// Replaces the branding: in live mode that of all pages, which ends a preview; in test mode the preview.
 pub async fn set(
     db: &PgPool,
-    org: OrgId,
+    owner: Owner,
     branding: &Branding,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
-    sqlx::query!(
-        "insert into connect_branding
-           (org_id, name, logo_url, accent_color, support_url, imprint_url, pages, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
-         on conflict (org_id) do update set name = excluded.name, logo_url = excluded.logo_url,
-           accent_color = excluded.accent_color, support_url = excluded.support_url,
-           imprint_url = excluded.imprint_url, pages = excluded.pages, updated_at = excluded.updated_at",
-        org.0,
-        branding.name,
-        branding.logo_url,
-        branding.accent_color,
-        branding.support_url,
-        branding.imprint_url,
-        Json(&branding.pages) as _,
-        now
-    )
-    .execute(&mut *tx)
-    .await?;
-    let change = audit::Change { action: Action::BrandingSet, object: org.0, details: json!({}) };
-    audit::record_shared(&mut tx, org, by, now, change).await?;
-    tx.commit().await?;
-    Ok(())
+    let change = |is_preview| audit::Change {
+        action: Action::BrandingSet,
+        object: owner.org.0,
+        details: json!({ "is_preview": is_preview }),
+    };
+    match owner.mode {
+        Mode::Live => {
+            sqlx::query!(
+                "with preview as (delete from connect_branding_previews where org_id = $1)
+                 insert into connect_branding
+                   (org_id, name, logo_url, accent_color, support_url, imprint_url, pages, updated_at)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8)
+                 on conflict (org_id) do update set name = excluded.name, logo_url = excluded.logo_url,
+                   accent_color = excluded.accent_color, support_url = excluded.support_url,
+                   imprint_url = excluded.imprint_url, pages = excluded.pages, updated_at = excluded.updated_at",
+                owner.org.0,
+                branding.name,
+                branding.logo_url,
+                branding.accent_color,
+                branding.support_url,
+                branding.imprint_url,
+                Json(&branding.pages) as _,
+                now
+            )
+            .execute(&mut *tx)
+            .await?;
+            audit::record_shared(&mut tx, owner.org, by, now, change(false)).await?;
+        }
+        Mode::Test => {
+            sqlx::query!(
+                "insert into connect_branding_previews
+                   (org_id, name, logo_url, accent_color, support_url, imprint_url, pages, updated_at)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8)
+                 on conflict (org_id) do update set name = excluded.name, logo_url = excluded.logo_url,
+                   accent_color = excluded.accent_color, support_url = excluded.support_url,
+                   imprint_url = excluded.imprint_url, pages = excluded.pages, updated_at = excluded.updated_at",
+                owner.org.0,
+                branding.name,
+                branding.logo_url,
+                branding.accent_color,
+                branding.support_url,
+                branding.imprint_url,
+                Json(&branding.pages) as _,
+                now
+            )
+            .execute(&mut *tx)
+            .await?;
+            audit::record(&mut tx, owner, by, now, change(true)).await?;
+        }
+    }
+    tx.commit().await
 }

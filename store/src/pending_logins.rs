@@ -4,7 +4,7 @@
 //! an API key. Only a digest of the token is stored. The grants are sealed, and erased after the selection.
 
 use chrono::{DateTime, Utc};
-use domain::{AccountId, AccountProfile, NetworkId, OrgId, Owner};
+use domain::{AccountId, AccountProfile, NetworkId, Owner};
 use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::{fmt, str::FromStr};
@@ -181,12 +181,15 @@ impl From<Row> for Locked {
     }
 }
 
-/// Returns the organization of a login, also of one that expired until it is deleted.
-pub async fn organization(db: &PgPool, digest: Digest) -> sqlx::Result<Option<OrgId>> {
-    let org = sqlx::query_scalar!("select org_id from pending_logins where token_digest = $1", &digest.0)
-        .fetch_optional(db)
-        .await?;
-    Ok(org.map(OrgId))
+/// Returns the owner of a login, also of one that expired until it is deleted.
+pub async fn owner(db: &PgPool, digest: Digest) -> sqlx::Result<Option<Owner>> {
+    let row = sqlx::query!(
+        r#"select org_id, mode as "mode: crate::decode::Parsed<domain::Mode>" from pending_logins where token_digest = $1"#,
+        &digest.0
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| Owner { org: row.org_id.into(), mode: row.mode.into() }))
 }
 
 /// Returns the login of a token, unless it expired. The token tells the owner.

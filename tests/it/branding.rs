@@ -181,10 +181,6 @@ async fn a_branding_is_set_read_and_replaced() {
     let answer = set(&world, acme()).await;
     assert_eq!(answer, acme());
     assert_eq!(world.get(PATH).await, answer);
-    // Live mode has the same.
-    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::NetworksRead]).await;
-    let seen = world.http.get(format!("{}{PATH}", world.base)).bearer_auth(live).send().await.unwrap();
-    assert_eq!(seen.json::<Value>().await.unwrap(), answer);
     // What is read can be set.
     assert_eq!(set(&world, answer.clone()).await, answer);
 
@@ -424,4 +420,35 @@ async fn only_a_key_of_the_whole_organization_changes_the_branding() {
     assert_eq!(world.get(PATH).await, before);
     assert_eq!(ask(Method::PUT, &writer).send().await.unwrap().status(), StatusCode::OK);
     assert_eq!(world.get(PATH).await["name"], "Evil");
+}
+
+#[tokio::test]
+async fn a_test_key_sets_a_preview_and_a_live_key_the_branding() {
+    let world = world().start().await;
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let ask = async |method: Method, body: Value| {
+        let request = world.http.request(method, format!("{}{PATH}", world.base)).bearer_auth(&live);
+        let response = request.json(&body).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        response.json::<Value>().await.unwrap()
+    };
+    let shown = async || {
+        let url = begin(&world, "x", json!({ "hosted": true, "tenant_id": "t-1" })).await;
+        Page::of("begin", browser().get(url).send().await.unwrap()).await.html
+    };
+    ask(Method::PUT, json!({ "name": "Acme", "support_url": "https://acme.example/help" })).await;
+    assert!(shown().await.contains("https://acme.example/help"), "test mode shows it too");
+    // Whoever finds a test key puts no link on the pages of live mode.
+    set(&world, json!({ "name": "Evil", "support_url": "https://evil.example/help" })).await;
+    let page = shown().await;
+    assert!(page.contains("https://evil.example/help") && !page.contains("acme.example"), "{page}");
+    let seen = ask(Method::GET, Value::Null).await;
+    assert_eq!((&seen["name"], &seen["support_url"]), (&json!("Acme"), &json!("https://acme.example/help")));
+    let entries = world.get("/account/audit?action=connect_branding.updated").await;
+    let previews =
+        entries["data"].as_array().unwrap().iter().map(|entry| entry["details"]["is_preview"].clone());
+    assert_eq!(previews.collect::<Value>(), json!([true, false]));
+    // The next branding ends the preview.
+    ask(Method::PUT, json!({ "name": "Acme 2" })).await;
+    assert_eq!(world.get(PATH).await["name"], "Acme 2");
 }

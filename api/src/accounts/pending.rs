@@ -21,7 +21,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, Bound, OrgId, Owner, scope::Scope};
+use domain::{AccountId, Bound, Owner, scope::Scope};
 use poem::{FromRequest, Request, RequestBody, web::Data};
 use poem_openapi::{
     ApiResponse, Object, OpenApi,
@@ -228,9 +228,9 @@ pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending
     Ok(store::pending_logins::find(&app.db, Digest::of(token), (app.now)()).await?)
 }
 
-/// Returns the organization of a pending login, also of one that has expired until it is deleted.
-pub(crate) async fn organization(app: &App, token: &str) -> Result<Option<OrgId>, Problem> {
-    Ok(store::pending_logins::organization(&app.db, Digest::of(token)).await?)
+/// Returns the owner of a pending login, also of one that has expired until it is deleted.
+pub(crate) async fn owner(app: &App, token: &str) -> Result<Option<Owner>, Problem> {
+    Ok(store::pending_logins::owner(&app.db, Digest::of(token)).await?)
 }
 
 /// Platform ids of the offered accounts that are already connected.

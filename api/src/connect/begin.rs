@@ -44,7 +44,7 @@ async fn answer(app: &App, request: &Request, text: &str) -> Result<Response, Pr
         Ok(_) | Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
     let call = Call::new(app, state.owner, &Actor::LOGIN);
-    let brand = Brand::of(app, state.owner.org).await?;
+    let brand = Brand::of(app, state.owner).await?;
     if is_expired {
         return Ok(pages::failed(&brand, "", LoginError::StateExpired));
     }

@@ -10,7 +10,7 @@ use crate::{
     types::{color::Color, url::Link},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use domain::OrgId;
+use domain::Owner;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use store::branding::{self, Branding, Pages};
@@ -44,9 +44,9 @@ pub(crate) struct Brand {
 }
 
 impl Brand {
-    /// The brand of an organization.
-    pub(crate) async fn of(app: &App, org: OrgId) -> Result<Self, Problem> {
-        Ok(Self::new(branding::get(&app.db, org).await?))
+    /// The brand of an owner's pages.
+    pub(crate) async fn of(app: &App, owner: Owner) -> Result<Self, Problem> {
+        Ok(Self::new(branding::get(&app.db, owner).await?))
     }
 
     /// The brand of pages whose organization is unknown.

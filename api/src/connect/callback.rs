@@ -136,14 +136,14 @@ async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Re
     let call = Call::new(app, state.owner, &Actor::LOGIN);
     // Before the state is claimed, so that the login can still be finished where it began.
     if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
-        return Ok(pages::other_browser(&Brand::of(app, state.owner.org).await?));
+        return Ok(pages::other_browser(&Brand::of(app, state.owner).await?));
     }
     let (intent, is_first) = match oauth_states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
         Some(Claim::Repeated(intent)) => (intent, false),
         // Claimed states are deleted after a day.
         None => {
-            return Ok(pages::failed(&Brand::of(app, state.owner.org).await?, "", LoginError::StateExpired));
+            return Ok(pages::failed(&Brand::of(app, state.owner).await?, "", LoginError::StateExpired));
         }
     };
     let failed = |error, detail: &str| CallbackOutcome::Failed(error, detail.to_owned());
@@ -208,7 +208,7 @@ async fn finish(
             CallbackOutcome::Connected(account) => {
                 let account = accounts::get(call.db(), call.owner, account).await?;
                 Ok(pages::finished(
-                    &Brand::of(call.app, call.owner.org).await?,
+                    &Brand::of(call.app, call.owner).await?,
                     &intent.platform,
                     account.as_slice(),
                 ))
@@ -218,7 +218,7 @@ async fn finish(
                 Ok(redirect(&format!("{base_url}{CHOOSE}/{token}")))
             }
             CallbackOutcome::Failed(error, _) => {
-                Ok(pages::failed(&Brand::of(call.app, call.owner.org).await?, &intent.platform, error))
+                Ok(pages::failed(&Brand::of(call.app, call.owner).await?, &intent.platform, error))
             }
         };
     };
@@ -253,15 +253,15 @@ fn redirect(to: &str) -> Response {
     pages::private(Response::builder().status(StatusCode::FOUND)).header(header::LOCATION, to).finish()
 }
 
-/// The brand of the organization of a pending login.
+/// The brand of a pending login's pages.
 async fn brand_of(app: &App, pending: &Pending) -> Result<Brand, Problem> {
-    Brand::of(app, pending.owner.org).await
+    Brand::of(app, pending.owner).await
 }
 
 /// The page of a selection that has expired, or was never there.
 async fn gone(app: &App, token: &str) -> Result<Response, Problem> {
-    let brand = match pending::organization(app, token).await? {
-        Some(org) => Brand::of(app, org).await?,
+    let brand = match pending::owner(app, token).await? {
+        Some(owner) => Brand::of(app, owner).await?,
         None => Brand::none(),
     };
     Ok(pages::gone(&brand))
