@@ -16,7 +16,7 @@ use ::publishing::{NoCheckpoints, NoMedia, Stop};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, AccountProfile, ErrorCode, Failure, LoginError, NetworkId, Owner};
+use domain::{AccountId, AccountProfile, ErrorCode, Failure, LoginError, NetworkId, Owner, audit::Actor};
 use platforms::{Adapter, App, AppPassword, Code, Feature, Grant, Identity, Session, Transport};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -27,9 +27,9 @@ use std::{
     time::Duration,
 };
 use store::{
-    accounts::Connect,
-    connect,
-    oauth_states::{self, AuthorizationRequest},
+    accounts::{Connect, Connected},
+    connect::{self, Login},
+    oauth_states::{self, AuthorizationRequest, Begun},
     pending_logins::{self, Digest, Pending, Selection},
     vault,
 };
@@ -101,6 +101,8 @@ impl Connecting {
             network: intent.network,
             tenant_id: intent.tenant_id.clone(),
             shared: None,
+            begun: intent.begun.clone(),
+            by: callback.by.unwrap_or(Actor::LOGIN),
         };
         if identities.len() > 1 || intent.confirm {
             let digest = callback.token_digest.parse().context("a digest reads back as written")?;
@@ -118,10 +120,7 @@ impl Connecting {
             let detail = format!("the {} accounts of the plan are all connected", quota.limit);
             return Ok(refuse(LoginError::QuotaExceeded, detail));
         }
-        // To name the account is to wish that it changes its end tenant.
-        if let (Some(account), Some(tenant)) = (intent.account, &context.tenant_id) {
-            connect::move_to_tenant(&mut tx, owner, account, tenant).await?;
-        }
+        self.move_account(&mut tx, &context, intent.account).await?;
         let Some(connected) = self.connect_account(&mut tx, &context, only, own).await? else {
             return Ok(refuse(LoginError::WrongAccount, "the account belongs to another tenant"));
         };
@@ -154,6 +153,8 @@ impl Connecting {
             network: None,
             tenant_id: login.tenant_id,
             shared: None,
+            begun: Begun { is_limited: login.is_limited, ..Begun::default() },
+            by: login.by.unwrap_or(Actor::LOGIN),
         };
         let only = self.shown_profile(&context, only.profile);
         let mut tx = store::begin(&deps.engine.db).await?;
@@ -306,6 +307,22 @@ struct LoginContext {
     tenant_id: Option<String>,
     /// Digest of the login, if it covers several accounts.
     shared: Option<Digest>,
+    /// Who began the login.
+    begun: Begun,
+    /// Who finishes it.
+    by: Actor,
+}
+
+impl LoginContext {
+    /// Returns true if an account has the end tenant that the login is to connect it for. An account keeps its tenant if
+    /// the login names none; one without a tenant is not given away by a caller who is limited to one.
+    fn is_meant(&self, connected: &Connected) -> bool {
+        let has_tenant = connected.account.tenant_id == self.tenant_id;
+        match self.begun.is_limited {
+            true => has_tenant && !connected.is_assigned,
+            false => has_tenant || self.tenant_id.is_none(),
+        }
+    }
 }
 
 /// Grants of a login that waits for the user's choice.
@@ -325,6 +342,19 @@ impl Connecting {
         serde_json::from_slice(&opened).map_err(|_| anyhow::anyhow!("what was sealed does not read back"))
     }
 
+    /// Moves the account that a login was to connect again to the login's end tenant: to name the account is to wish it.
+    async fn move_account(
+        &self,
+        tx: &mut store::Connection,
+        context: &LoginContext,
+        account: Option<AccountId>,
+    ) -> store::Result<()> {
+        let (Some(account), Some(to)) = (account, &context.tenant_id) else { return Ok(()) };
+        let tenants = (context.begun.account_tenant.as_deref(), to.as_str());
+        let now = (self.deps.engine.now)();
+        connect::move_to_tenant(tx, context.owner, account, tenants, &context.by, now).await
+    }
+
     /// Connects one account. Returns `None` when it belongs to another end tenant: the transaction must not be
     /// committed then.
     async fn connect_account(
@@ -334,7 +364,7 @@ impl Connecting {
         profile: AccountProfile,
         mut grant: Grant,
     ) -> anyhow::Result<Option<ConnectedAccount>> {
-        let LoginContext { owner, platform, network, tenant_id, shared } = context;
+        let LoginContext { owner, platform, network, tenant_id, .. } = context;
         if grant.refresh_token().is_none() && gives_refresh_token_once(platform) {
             let held = connect::previous_grant(tx, *owner, platform, &profile.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
@@ -356,9 +386,9 @@ impl Connecting {
         };
         let plain = serde_json::to_vec(&grant).expect("a grant is plain data");
         let seal = |id| self.deps.engine.sealer.seal(&plain, &vault::aad_grant(*owner, id));
-        let connected =
-            connect::connect(tx, *owner, connect, *shared, seal, (self.deps.engine.now)()).await?;
-        if tenant_id.is_some() && connected.account.tenant_id != *tenant_id {
+        let login = Login { shared: context.shared, by: &context.by, begun_with: context.begun.with };
+        let connected = connect::connect(tx, *owner, connect, &login, seal, (self.deps.engine.now)()).await?;
+        if !context.is_meant(&connected) {
             return Ok(None);
         }
         let id = connected.account.id;
@@ -396,6 +426,7 @@ impl Connecting {
             selection: None,
             confirm: intent.confirm,
             account: intent.account,
+            begun: intent.begun,
             expires_at: now + SELECTION_TTL,
         };
         Ok(pending_logins::store(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
@@ -426,14 +457,13 @@ impl Connecting {
             network: pending.network,
             tenant_id: pending.tenant_id,
             shared: None,
+            begun: pending.begun,
+            by: selection.by.clone().unwrap_or(Actor::LOGIN),
         };
         if let Some(quota) = quota_exceeded(&mut tx, &context, &selection.ids, selection.limit).await? {
             return Ok(SelectionResult::Full(quota));
         }
-        // As for a login that needs no selection.
-        if let (Some(account), Some(tenant)) = (pending.account, &context.tenant_id) {
-            connect::move_to_tenant(&mut tx, owner, account, tenant).await?;
-        }
+        self.move_account(&mut tx, &context, pending.account).await?;
         let mut offers: HashMap<_, _> =
             pending.offers.into_iter().map(|offer| (offer.network_unique_id.clone(), offer)).collect();
         // In an order of its own: two choices of the same accounts must not wait for each other.

@@ -40,7 +40,7 @@ use serde_json::{Map, Value};
 use store::{
     Change, accounts,
     networks::{self, Edit},
-    oauth_states::{self, AuthorizationRequest},
+    oauth_states::{self, AuthorizationRequest, Begun},
     vault,
 };
 use uuid::Uuid;
@@ -217,6 +217,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     }
     let app = app(call, platform, network)?;
     let account = reconnected(call, platform, &body).await?;
+    let account_tenant = account.as_ref().and_then(|account| account.tenant_id.clone());
 
     let asked = match body.scopes.map(scopes) {
         Some(asked) => {
@@ -230,7 +231,8 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         network: app.network,
         callback: app.callback,
         redirect_uri: body.redirect_uri.map(|link| link.text),
-        tenant_id,
+        // An account that is connected again keeps its tenant, unless another one is asked for.
+        tenant_id: tenant_id.or_else(|| account_tenant.clone()),
         scopes: authorization::scopes(&adapter.auth, &asked, &app.config),
         network_unique_id: match &account {
             Some(account) => Some(account.network_unique_id.clone()),
@@ -239,6 +241,11 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         account: account.map(|account| account.id),
         is_forced: body.force_reauth.unwrap_or_default(),
         confirm: body.confirm.unwrap_or_default(),
+        begun: Begun {
+            with: call.by.key.as_ref().map(|(id, _)| *id),
+            is_limited: call.bound.is_limited(),
+            account_tenant,
+        },
     };
     let expires_at = (call.now() + oauth_state::TTL).trunc_subsecs(0);
     let id = oauth_states::store(call.db(), call.owner, &intent, call.now(), expires_at).await?;

@@ -1,16 +1,21 @@
 //! Connected social accounts.
 //!
-//! A platform account is one row per owner, also after it was disconnected: connecting it again keeps its
-//! id, so that scheduled posts survive. Its grant is in the same row; see [`crate::grants`].
+//! A row is a platform account in the hands of one end tenant, also after it was disconnected: connecting it again for
+//! that tenant keeps its id, so that scheduled posts survive. Connecting it for another tenant makes another row: posts,
+//! profile, slots and keys of the former tenant stay with the former row. Of all rows of a platform account at most one is
+//! connected. Its grant is in the same row; see [`crate::grants`].
 
 use crate::{
-    Change, bounds,
+    Change,
+    audit::{self, Action, Actor},
+    bounds,
     decode::Parsed,
     grants,
     page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{AccountId, AccountProfile, Bound, Owner, ProfileId};
+use serde_json::json;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -101,8 +106,12 @@ pub struct Connect {
 pub struct Connected {
     /// The account, now active.
     pub account: Account,
-    /// True if this owner had never connected the account before.
+    /// True if this owner had never connected the account for its end tenant before.
     pub is_new: bool,
+    /// True if it was connected already.
+    pub was_connected: bool,
+    /// True if it was connected without an end tenant, and has the login's now.
+    pub is_assigned: bool,
 }
 
 /// Changes to the fields that the owner of an account sets.
@@ -161,8 +170,37 @@ macro_rules! query_account {
 }
 pub(crate) use query_account;
 
-/// Connects an account. One that was connected before keeps its id and what its owner set, and becomes
-/// active; unless it was disconnected, it also keeps its end tenant.
+/// A row of a platform account; locked.
+pub(crate) struct Known {
+    id: Uuid,
+    tenant_id: Option<String>,
+    is_connected: bool,
+    updated_at: DateTime<Utc>,
+}
+
+/// Locks all rows of a platform account, in an order of their own: until the transaction ends, no other one connects it.
+pub(crate) async fn lock(
+    tx: &mut PgConnection,
+    owner: Owner,
+    platform: &str,
+    network_unique_id: &str,
+) -> sqlx::Result<Vec<Known>> {
+    sqlx::query_as!(
+        Known,
+        r#"select id, tenant_id, status <> 'disconnected' as "is_connected!", updated_at from accounts
+           where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = $4
+           order by id for no key update"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        platform,
+        network_unique_id
+    )
+    .fetch_all(tx)
+    .await
+}
+
+/// Connects an account. One that is connected keeps its id, what its owner set and its end tenant, unless it has none;
+/// so does one that was disconnected from this tenant. For any other tenant it is a new account.
 ///
 /// `seal` seals the grant to the account's id, which is only certain once the row is locked; until the
 /// transaction ends, no other transaction can replace the sealed grant.
@@ -173,57 +211,155 @@ pub async fn upsert(
     seal: impl FnOnce(AccountId) -> Vec<u8>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Connected> {
-    let fresh = Uuid::now_v7();
-    let id = sqlx::query_scalar!(
-        "insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name,
-           account_type, profile_image_url, profile_url, tenant_id, social_network_id, scopes,
-           token_expires_at, last_synced_at, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15)
-         on conflict on constraint accounts_identity_key do update set
-           username = excluded.username,
-           display_name = case when accounts.is_renamed then accounts.display_name else excluded.display_name end,
-           account_type = excluded.account_type, profile_image_url = excluded.profile_image_url,
-           profile_url = excluded.profile_url,
-           tenant_id = case when accounts.status = 'disconnected'
-             then coalesce(excluded.tenant_id, accounts.tenant_id)
-             else coalesce(accounts.tenant_id, excluded.tenant_id) end,
-           social_network_id = excluded.social_network_id, scopes = excluded.scopes,
-           token_expires_at = excluded.token_expires_at, status = 'active', last_error_code = null,
-           last_synced_at = excluded.last_synced_at, updated_at = excluded.updated_at
-         returning id",
-        fresh,
-        owner.org.0,
-        owner.mode.as_str(),
-        connect.platform,
-        connect.profile.network_unique_id,
+    let (id, before) = loop {
+        let mut rows = lock(tx, owner, &connect.platform, &connect.profile.network_unique_id).await?;
+        // The one that is connected; else the one that was last connected for this tenant.
+        rows.retain(|row| row.is_connected || row.tenant_id == connect.tenant_id);
+        if let Some(row) = rows.into_iter().max_by_key(|row| (row.is_connected, row.updated_at)) {
+            break (row.id, Some(row));
+        }
+        if let Some(id) = insert(tx, owner, &connect, now).await? {
+            break (id, None);
+        }
+        // Another transaction has connected it just now, and its row is found above.
+    };
+    let was_connected = before.as_ref().is_some_and(|row| row.is_connected);
+    let is_assigned = was_connected
+        && connect.tenant_id.is_some()
+        && before.as_ref().is_some_and(|row| row.tenant_id.is_none());
+    make_current(tx, owner, &connect, id).await?;
+    let account = query_account!(
+        "update accounts
+         set username = $2, display_name = case when is_renamed then display_name else $3 end, account_type = $4,
+           profile_image_url = $5, profile_url = $6, tenant_id = coalesce(tenant_id, $7),
+           profile_id = case when $8 then null else profile_id end, social_network_id = $9, scopes = $10,
+           token_expires_at = $11, status = 'active', last_error_code = null, last_synced_at = $12, updated_at = $12,
+           grant_sealed = $13, grant_version = grant_version + 1, granted_at = $12, refresh_leased_until = null
+         where id = $1
+         returning",
+        "",
+        id,
         connect.profile.username,
         connect.profile.display_name,
         connect.profile.account_type,
         connect.profile.profile_image_url,
         connect.profile.profile_url,
         connect.tenant_id,
+        is_assigned,
         connect.social_network_id,
         &connect.scopes,
         connect.token_expires_at,
-        now
-    )
-    .fetch_one(&mut *tx)
-    .await?;
-    let account = query_account!(
-        "update accounts
-         set grant_sealed = $2, grant_version = grant_version + 1, granted_at = $3,
-           refresh_leased_until = null
-         where id = $1
-         returning",
-        "",
-        id,
-        seal(AccountId(id)),
-        now
+        now,
+        seal(AccountId(id))
     )
     .fetch_one(&mut *tx)
     .await?;
     grants::announce(tx, owner, account.id).await?;
-    Ok(Connected { account, is_new: id == fresh })
+    Ok(Connected { account, is_new: before.is_none(), was_connected, is_assigned })
+}
+
+/// Inserts the row of an account that was never connected for this tenant. Returns `None` when another transaction has
+/// just connected the account.
+async fn insert(
+    tx: &mut PgConnection,
+    owner: Owner,
+    connect: &Connect,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Uuid>> {
+    let id = Uuid::now_v7();
+    retire_others(tx, owner, connect, id).await?;
+    sqlx::query_scalar!(
+        "insert into accounts
+           (id, org_id, mode, platform, network_unique_id, username, display_name, tenant_id, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+         on conflict on constraint accounts_identity_key do nothing
+         returning id",
+        id,
+        owner.org.0,
+        owner.mode.as_str(),
+        connect.platform,
+        connect.profile.network_unique_id,
+        connect.profile.username,
+        connect.profile.display_name,
+        connect.tenant_id,
+        now
+    )
+    .fetch_optional(tx)
+    .await
+}
+
+/// Leaves a platform account to the row `id`, which may be inserted next.
+async fn retire_others(tx: &mut PgConnection, owner: Owner, connect: &Connect, id: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts set is_current = null
+         where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = $4 and is_current and id <> $5",
+        owner.org.0,
+        owner.mode.as_str(),
+        connect.platform,
+        connect.profile.network_unique_id,
+        id
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Makes a row the current one of its platform account. What holds for the account at its platform holds for the row: a
+/// rest that the platform asked for, and the freezes of operators, which connecting it for another tenant must not end.
+async fn make_current(tx: &mut PgConnection, owner: Owner, connect: &Connect, id: Uuid) -> sqlx::Result<()> {
+    retire_others(tx, owner, connect, id).await?;
+    sqlx::query!(
+        "with others as (
+           select id, rests_until from accounts
+           where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = $4 and id <> $5),
+         frozen as (
+           insert into freezes (id, kind, subject, mode, reason, frozen_by, created_at)
+           select gen_random_uuid(), f.kind, $5::uuid::text, f.mode, f.reason, f.frozen_by, f.created_at
+           from freezes f
+           where f.kind = 'account' and f.released_at is null and f.subject in (select id::text from others)
+             and not exists (
+               select from freezes own
+               where own.kind = 'account' and own.subject = $5::uuid::text and own.released_at is null
+                 and own.mode is not distinct from f.mode))
+         update accounts
+         set is_current = true, rests_until = greatest(rests_until, (select max(rests_until) from others))
+         where id = $5",
+        owner.org.0,
+        owner.mode.as_str(),
+        connect.platform,
+        connect.profile.network_unique_id,
+        id
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Ends what keys were given of an account that has moved to another end tenant, and records the move. The account's row
+/// has no profile any more, unless it was given another one.
+pub(crate) async fn hand_over(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: AccountId,
+    (from, to): (Option<&str>, Option<&str>),
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    // A key that names the account was given it as the former tenant's.
+    let keys = sqlx::query_scalar!(
+        "update api_keys
+         set bound = jsonb_build_object('accounts', (bound -> 'accounts') - $1::uuid::text)
+         where org_id = $2 and mode = $3 and bound -> 'accounts' ? $1::uuid::text
+         returning id",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let details = json!({ "from": from, "to": to, "keys": keys });
+    let change = audit::Change { action: Action::AccountMoved, object: id.0, details };
+    audit::record(tx, owner, by, now, change).await
 }
 
 /// Returns one page of the owner's accounts, without disconnected ones.
@@ -306,42 +442,67 @@ pub async fn connected_ids(
     .await
 }
 
-/// Updates an account. Returns `None` when the account or the profile does not exist.
+/// Updates an account. One that changes its end tenant leaves its profile, unless it is given one, and the keys that name
+/// it. Returns `None` when the account or the profile does not exist.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
     id: AccountId,
     edit: Edit,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Account>> {
+    let mut tx = crate::begin(db).await?;
+    let before = sqlx::query!(
+        "select tenant_id, profile_id from accounts
+         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected' for no key update",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(before) = before else { return Ok(None) };
+    let from = before.tenant_id;
+    let to = if edit.tenant_id.is_change() { edit.tenant_id.value() } else { from.clone() };
+    let is_moved = from != to;
     let edited = query_account!(
         "update accounts set
-           tenant_id = case when $4 then $5 else tenant_id end,
-           profile_id = case when $6 then $7::uuid else profile_id end,
-           display_name = coalesce($8, display_name), is_renamed = is_renamed or $8::text is not null,
-           updated_at = $9
-         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
-           and ($7::uuid is null
-             or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))
+           tenant_id = $4, profile_id = case when $5 then $6::uuid else profile_id end,
+           display_name = coalesce($7, display_name), is_renamed = is_renamed or $7::text is not null,
+           updated_at = $8
+         where id = $1 and org_id = $2 and mode = $3
+           and ($6::uuid is null
+             or exists (select from profiles where id = $6 and org_id = $2 and mode = $3))
          returning",
         "",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        edit.tenant_id.is_change(),
-        edit.tenant_id.value(),
-        edit.profile.is_change(),
+        to,
+        edit.profile.is_change() || is_moved,
         edit.profile.value().map(|profile| profile.0),
         edit.display_name,
         now
     )
-    .fetch_optional(db)
+    .fetch_optional(&mut *tx)
     .await;
-    match edited {
+    let edited = match edited {
         // The profile was deleted by a concurrent transaction.
-        Err(sqlx::Error::Database(error)) if error.constraint() == Some("accounts_profile") => Ok(None),
-        edited => edited,
+        Err(sqlx::Error::Database(error)) if error.constraint() == Some("accounts_profile") => None,
+        edited => edited?,
+    };
+    let Some(profile) = edited.as_ref().map(|account| account.profile_id) else { return Ok(None) };
+    if is_moved {
+        hand_over(&mut tx, owner, id, (from.as_deref(), to.as_deref()), by, now).await?;
     }
+    if profile != before.profile_id {
+        let details = json!({ "from": before.profile_id, "to": profile });
+        let change = audit::Change { action: Action::AccountGrouped, object: id.0, details };
+        audit::record(&mut tx, owner, by, now, change).await?;
+    }
+    tx.commit().await?;
+    Ok(edited)
 }
 
 /// Finds the account that each entry names, of those within the bound: by id, by handle or by the platform's own id.

@@ -5,27 +5,11 @@
 
 use crate::page::{Cursor, Page, Request};
 use chrono::{DateTime, Utc};
-use domain::{KeyId, MemberId, OrgId, Owner, PersonId};
+pub use domain::audit::{Actor, ActorKind};
+use domain::{MemberId, OrgId, Owner, PersonId};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
-use std::net::IpAddr;
 use uuid::Uuid;
-
-domain::string_enum! {
-    /// How the one who made a change was authorized.
-    ActorKind, "actor kind" {
-        /// By an API key or a client token.
-        ApiKey = "api_key",
-        /// By a session of the dashboard.
-        Session = "session",
-        /// By the link of an invitation.
-        Invitation = "invitation",
-        /// By the link of a login at a platform.
-        Login = "login",
-        /// By access to the server: a command of `fanfare`.
-        Operator = "operator",
-    }
-}
 
 domain::string_enum! {
     /// A change.
@@ -81,8 +65,22 @@ domain::string_enum! {
         NetworkUpdated = "social_network.updated",
         /// An OAuth app was removed.
         NetworkDeleted = "social_network.deleted",
+        /// An account was connected.
+        AccountConnected = "social_account.connected",
+        /// A connected account got another grant.
+        AccountReconnected = "social_account.reconnected",
+        /// An account changed its end tenant.
+        AccountMoved = "social_account.moved",
+        /// An account was put into a profile or taken out of one.
+        AccountGrouped = "social_account.profile_changed",
         /// An account was disconnected.
         AccountDisconnected = "social_account.disconnected",
+        /// A profile was created.
+        ProfileCreated = "profile.created",
+        /// A profile was changed.
+        ProfileUpdated = "profile.updated",
+        /// A profile was deleted.
+        ProfileDeleted = "profile.deleted",
         /// The branding of the connect pages was set.
         BrandingSet = "connect_branding.updated",
         /// An operator retried a target.
@@ -106,48 +104,8 @@ domain::string_enum! {
     }
 }
 
-/// The author of a change.
-#[derive(Clone, Debug)]
-pub struct Actor {
-    /// How they are authorized.
-    pub kind: ActorKind,
-    /// The key of a call, or the one that the session was started with, and its last four characters.
-    pub key: Option<(KeyId, String)>,
-    /// The member of a session, and their e-mail address.
-    pub member: Option<(MemberId, String)>,
-    /// The client's IP address, if known.
-    pub address: Option<IpAddr>,
-    /// Id of the request.
-    pub request: Option<String>,
-    /// Name of an operator, which organizations don't see.
-    pub operator: Option<String>,
-    /// `User-Agent` of the request, shortened.
-    pub agent: Option<String>,
-}
-
 /// Stands for the organization in entries about the whole installation, such as a frozen platform.
 pub const INSTALLATION: OrgId = OrgId(Uuid::nil());
-
-impl Actor {
-    /// One with access to the server.
-    pub const OPERATOR: Self = Self {
-        kind: ActorKind::Operator,
-        key: None,
-        member: None,
-        address: None,
-        request: None,
-        operator: None,
-        agent: None,
-    };
-    /// One who was sent to connect accounts.
-    pub const LOGIN: Self = Self { kind: ActorKind::Login, ..Self::OPERATOR };
-
-    /// Returns the actor as the organization of another member of the same person knows them. One who is not signed in
-    /// stays unknown.
-    pub(crate) fn known_as(&self, member: MemberId, email: String) -> Self {
-        Self { member: self.member.as_ref().map(|_| (member, email)), ..self.clone() }
-    }
-}
 
 /// A change to record.
 pub(crate) struct Change {

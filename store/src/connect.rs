@@ -1,20 +1,22 @@
-//! Connecting an account, with its `account.connected` event.
+//! Connecting an account, with its `account.connected` event and its entry in the audit trail.
 //!
-//! Connecting again updates the same row: what the owner set stays, and so does a refresh token where the
+//! Connecting again for the same end tenant updates the same row: what the owner set stays, and so does a refresh token where the
 //! platform returns none for a second consent. Only a process that can open the stored grant knows, so the
 //! grant is read under the row's lock first.
 
 use crate::{
     accounts::{self, Connect, Connected},
+    audit::{self, Action, Actor, Change},
     ceilings::{self, Exceeded},
     events::{self, NewEvent},
     pending_logins::Digest,
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, NetworkId, Owner,
+    AccountId, KeyId, NetworkId, Owner,
     event::{self, EventAccount, EventName},
 };
+use serde_json::json;
 use sqlx::PgConnection;
 
 /// Returns the quota when these accounts of a platform would exceed the `limit` of an owner; accounts that
@@ -64,11 +66,11 @@ pub async fn previous_grant(
     platform: &str,
     network_unique_id: &str,
 ) -> sqlx::Result<Option<StoredGrant>> {
+    accounts::lock(&mut *tx, owner, platform, network_unique_id).await?;
     let row = sqlx::query!(
         r#"select id, social_network_id, grant_sealed as "sealed!" from accounts
            where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = $4
-             and status <> 'disconnected' and grant_sealed is not null
-           for no key update"#,
+             and status <> 'disconnected' and grant_sealed is not null"#,
         owner.org.0,
         owner.mode.as_str(),
         platform,
@@ -83,42 +85,74 @@ pub async fn previous_grant(
     }))
 }
 
-/// Moves a connected account to another end tenant.
+/// Moves a connected account from one end tenant to another. Does nothing if it belongs to a third one by now.
 pub async fn move_to_tenant(
     tx: &mut PgConnection,
     owner: Owner,
     account: AccountId,
-    tenant_id: &str,
+    (from, to): (Option<&str>, &str),
+    by: &Actor,
+    now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update accounts set tenant_id = $4
-         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
+    let moved = sqlx::query!(
+        "update accounts set tenant_id = $4, profile_id = null, updated_at = $6
+         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
+           and tenant_id is not distinct from $5 and tenant_id is distinct from $4",
         account.0,
         owner.org.0,
         owner.mode.as_str(),
-        tenant_id
+        to,
+        from,
+        now
     )
-    .execute(tx)
+    .execute(&mut *tx)
     .await?;
+    if moved.rows_affected() > 0 {
+        accounts::hand_over(tx, owner, account, (from, Some(to)), by, now).await?;
+    }
     Ok(())
 }
 
-/// Connects an account and appends its event. `seal` is as in [`accounts::upsert`]; `shared` is the login
-/// that granted access, when other accounts share its grant.
+/// How an account is connected.
+#[derive(Debug)]
+pub struct Login<'a> {
+    /// Digest of the login that granted access, when other accounts share its grant.
+    pub shared: Option<Digest>,
+    /// Who finished the login.
+    pub by: &'a Actor,
+    /// The key that it was begun with.
+    pub begun_with: Option<KeyId>,
+}
+
+/// Connects an account, appends its event and records it. `seal` is as in [`accounts::upsert`].
 pub async fn connect(
     tx: &mut PgConnection,
     owner: Owner,
     connect: Connect,
-    shared: Option<Digest>,
+    login: &Login<'_>,
     seal: impl FnOnce(AccountId) -> Vec<u8>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Connected> {
     let connected = accounts::upsert(tx, owner, connect, seal, now).await?;
     let account = &connected.account;
-    let shared = shared.as_ref().map(Digest::bytes);
+    let shared = login.shared.as_ref().map(Digest::bytes);
     sqlx::query!("update accounts set login_digest = $2 where id = $1", account.id.0, shared)
         .execute(&mut *tx)
         .await?;
+    if connected.is_assigned {
+        let tenants = (None, account.tenant_id.as_deref());
+        accounts::hand_over(&mut *tx, owner, account.id, tenants, login.by, now).await?;
+    }
+    let details = json!({
+        "platform": account.platform, "username": account.username, "tenant_id": account.tenant_id,
+        "begun_with": login.begun_with,
+    });
+    let action = match connected.was_connected {
+        true => Action::AccountReconnected,
+        false => Action::AccountConnected,
+    };
+    let change = Change { action, object: account.id.0, details };
+    audit::record(&mut *tx, owner, login.by, now, change).await?;
     let subject = EventAccount {
         account: account.id,
         network: account.platform.clone(),

@@ -1,6 +1,6 @@
 //! Disconnecting an account: its pending targets are canceled, except those that may be live already.
 //!
-//! The row stays, so that connecting the account again keeps its id. A target whose publishing call was
+//! The row stays, so that connecting the account again for the same end tenant keeps its id. A target whose publishing call was
 //! begun may be on the platform: it is finished by a look-up, without another publishing call. The grant is
 //! kept for that until the disconnection's workflow revokes and erases it.
 //!
@@ -213,7 +213,8 @@ async fn roll_up(
 pub struct GrantToRevoke {
     /// The account, with its grant.
     pub account: AccountGrant,
-    /// True if connected accounts of the same login use the same grant.
+    /// True if connected accounts of the same login use the same grant, or the account is connected for another tenant:
+    /// revoking one grant of an account can end another one of the same app.
     pub is_shared: bool,
     /// True if the result of one of its publishing calls is unknown; a look-up needs the grant.
     pub in_doubt: bool,
@@ -228,8 +229,9 @@ pub async fn grant_to_revoke(
         r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
              exists (select from accounts o
-                     where o.login_digest = a.login_digest and o.org_id = a.org_id and o.mode = a.mode
-                       and o.id <> a.id and o.status <> 'disconnected') as "is_shared!",
+                     where o.org_id = a.org_id and o.mode = a.mode and o.id <> a.id and o.status <> 'disconnected'
+                       and (o.login_digest = a.login_digest
+                         or o.platform = a.platform and o.network_unique_id = a.network_unique_id)) as "is_shared!",
              exists (select from targets t join publications p on p.target_id = t.id
                      where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
                        and p.commit_begun_at is not null) as "in_doubt!"

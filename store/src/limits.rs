@@ -38,9 +38,11 @@ pub async fn published(
     let row = sqlx::query!(
         r#"select count(*) as "used!", min(at) as oldest from (
              select u.published_at as at
-             from accounts own join accounts a on a.id = own.id
-                 or ($5::boolean and a.org_id = own.org_id and a.mode = own.mode and a.platform = own.platform
-                     and a.social_network_id is not distinct from own.social_network_id)
+             from accounts own
+               -- The platform counts what any tenant has published by the account.
+               join accounts a on a.org_id = own.org_id and a.mode = own.mode and a.platform = own.platform
+                 and (a.network_unique_id = own.network_unique_id
+                   or $5::boolean and a.social_network_id is not distinct from own.social_network_id)
                join targets t on t.account_id = a.id join publications u on u.target_id = t.id
                join posts p on p.id = t.post_id
              where own.id = $1 and own.org_id = $2 and own.mode = $3 and t.org_id = $2 and t.mode = $3

@@ -5,12 +5,25 @@
 //! that a late or repeated callback can be explained and sent to the right redirect URI.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, NetworkId, Owner, StateId};
-use sqlx::PgPool;
+use domain::{AccountId, KeyId, NetworkId, Owner, StateId};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
 /// Retention of an authorization request after its expiry.
 const RETENTION: TimeDelta = TimeDelta::days(1);
+
+/// Who began a login, and what it may change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Begun {
+    /// The API key or client token; `None` for a session of the dashboard.
+    pub with: Option<KeyId>,
+    /// True if the caller was limited to a part of the organization's data: the login then changes no end tenant.
+    pub is_limited: bool,
+    /// End tenant of the account to connect again, at that time: the login takes it from no other one.
+    pub account_tenant: Option<String>,
+}
 
 /// A request to authorize Fanfare on a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +48,8 @@ pub struct AuthorizationRequest {
     pub is_forced: bool,
     /// True if the login is only connected by a call with an API key.
     pub confirm: bool,
+    /// Who began it.
+    pub begun: Begun,
 }
 
 /// The result of claiming an authorization request.
@@ -61,8 +76,8 @@ pub async fn store(
            where id in (select id from oauth_states where expires_at < $13 limit 100 for update skip locked)
          )
          insert into oauth_states (id, org_id, mode, platform, network_id, callback, redirect_uri, tenant_id, scopes,
-           account_id, network_unique_id, is_forced, created_at, expires_at, confirm)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15, $16)",
+           account_id, network_unique_id, is_forced, created_at, expires_at, confirm, begun)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15, $16, $17)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -78,7 +93,8 @@ pub async fn store(
         now - RETENTION,
         now,
         expires_at,
-        intent.confirm
+        intent.confirm,
+        Json(&intent.begun) as _
     )
     .execute(db)
     .await?;
@@ -106,9 +122,9 @@ pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Optio
 /// Returns an authorization request, claimed or not.
 pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<AuthorizationRequest>> {
     let row = sqlx::query!(
-        "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
-           network_unique_id, is_forced, confirm
-         from oauth_states where id = $1 and org_id = $2 and mode = $3",
+        r#"select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
+             network_unique_id, is_forced, confirm, begun as "begun: Json<Begun>"
+           from oauth_states where id = $1 and org_id = $2 and mode = $3"#,
         id.0,
         owner.org.0,
         owner.mode.as_str()
@@ -126,5 +142,6 @@ pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<
         network_unique_id: row.network_unique_id,
         is_forced: row.is_forced,
         confirm: row.confirm,
+        begun: row.begun.map(|Json(begun)| begun).unwrap_or_default(),
     }))
 }

@@ -3,6 +3,7 @@
 //! The token of a login identifies and authorizes: its bearer selects accounts within half an hour, without
 //! an API key. Only a digest of the token is stored. The grants are sealed, and erased after the selection.
 
+use crate::oauth_states::Begun;
 use chrono::{DateTime, Utc};
 use domain::{AccountId, AccountProfile, NetworkId, Owner};
 use sha2::{Digest as _, Sha256};
@@ -79,6 +80,8 @@ pub struct Pending {
     pub confirm: bool,
     /// The account that the login was to connect again.
     pub account: Option<AccountId>,
+    /// Who began it.
+    pub begun: Begun,
     /// When the login expires.
     pub expires_at: DateTime<Utc>,
 }
@@ -122,8 +125,8 @@ pub async fn store(
              select token_digest from pending_logins where expires_at <= $9 limit 100 for update skip locked)
          )
          insert into pending_logins (token_digest, org_id, mode, platform, network_id, tenant_id, redirect_uri,
-           offers, created_at, expires_at, grants_sealed, confirm, account_id)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+           offers, created_at, expires_at, grants_sealed, confirm, account_id, begun)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         &digest.0,
         new.owner.org.0,
         new.owner.mode.as_str(),
@@ -136,7 +139,8 @@ pub async fn store(
         new.expires_at,
         grants_sealed,
         new.confirm,
-        new.account.map(|account| account.0)
+        new.account.map(|account| account.0),
+        Json(&new.begun) as _
     )
     .execute(db)
     .await?;
@@ -156,6 +160,7 @@ struct Row {
     account_ids: Option<Vec<Uuid>>,
     confirm: bool,
     account_id: Option<Uuid>,
+    begun: Option<Json<Begun>>,
     expires_at: DateTime<Utc>,
 }
 
@@ -175,6 +180,7 @@ impl From<Row> for Locked {
             selection,
             confirm: row.confirm,
             account: row.account_id.map(AccountId),
+            begun: row.begun.map(|Json(begun)| begun).unwrap_or_default(),
             expires_at: row.expires_at,
         };
         Self { pending, grants_sealed: row.grants_sealed }
@@ -197,7 +203,7 @@ pub async fn find(db: &PgPool, digest: Digest, now: DateTime<Utc>) -> sqlx::Resu
     let row = sqlx::query_as!(
         Row,
         r#"select org_id, mode as "mode: _", platform, network_id, tenant_id, redirect_uri,
-             offers as "offers: _", null::bytea as grants_sealed, chosen, account_ids, confirm, account_id, expires_at
+             offers as "offers: _", null::bytea as grants_sealed, chosen, account_ids, confirm, account_id, begun as "begun: _", expires_at
            from pending_logins where token_digest = $1 and expires_at > $2"#,
         &digest.0,
         now
@@ -217,7 +223,7 @@ pub async fn lock(
     let row = sqlx::query_as!(
         Row,
         r#"select org_id, mode as "mode: _", platform, network_id, tenant_id, redirect_uri,
-             offers as "offers: _", grants_sealed, chosen, account_ids, confirm, account_id, expires_at
+             offers as "offers: _", grants_sealed, chosen, account_ids, confirm, account_id, begun as "begun: _", expires_at
            from pending_logins where token_digest = $1 and org_id = $2 and mode = $3 and expires_at > $4
            for update"#,
         &digest.0,

@@ -11,7 +11,10 @@ use domain::{Mode, Owner, StateId, scope::Scope};
 use reqwest::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use store::pending_logins::{self, Digest, Pending};
+use store::{
+    oauth_states::Begun,
+    pending_logins::{self, Digest, Pending},
+};
 use tests::{
     World,
     login::{arrive, begin, browser, decide, location, walk},
@@ -166,6 +169,7 @@ async fn visit(world: &World) -> Vec<Page> {
         selection: None,
         confirm: false,
         account: None,
+        begun: Begun::default(),
         expires_at: ended,
     };
     let begun = ended - TimeDelta::minutes(30);

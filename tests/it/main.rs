@@ -90,6 +90,7 @@ mod store;
 mod sweeping;
 mod team;
 mod temporal;
+mod tenants;
 mod traces;
 mod unpublish;
 mod versions;

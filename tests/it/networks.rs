@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use store::{
     networks,
-    oauth_states::{self, AuthorizationRequest, Claim},
+    oauth_states::{self, AuthorizationRequest, Begun, Claim},
     organizations, vault,
 };
 use tests::World;
@@ -426,6 +426,7 @@ async fn authorization_urls_use_the_organizations_app_or_the_shared_one() {
             network_unique_id: Some(account["network_unique_id"].as_str().unwrap().to_owned()),
             is_forced: true,
             confirm: false,
+            begun: Begun { with: bound.begun.with, ..Begun::default() },
         }
     );
     let (_, query) = authorize(&world, None).await;
@@ -557,6 +558,7 @@ async fn an_authorization_is_claimed_once() {
         network_unique_id: None,
         is_forced: false,
         confirm: false,
+        begun: Begun { account_tenant: Some("t".to_owned()), ..Begun::default() },
     };
     let now = Utc::now();
     let keep = async |at: DateTime<Utc>| {

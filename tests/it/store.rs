@@ -299,11 +299,29 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     let (id, kept) = tenant(None).await;
     assert_eq!(kept, of("one"));
     let mut tx = ::store::begin(&db).await.unwrap();
-    store::connect::move_to_tenant(&mut tx, owner, id, "two").await.unwrap();
+    for (from, to) in [(None, "three"), (Some("three"), "three"), (Some("one"), "two")] {
+        let by = &Actor::OPERATOR;
+        store::connect::move_to_tenant(&mut tx, owner, id, (from, to), by, at(1)).await.unwrap();
+    }
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
-    assert!(disconnect::disconnect(&db, owner, id, &Actor::OPERATOR, at(2)).await.unwrap());
-    assert_eq!(tenant(Some("three")).await.1, of("three"));
+    // From then on each tenant has an account of its own, and returns to it; no login takes that of another one.
+    let leave =
+        async |id| assert!(disconnect::disconnect(&db, owner, id, &Actor::OPERATOR, at(2)).await.unwrap());
+    leave(id).await;
+    let (third, found) = tenant(Some("three")).await;
+    assert_eq!((third == id, found), (false, of("three")));
+    leave(third).await;
+    assert_eq!(tenant(Some("two")).await, (id, of("two")));
+    assert_eq!(tenant(Some("three")).await, (id, of("two")));
+    leave(id).await;
+    let (none, found) = tenant(None).await;
+    assert_eq!((none == id || none == third, found), (false, None));
+    leave(none).await;
+    assert_eq!(tenant(Some("three")).await, (third, of("three")));
+    let current: Vec<uuid::Uuid> =
+        sqlx::query_scalar("select id from accounts where is_current").fetch_all(&db).await.unwrap();
+    assert_eq!(current, [third.0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -432,10 +432,26 @@ impl World {
 
     /// Stores an account with its grant, as after a login, and returns its id.
     pub async fn keep(&self, platform: &str, profile: AccountProfile, grant: &Grant) -> String {
+        self.keep_for(platform, profile, grant, None).await
+    }
+
+    /// Connects an account of the sandbox for an end tenant, and returns its id.
+    pub async fn connect_for(&self, platform: &str, username: &str, tenant: &str) -> String {
+        let SandboxAccount { identity, grant } = self.account(platform, username).await;
+        self.keep_for(platform, identity.profile, &grant, Some(tenant)).await
+    }
+
+    async fn keep_for(
+        &self,
+        platform: &str,
+        profile: AccountProfile,
+        grant: &Grant,
+        tenant: Option<&str>,
+    ) -> String {
         let connect = accounts::Connect {
             platform: platform.to_owned(),
             profile,
-            tenant_id: None,
+            tenant_id: tenant.map(str::to_owned),
             social_network_id: None,
             scopes: grant.scopes.clone(),
             token_expires_at: grant.expires_at,

@@ -38,8 +38,8 @@ impl Passwords {
     ///
     /// Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
     /// handle must resolve to the server that accepts the password, otherwise the call fails with 422.
-    /// Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
-    /// `accounts:write`.
+    /// Reconnecting keeps the account's id and tenant; naming another tenant fails with 422, unless the account was
+    /// disconnected: then it is a new account of that tenant. Scope `accounts:write`.
     #[oai(path = "/social-accounts/bluesky/connect", method = "post", operation_id = "connectBlueskyAccount")]
     async fn connect(
         &self,
@@ -72,6 +72,8 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
         platform: PLATFORM.to_owned(),
         sealed: seal(call, PLATFORM, &password),
         tenant_id,
+        is_limited: call.bound.is_limited(),
+        by: Some(call.by.clone()),
         limit: plan.social_accounts,
     };
     match workers::request(call, login).await? {

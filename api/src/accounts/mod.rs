@@ -75,7 +75,8 @@ impl Accounts {
 
     /// Update an account
     ///
-    /// Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
+    /// Updates the fields sent; null clears a nullable field. An account that changes its `tenant_id` leaves its profile,
+    /// unless `profile_id` names one, and the keys that are limited to a list of accounts. Scope `accounts:write`.
     #[oai(path = "/social-accounts/:id", method = "patch", operation_id = "updateSocialAccount")]
     async fn edit(
         &self,
@@ -89,7 +90,8 @@ impl Accounts {
     /// Disconnect an account
     ///
     /// Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
-    /// support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
+    /// support it and erases the tokens. Connecting the account again for the same tenant restores its id; for another
+    /// tenant it is a new account. Scope `accounts:write`.
     #[oai(path = "/social-accounts/:id", method = "delete", operation_id = "deleteSocialAccount")]
     async fn delete(
         &self,
@@ -181,7 +183,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
         profile: body::change(body.profile_id).map(ProfileId),
         display_name: body.display_name,
     };
-    let edited = accounts::edit(call.db(), call.owner, id, edit, call.now()).await?;
+    let edited = accounts::edit(call.db(), call.owner, id, edit, call.by, call.now()).await?;
     edited.map(Account::from).ok_or_else(|| {
         let issue = Issue::custom(["profile_id"], "The profile does not exist");
         Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])

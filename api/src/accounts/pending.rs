@@ -9,7 +9,7 @@ use crate::{
     http::{
         admission,
         body::Json,
-        caller::{Call, FIRST_PARAMETER, identify, path_of},
+        caller::{Call, FIRST_PARAMETER, actor, identify, path_of},
         plan,
         problem::{Code, Issue, Problem, Segment},
         reach, workers,
@@ -31,7 +31,7 @@ use poem_openapi::{
 use std::collections::HashSet;
 use store::{
     accounts,
-    audit::Actor,
+    audit::{Actor, ActorKind},
     bounds::{self, Resource},
     pending_logins::Digest,
 };
@@ -75,7 +75,7 @@ impl Pending {
         body: Json<Choice>,
     ) -> Result<Finalization, Problem> {
         let ids: Vec<_> = body.0.page_ids.into_iter().map(|id| id.0).collect();
-        let chosen = finalize(&app, &token, &login.0, &ids).await?;
+        let chosen = finalize(&app, &token, &login.login, &ids, &login.by).await?;
         let data = accounts(&app, chosen.owner, &chosen.accounts).await?;
         let list = Json(ConnectedList {
             account_ids: chosen.accounts.iter().map(|account| account.0).collect(),
@@ -100,12 +100,16 @@ impl<'a> FromRequest<'a> for Login {
 
 /// The pending login of the token in the path, whose accounts the caller may select. One that was begun with
 /// `confirm` takes an API key of its organization, and of its tenant if the key has one; to others it is not there.
-struct Authorized(store::pending_logins::Pending);
+struct Authorized {
+    login: store::pending_logins::Pending,
+    /// Who selects them.
+    by: Actor,
+}
 
 impl<'a> FromRequest<'a> for Authorized {
     async fn from_request(request: &'a Request, body: &mut RequestBody) -> poem::Result<Self> {
-        let Login(pending) = Login::from_request(request, body).await?;
-        if pending.confirm {
+        let Login(login) = Login::from_request(request, body).await?;
+        let by = if login.confirm {
             let bearer = Bearer::from_request(request).map_err(|_| {
                 Problem::unauthorized(
                     "this login was begun with confirm: an API key finalizes it, as a Bearer token",
@@ -113,13 +117,17 @@ impl<'a> FromRequest<'a> for Authorized {
             })?;
             let caller = identify(request, &bearer, request.method(), path_of(request)).await?;
             let call = caller.may(Scope::AccountsWrite)?;
-            reach::check_platform(call.client, &pending.platform)?;
-            let is_own = call.owner == pending.owner && is_within(&call, &pending).await?;
+            reach::check_platform(call.client, &login.platform)?;
+            let is_own = call.owner == login.owner && is_within(&call, &login).await?;
             if !is_own {
                 return Err(gone().into());
             }
-        }
-        Ok(Self(pending))
+            call.by.clone()
+        } else {
+            let app: &App = request.data().expect("the router adds the state to every request");
+            actor(app, request, ActorKind::Login, None)
+        };
+        Ok(Self { login, by })
     }
 }
 
@@ -175,6 +183,7 @@ pub(crate) async fn finalize(
     token: &str,
     pending: &store::pending_logins::Pending,
     ids: &[String],
+    by: &Actor,
 ) -> Result<Chosen, Problem> {
     let offered: HashSet<_> = pending.offers.iter().map(|offer| &offer.network_unique_id).collect();
     let is_offered = |id: &String| offered.contains(id);
@@ -196,13 +205,14 @@ pub(crate) async fn finalize(
     if let Some(selection) = pending.selection.as_ref().filter(|selection| selection.is_same(&chosen)) {
         return Ok(Chosen { owner, accounts: selection.accounts.clone(), is_new: false });
     }
-    let call = Call::new(app, owner, &Actor::LOGIN);
+    let call = Call::new(app, owner, by);
     let plan = plan::of(&call).await?;
     let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),
         owner,
         platform: pending.platform.clone(),
         ids: chosen,
+        by: Some(by.clone()),
         limit: plan.social_accounts,
     };
     match workers::request(&call, selection).await? {

@@ -18,7 +18,7 @@ use crate::{
     },
     http::{
         admission, browser,
-        caller::Call,
+        caller::{Call, actor},
         plan,
         problem::{Code, Problem},
         workers,
@@ -35,7 +35,7 @@ use poem::{
 use std::collections::HashMap;
 use store::{
     accounts,
-    audit::Actor,
+    audit::{Actor, ActorKind},
     oauth_states::{self, AuthorizationRequest, Claim},
     pending_logins::{Digest, Pending},
 };
@@ -82,7 +82,10 @@ pub(crate) async fn choice(app: Data<&App>, request: &Request, token: Path<Strin
 #[handler]
 pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
     let result = match admission::count_login(&app, request).await {
-        Ok(()) => submit_choice(&app, &token, body).await,
+        Ok(()) => {
+            let by = actor(&app, request, ActorKind::Login, None);
+            submit_choice(&app, &token, body, &by).await
+        }
         Err(problem) => Err(problem),
     };
     result.unwrap_or_else(error_page)
@@ -133,7 +136,8 @@ async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Re
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
-    let call = Call::new(app, state.owner, &Actor::LOGIN);
+    let by = actor(app, request, ActorKind::Login, None);
+    let call = Call::new(app, state.owner, &by);
     // Before the state is claimed, so that the login can still be finished where it began.
     if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
         return Ok(pages::other_browser(&Brand::of(app, state.owner).await?));
@@ -188,6 +192,7 @@ async fn exchange(
         platform: intent.platform.clone(),
         sealed: seal(call, &intent.platform, &credentials),
         token_digest: Digest::of(&token).to_string(),
+        by: Some(call.by.clone()),
         limit: plan::of(call).await?.social_accounts,
     };
     Ok(match workers::request(call, request).await? {
@@ -299,7 +304,7 @@ async fn choice_page(
     Ok(pages::choice(status, &page, error))
 }
 
-async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
+async fn submit_choice(app: &App, token: &str, body: Body, by: &Actor) -> Result<Response, Problem> {
     let Some(login) = pending::find(app, token).await? else { return gone(app, token).await };
     if login.confirm {
         return Ok(pages::elsewhere(&brand_of(app, &login).await?));
@@ -317,7 +322,7 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
         let error = "Choose at least one account.";
         return choice_page(app, &login, StatusCode::BAD_REQUEST, &[], Some(error)).await;
     }
-    let Chosen { accounts, .. } = match pending::finalize(app, token, &login, &ids).await {
+    let Chosen { accounts, .. } = match pending::finalize(app, token, &login, &ids, by).await {
         Ok(chosen) => chosen,
         Err(problem) => {
             let status = problem.code.status();

@@ -14,7 +14,8 @@ const UNIQUE: &str = "publications_platform_id_key";
 /// Tolerance for the clock of the process that captured a post.
 const CLOCK_TOLERANCE: TimeDelta = TimeDelta::hours(1);
 
-/// Returns the ids captured for an account's posts since shortly before `since`, except this container's.
+/// Returns the ids captured for an account's posts since shortly before `since`, except this container's; also those of
+/// other end tenants, for whom the account was or is connected.
 pub async fn captured_ids(
     db: &PgPool,
     key: TargetKey,
@@ -24,7 +25,12 @@ pub async fn captured_ids(
 ) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         r#"select platform_id as "platform_id!" from publications
-           where account_id = $1 and platform_id is not null and published_at >= $2
+           where account_id in (
+               select o.id from accounts own
+                 join accounts o on o.org_id = own.org_id and o.mode = own.mode and o.platform = own.platform
+                   and o.network_unique_id = own.network_unique_id
+               where own.id = $1)
+             and platform_id is not null and published_at >= $2
              and not (target_id = $3 and position = $4)"#,
         account.0,
         since - CLOCK_TOLERANCE,

@@ -1,6 +1,6 @@
 //! Connecting accounts.
 
-use domain::{AccountId, Failure, LoginError, Owner, StateId};
+use domain::{AccountId, Failure, LoginError, Owner, StateId, audit::Actor};
 use serde::{Deserialize, Serialize};
 use temporalio_common::ActivityError;
 use temporalio_macros::activity_definitions;
@@ -21,6 +21,9 @@ pub struct OAuthCallback {
     pub sealed: String,
     /// Digest of the token for choosing accounts, should the login cover several.
     pub token_digest: String,
+    /// Who came back with it, for the audit trail; `None` if the API is of an earlier version.
+    #[serde(default)]
+    pub by: Option<Actor>,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
@@ -56,6 +59,12 @@ pub struct PasswordLogin {
     pub sealed: String,
     /// End tenant of the account.
     pub tenant_id: Option<String>,
+    /// True if the caller is limited to a part of the organization's data.
+    #[serde(default)]
+    pub is_limited: bool,
+    /// Who logs in, for the audit trail; `None` if the API is of an earlier version.
+    #[serde(default)]
+    pub by: Option<Actor>,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
@@ -103,6 +112,9 @@ pub struct LoginSelection {
     pub platform: String,
     /// The platform's ids of the chosen accounts, without duplicates.
     pub ids: Vec<String>,
+    /// Who chose them, for the audit trail; `None` if the API is of an earlier version.
+    #[serde(default)]
+    pub by: Option<Actor>,
     /// Maximum number of accounts of the owner; `None` is unlimited.
     pub limit: Option<u64>,
 }
