@@ -27,8 +27,8 @@ impl Audit {
     /// List audit entries
     ///
     /// Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
-    /// of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
-    /// branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+    /// of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, profiles, accounts that are
+    /// connected, moved to another tenant or profile and disconnected, and the branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
     /// are kept for 400 days. Scope `team:read`.
     #[oai(path = "/account/audit", method = "get", operation_id = "listAuditEntries")]
     async fn list(&self, caller: Caller<TeamRead>, query: Query<Filter>) -> Result<Json<AuditPage>, Problem> {

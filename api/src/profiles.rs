@@ -118,7 +118,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
     let plan = plan::of(call).await?;
-    match profiles::create(call.db(), call.owner, new, plan.profiles, call.now()).await? {
+    match profiles::create(call.db(), call.owner, new, plan.profiles, call.by, call.now()).await? {
         Created::Stored(profile) => shown(call, profile).await,
         Created::UnknownAccounts(strangers) => Err(unknown(&strangers, &asked)),
         Created::Exceeded(exceeded) => Err(plan.refuse_more("profiles", exceeded)),
@@ -206,7 +206,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
         default_config: body.default_config.map(config).transpose()?,
         accounts: asked.as_ref().map(|asked| asked.iter().copied().map(AccountId).collect()),
     };
-    let edited = profiles::edit(call.db(), call.owner, id, edit, call.now()).await?;
+    let edited = profiles::edit(call.db(), call.owner, id, edit, call.by, call.now()).await?;
     shown(call, saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())?).await
 }
 
@@ -214,7 +214,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     check_members(call, id).await?;
-    if !profiles::delete(call.db(), call.owner, id, call.now()).await? {
+    if !profiles::delete(call.db(), call.owner, id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

@@ -5,12 +5,13 @@
 
 use crate::{
     Change,
+    audit::{self, Action, Actor},
     ceilings::{self, Exceeded, Kind},
     page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -101,6 +102,7 @@ pub async fn create(
     owner: Owner,
     new: NewProfile,
     limit: Option<u64>,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Created> {
     let mut tx = crate::begin(db).await?;
@@ -124,12 +126,15 @@ pub async fn create(
     )
     .execute(&mut *tx)
     .await?;
-    let unknown = set_accounts(&mut tx, owner, id, &new.accounts, now).await?;
-    if !unknown.is_empty() {
-        tx.rollback().await?;
-        return Ok(Created::UnknownAccounts(unknown));
-    }
+    let accounts = match set_accounts(&mut tx, owner, id, &new.accounts, now).await? {
+        Ok(accounts) => accounts,
+        Err(unknown) => {
+            tx.rollback().await?;
+            return Ok(Created::UnknownAccounts(unknown));
+        }
+    };
     let profile = find(&mut tx, owner, id).await?.expect("the row was just inserted");
+    record(&mut tx, owner, by, now, Action::ProfileCreated, &profile, &accounts).await?;
     tx.commit().await?;
     Ok(Created::Stored(profile))
 }
@@ -199,6 +204,7 @@ pub async fn edit(
     owner: Owner,
     id: ProfileId,
     edit: Edit,
+    by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Saved>> {
     let mut tx = crate::begin(db).await?;
@@ -226,19 +232,47 @@ pub async fn edit(
     if done.rows_affected() == 0 {
         return Ok(None);
     }
-    if let Some(accounts) = edit.accounts {
-        let unknown = set_accounts(&mut tx, owner, id, &accounts, now).await?;
-        if !unknown.is_empty() {
+    let accounts = match edit.accounts {
+        Some(accounts) => set_accounts(&mut tx, owner, id, &accounts, now).await?,
+        None => Ok(Regrouped::default()),
+    };
+    let accounts = match accounts {
+        Ok(accounts) => accounts,
+        Err(unknown) => {
             tx.rollback().await?;
             return Ok(Some(Saved::UnknownAccounts(unknown)));
         }
-    }
+    };
     let profile = find(&mut tx, owner, id).await?.expect("the row is locked");
+    record(&mut tx, owner, by, now, Action::ProfileUpdated, &profile, &accounts).await?;
     tx.commit().await?;
     Ok(Some(Saved::Stored(profile)))
 }
 
-/// Sets the profile's accounts. Returns those that are not connected accounts of the owner, in which case
+/// Accounts that joined or left a profile.
+#[derive(Debug, Default)]
+struct Regrouped {
+    joined: Vec<Uuid>,
+    left: Vec<Uuid>,
+}
+
+/// Records a change, and the accounts that keys of the profile have or lose by it.
+async fn record(
+    tx: &mut PgConnection,
+    owner: Owner,
+    by: &Actor,
+    now: DateTime<Utc>,
+    action: Action,
+    profile: &Profile,
+    accounts: &Regrouped,
+) -> sqlx::Result<()> {
+    let details = json!({
+        "name": profile.name, "tenant_id": profile.tenant_id, "joined": accounts.joined, "left": accounts.left,
+    });
+    audit::record(tx, owner, by, now, audit::Change { action, object: profile.id.0, details }).await
+}
+
+/// Sets the profile's accounts. Fails with those that are not connected accounts of the owner, in which case
 /// nothing is changed and the caller rolls back.
 async fn set_accounts(
     tx: &mut PgConnection,
@@ -246,7 +280,7 @@ async fn set_accounts(
     profile: ProfileId,
     accounts: &[AccountId],
     now: DateTime<Utc>,
-) -> sqlx::Result<Vec<AccountId>> {
+) -> sqlx::Result<Result<Regrouped, Vec<AccountId>>> {
     let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
     let locked = sqlx::query!(
         r#"select id, status <> 'disconnected' as "is_connected!" from accounts
@@ -262,28 +296,40 @@ async fn set_accounts(
     let is_known = |id: &Uuid| locked.iter().any(|row| row.is_connected && row.id == *id);
     let unknown: Vec<_> = ids.iter().filter(|id| !is_known(id)).copied().map(AccountId).collect();
     if !unknown.is_empty() {
-        return Ok(unknown);
+        return Ok(Err(unknown));
     }
-    sqlx::query!(
+    let changed = sqlx::query!(
         "update accounts set profile_id = case when id = any($3) then $4::uuid end, updated_at = $5
          where org_id = $1 and mode = $2 and (id = any($3) or profile_id = $4)
-           and profile_id is distinct from case when id = any($3) then $4::uuid end",
+           and profile_id is distinct from case when id = any($3) then $4::uuid end
+         returning id, profile_id",
         owner.org.0,
         owner.mode.as_str(),
         &ids,
         profile.0,
         now
     )
-    .execute(tx)
+    .fetch_all(tx)
     .await?;
-    Ok(Vec::new())
+    let mut accounts = Regrouped::default();
+    for row in changed {
+        let list = if row.profile_id.is_some() { &mut accounts.joined } else { &mut accounts.left };
+        list.push(row.id);
+    }
+    Ok(Ok(accounts))
 }
 
 /// Deletes a profile; its accounts are then in none. Returns false when it doesn't exist.
 ///
 /// Most accounts leave it before, in transactions of bounded size, so that none is locked for long. If that is
 /// interrupted, the profile has fewer accounts, and is deleted by the next call.
-pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+pub async fn delete(
+    db: &PgPool,
+    owner: Owner,
+    id: ProfileId,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
     loop {
         let left = sqlx::query!(
             "update accounts set profile_id = null, updated_at = $4
@@ -303,17 +349,15 @@ pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>
     }
     let mut tx = crate::begin(db).await?;
     let found = sqlx::query_scalar!(
-        "select id from profiles where id = $1 and org_id = $2 and mode = $3 for update",
+        "select name from profiles where id = $1 and org_id = $2 and mode = $3 for update",
         id.0,
         owner.org.0,
         owner.mode.as_str()
     )
     .fetch_optional(&mut *tx)
     .await?;
-    if found.is_none() {
-        return Ok(false);
-    }
-    set_accounts(&mut tx, owner, id, &[], now).await?;
+    let Some(name) = found else { return Ok(false) };
+    let left = set_accounts(&mut tx, owner, id, &[], now).await?.unwrap_or_default().left;
     sqlx::query!(
         "delete from profiles where id = $1 and org_id = $2 and mode = $3",
         id.0,
@@ -322,6 +366,12 @@ pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>
     )
     .execute(&mut *tx)
     .await?;
+    let change = audit::Change {
+        action: Action::ProfileDeleted,
+        object: id.0,
+        details: json!({ "name": name, "left": left }),
+    };
+    audit::record(&mut tx, owner, by, now, change).await?;
     tx.commit().await?;
     Ok(true)
 }

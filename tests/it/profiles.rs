@@ -335,7 +335,9 @@ async fn a_large_profile_is_deleted_in_parts() {
     };
     let (db, owner) = (world.db.clone(), world.owner);
     let deleting = tokio::spawn(async move {
-        store::profiles::delete(&db, owner, id.parse().unwrap(), tests::now()).await.unwrap()
+        store::profiles::delete(&db, owner, id.parse().unwrap(), &store::audit::Actor::OPERATOR, tests::now())
+            .await
+            .unwrap()
     });
     tests::wait_until("all but the last to leave", async || match count().await {
         1 => Ok(()),
