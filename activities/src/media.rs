@@ -21,7 +21,7 @@ use anyhow::Context;
 use chrono::TimeDelta;
 use domain::{
     Fit, MediaStatus, Owner,
-    media::DeclaredFile,
+    media::{DeclaredFile, Metadata},
     outbox::{MediaAction, MediaJob},
 };
 use futures::TryStreamExt;
@@ -178,6 +178,8 @@ impl Media {
         if is_whole && let (Some(width), Some(height)) = (found.width, found.height) {
             self.make_thumbnail(file, size, Fit::thumbnail(found.content_type, width, height)).await?;
         }
+        let metadata =
+            if is_whole { self.find_metadata(file, size, found.content_type).await? } else { None };
         let found = Inspected {
             kind: found.kind,
             content_type: found.content_type.to_owned(),
@@ -186,6 +188,7 @@ impl Media {
             height: found.height,
             duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
             sha256,
+            metadata,
         };
         let db = &self.deps.engine.db;
         match store::media::settle(db, owner, row.id, &found, (self.deps.engine.now)()).await? {
@@ -202,6 +205,24 @@ impl Media {
             }
         }
         Ok(())
+    }
+
+    /// Finds what a file holds besides its content. Of a file whose metadata can't be removed nothing is known, and it
+    /// can't be published.
+    async fn find_metadata(
+        &self,
+        file: &files::StoredFile,
+        size: u64,
+        content_type: &str,
+    ) -> anyhow::Result<Option<Metadata>> {
+        match self.deps.engine.media.metadata(file, size, content_type).await {
+            Ok(metadata) => Ok(metadata),
+            Err(files::FitError::Unfit(reason)) => {
+                info!(media.id = %file.media, "Medium {} can't be cleaned: {reason}", file.media);
+                Ok(None)
+            }
+            Err(files::FitError::Store(error)) => Err(error.into()),
+        }
     }
 
     /// Makes the picture that stands for a file in lists. A file that can't be decoded has none.

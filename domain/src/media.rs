@@ -20,6 +20,25 @@ crate::string_enum! {
     }
 }
 
+impl MediaKind {
+    /// Returns true for pictures and videos.
+    pub fn is_visual(self) -> bool {
+        matches!(self, Self::Image | Self::Gif | Self::Video)
+    }
+}
+
+crate::string_enum! {
+    /// What a picture or video holds besides what is seen and heard.
+    Metadata, "metadata" {
+        /// Nothing about its author.
+        Bare = "bare",
+        /// The device, comments or the like, but no position.
+        Other = "other",
+        /// The position where it was taken.
+        Location = "location",
+    }
+}
+
 crate::string_enum! {
     /// The state of a media asset.
     MediaStatus, "media status" {

@@ -4,6 +4,8 @@
 //! a published file. A directory's files are transferred through the API, authorized by a [`SignedToken`]; a
 //! bucket's through presigned URLs.
 
+mod clean;
+
 use crate::{
     format,
     inspect::{self, Fault, FileProperties},
@@ -135,12 +137,7 @@ impl FittedFile {
     fn read(name: &str, size: u64) -> Option<Self> {
         let (sides, extension) = name.rsplit_once('/')?.1.split_once('.')?;
         let (width, height) = sides.split_once('x')?;
-        let content_type = match extension {
-            "jpg" => "image/jpeg",
-            "png" => "image/png",
-            "gif" => "image/gif",
-            _ => return None,
-        };
+        let content_type = format::of_extension(extension).filter(|format| format.kind.is_visual())?.mime;
         let (width, height) = (width.parse().ok()?, height.parse().ok()?);
         Some(Self { name: name.to_owned(), content_type, size, width, height })
     }

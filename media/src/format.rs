@@ -43,6 +43,13 @@ pub(crate) enum Shape {
     Compound,
 }
 
+impl Format {
+    /// Returns the usual extension of a file name, without the dot.
+    pub(crate) fn extension(&self) -> Option<&'static str> {
+        self.extensions.first().copied()
+    }
+}
+
 const fn row(
     mime: &'static str,
     kind: MediaKind,
@@ -105,11 +112,13 @@ pub fn format(content_type: &str) -> Option<&'static Format> {
 
 /// Returns the kind that a file is declared to be by its content type, else by its name.
 pub fn claimed(content_type: Option<&str>, filename: &str) -> Option<MediaKind> {
-    let by_name = || {
-        let extension = filename.rsplit_once('.')?.1.to_ascii_lowercase();
-        FORMATS.iter().find(|format| format.extensions.contains(&extension.as_str()))
-    };
+    let by_name = || of_extension(&filename.rsplit_once('.')?.1.to_ascii_lowercase());
     content_type.and_then(format).or_else(by_name).map(|format| format.kind)
+}
+
+/// Returns the format of a file name's extension, in lower case and without the dot.
+pub(crate) fn of_extension(extension: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.extensions.contains(&extension))
 }
 
 /// Detects the format from a file's first bytes.

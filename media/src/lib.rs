@@ -8,6 +8,7 @@
 mod file_store;
 mod format;
 mod inspect;
+mod metadata;
 mod presign;
 mod probe;
 mod rendition;

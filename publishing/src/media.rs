@@ -5,12 +5,12 @@ use ::media::{FileStore, FitError, StoredFile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Failure, Fit, Media, MediaStatus, Owner};
+use domain::{Failure, Fit, Media, MediaStatus, Owner, media::Metadata};
 use platforms::MediaStore;
 use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{
-    media,
+    media, organizations,
     posts::{Attachment, Container},
 };
 use tokio::time::Instant;
@@ -50,30 +50,41 @@ impl Engine {
         position: u16,
         settings: &Value,
     ) -> Result<Vec<Media>, MediaError> {
-        let mut media = self.find_media(owner, &container.media).await?;
-        let Some(platform) = (self.adapters)(platform) else { return Ok(media) };
-        for medium in &mut media {
-            if let Some(fit) = platform.fit(position.into(), settings, medium) {
-                self.fit_medium(owner, medium, &fit).await?;
+        let mut found = self.find_media(owner, &container.media).await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let platform = (self.adapters)(platform);
+        let strips_metadata = organizations::strips_metadata(&self.db, owner.org).await?;
+        for (medium, metadata) in &mut found {
+            match platform.and_then(|platform| platform.fit(position.into(), settings, medium)) {
+                // A rendition has no metadata.
+                Some(fit) => self.fit_medium(owner, medium, &fit).await?,
+                None if strips_metadata && *metadata != Some(Metadata::Bare) => {
+                    self.clean_medium(owner, medium).await?;
+                }
+                None => {}
             }
         }
-        Ok(media)
+        Ok(found.into_iter().map(|(medium, _)| medium).collect())
+    }
+
+    /// Replaces a medium by its clean copy, if it is not clean itself.
+    async fn clean_medium(&self, owner: Owner, medium: &mut Media) -> Result<(), MediaError> {
+        let files = OwnerMedia::of(self, owner);
+        let clean = self.media.clean(&files.file(medium), medium).await;
+        if let Some(clean) = clean.map_err(|error| unfit(medium, error))? {
+            medium.size_bytes = clean.size;
+            medium.rendition = Some(clean.name);
+        }
+        Ok(())
     }
 
     /// Replaces a medium by its rendition.
     async fn fit_medium(&self, owner: Owner, medium: &mut Media, fit: &Fit) -> Result<(), MediaError> {
         let files = OwnerMedia::of(self, owner);
-        let fitted = match self.media.fit(&files.file(medium), medium.size_bytes, fit).await {
-            Ok(fitted) => fitted,
-            Err(FitError::Unfit(why)) => {
-                let message = format!("medium {} can't be fitted to the platform: {why}", medium.id);
-                return Err(MediaError::Unusable(Failure::rejected(422, message)));
-            }
-            Err(FitError::Store(error)) => {
-                let message = format!("medium {} can't be read: {error}", medium.id);
-                return Err(MediaError::NotReady(Failure::network(message, false)));
-            }
-        };
+        let fitted = self.media.fit(&files.file(medium), medium.size_bytes, fit).await;
+        let fitted = fitted.map_err(|error| unfit(medium, error))?;
         let stem = medium.filename.rsplit_once('.').map_or(medium.filename.as_str(), |(stem, _)| stem);
         let extension = fitted.name.rsplit('.').next().unwrap_or_default();
         *medium = Media {
@@ -101,12 +112,18 @@ impl Engine {
         }
         let mut media = Vec::with_capacity(attached.len());
         for references in attached {
-            media.push(self.find_media(owner, references).await?);
+            let found = self.find_media(owner, references).await?;
+            media.push(found.into_iter().map(|(medium, _)| medium).collect());
         }
         Ok(Some(media))
     }
 
-    async fn find_media(&self, owner: Owner, references: &[Attachment]) -> Result<Vec<Media>, MediaError> {
+    /// Returns the assets, with what their files hold besides their content.
+    async fn find_media(
+        &self,
+        owner: Owner,
+        references: &[Attachment],
+    ) -> Result<Vec<(Media, Option<Metadata>)>, MediaError> {
         let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -125,7 +142,9 @@ impl Engine {
                     return Err(unusable("is not there any more"));
                 };
                 match (row.status, &row.fault) {
-                    (MediaStatus::Ready, _) => media.push(row.medium(reference.alt_text.clone())),
+                    (MediaStatus::Ready, _) => {
+                        media.push((row.medium(reference.alt_text.clone()), row.metadata));
+                    }
                     (MediaStatus::Failed, fault) => {
                         let why = fault.as_ref().map_or("", |fault| &fault.message);
                         return Err(unusable(&format!("can't be used: {why}")));
@@ -141,6 +160,20 @@ impl Engine {
                 }
                 Some(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
+        }
+    }
+}
+
+/// Returns why a medium can't be published as the platform, or the privacy of its author, asks for.
+fn unfit(medium: &Media, error: FitError) -> MediaError {
+    match error {
+        FitError::Unfit(why) => {
+            let message = format!("medium {} can't be fitted to the platform: {why}", medium.id);
+            MediaError::Unusable(Failure::rejected(422, message))
+        }
+        FitError::Store(error) => {
+            let message = format!("medium {} can't be read: {error}", medium.id);
+            MediaError::NotReady(Failure::network(message, false))
         }
     }
 }

@@ -83,6 +83,8 @@ domain::string_enum! {
         ProfileDeleted = "profile.deleted",
         /// The branding of the connect pages was set.
         BrandingSet = "connect_branding.updated",
+        /// The settings for media were changed.
+        MediaSettingsUpdated = "media_settings.updated",
         /// An operator retried a target.
         TargetRetried = "target.retried",
         /// An operator ended a target.

@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     Bound, MediaId, MediaKind, MediaStatus, Owner, PostId,
     event::{self, EventName},
-    media::DeclaredFile,
+    media::{DeclaredFile, Metadata},
     outbox::{MediaAction, MediaJob, Message},
 };
 use serde_json::Value;
@@ -50,6 +50,8 @@ pub struct Media {
     pub height: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
+    /// What a picture or video holds besides its content; `None` before it was looked for.
+    pub metadata: Option<Metadata>,
     /// Alt text.
     pub alt_text: Option<String>,
     /// Properties that the bytes must have.
@@ -146,6 +148,8 @@ pub struct Inspected {
     pub duration_ms: Option<u64>,
     /// SHA-256 of the bytes; `None` when not all of them were read.
     pub sha256: Option<String>,
+    /// What a picture or video holds besides its content; `None` when it was not looked for.
+    pub metadata: Option<Metadata>,
 }
 
 /// Filter of a list of assets; all given conditions must hold.
@@ -195,7 +199,7 @@ macro_rules! select {
         sqlx::query_as!(
             Row,
             r#"select id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-                 content_type, size, sha256, width, height, duration_ms, alt_text,
+                 content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
                  declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
                  upload_expires_at, created_at
                from media "# + $tail,
@@ -253,7 +257,7 @@ pub(crate) async fn insert(
              upload_expires_at, created_at, updated_at, bound, storage_limit)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14)
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, duration_ms, alt_text,
+             content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -338,7 +342,7 @@ pub async fn list(
     among(&mut count);
     let total: i64 = count.build_query_scalar().fetch_one(db).await?;
     let mut query = QueryBuilder::new(
-        "select id, status, kind, filename, content_type, size, sha256, width, height, duration_ms, alt_text, declared,
+        "select id, status, kind, filename, content_type, size, sha256, width, height, duration_ms, metadata, alt_text, declared,
            source_url, error_code, error, upload_expires_at, created_at",
     );
     among(&mut query);
@@ -373,7 +377,7 @@ pub async fn settle(
     let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
-           sha256 = $11, updated_at = $12
+           sha256 = $11, updated_at = $12, metadata = $13
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
          returning filename, storage_limit",
@@ -388,7 +392,8 @@ pub async fn settle(
         inspected.height.map(to_i32),
         inspected.duration_ms.map(to_i64),
         inspected.sha256,
-        now
+        now,
+        inspected.metadata.map(|metadata| metadata.as_str())
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -698,7 +703,7 @@ pub async fn describe(
         Row,
         r#"update media set alt_text = $2, updated_at = $3 where id = $1
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, duration_ms, alt_text,
+             content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -915,6 +920,7 @@ struct Row {
     width: Option<i32>,
     height: Option<i32>,
     duration_ms: Option<i64>,
+    metadata: Option<Parsed<Metadata>>,
     alt_text: Option<String>,
     declared: Json<DeclaredFile>,
     source_url: Option<String>,
@@ -939,6 +945,7 @@ impl From<Row> for Media {
             width: row.width.map(i32::unsigned_abs),
             height: row.height.map(i32::unsigned_abs),
             duration_ms: row.duration_ms.map(to_u64),
+            metadata: row.metadata.map(|metadata| metadata.0),
             alt_text: row.alt_text,
             declared: row.declared.0,
             source_url: row.source_url,

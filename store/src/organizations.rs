@@ -1,7 +1,9 @@
 //! Organizations: the tenants that own everything else.
 
+use crate::audit::{self, Action, Actor, Change};
 use chrono::{DateTime, Utc};
 use domain::OrgId;
+use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -51,6 +53,30 @@ pub async fn search(db: &PgPool, text: &str, limit: i64) -> sqlx::Result<Vec<Org
     )
     .fetch_all(db)
     .await
+}
+
+/// Returns true if metadata are removed from an organization's media before they are published.
+pub async fn strips_metadata(db: &PgPool, id: OrgId) -> sqlx::Result<bool> {
+    let strips = sqlx::query_scalar!("select strip_metadata from organizations where id = $1", id.0);
+    Ok(strips.fetch_optional(db).await?.unwrap_or(true))
+}
+
+/// Sets whether metadata are removed from an organization's media before they are published.
+pub async fn set_strip_metadata(
+    db: &PgPool,
+    id: OrgId,
+    strip_metadata: bool,
+    by: &Actor,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    sqlx::query!("update organizations set strip_metadata = $2 where id = $1", id.0, strip_metadata)
+        .execute(&mut *tx)
+        .await?;
+    let details = json!({ "strip_metadata": strip_metadata });
+    let change = Change { action: Action::MediaSettingsUpdated, object: id.0, details };
+    audit::record_shared(&mut tx, id, by, now, change).await?;
+    tx.commit().await
 }
 
 /// Moves an organization to another plan, effective from its next request. Returns false when it doesn't

@@ -538,7 +538,7 @@ async fn an_account_an_asset_a_target_and_analytics_have_these_members_and_no_ot
         ),
         (
             &asset,
-            "alt_text content_type created_at duration_ms error expires_at filename height id kind sha256 size \
+            "alt_text content_type created_at duration_ms error expires_at filename has_location height id kind sha256 size \
              status url width",
         ),
         (

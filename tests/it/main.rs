@@ -56,6 +56,7 @@ mod lists;
 mod mcp;
 mod media;
 mod meta;
+mod metadata;
 mod networks;
 mod openid;
 mod operations;

@@ -847,6 +847,7 @@ fn found(sha256: Option<&str>) -> Inspected {
         height: Some(4),
         duration_ms: None,
         sha256: sha256.map(str::to_owned),
+        metadata: None,
     }
 }
 

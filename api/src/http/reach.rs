@@ -47,6 +47,8 @@ pub const TABLE: &[(&str, &str, Reach)] = &[
     ("GET", "/events", Within),
     ("GET", "/media", Within),
     ("POST", "/media/import", Within),
+    ("GET", "/media/settings", Organization),
+    ("PATCH", "/media/settings", Organization),
     ("POST", "/media/upload", Within),
     ("DELETE", "/media/{id}", Of(Media)),
     ("GET", "/media/{id}", Of(Media)),

@@ -4,6 +4,7 @@
 //! worker that inspects them and stores the result.
 
 pub mod content;
+pub mod settings;
 
 use crate::{
     http::{
@@ -23,7 +24,10 @@ use crate::{
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, MediaId, MediaKind, MediaStatus, media::DeclaredFile};
+use domain::{
+    Bound, MediaId, MediaKind, MediaStatus,
+    media::{DeclaredFile, Metadata},
+};
 use futures::Stream;
 use media::{Piece, StoredFile};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
@@ -471,6 +475,7 @@ async fn asset_of(call: &Call<'_>, row: store::media::Media) -> Result<Asset, Pr
         height: row.height,
         duration_ms: row.duration_ms,
         sha256: row.sha256,
+        has_location: row.metadata.map(|metadata| metadata == Metadata::Location),
         alt_text: row.alt_text,
         status: EnumString::of(row.status.as_str()),
         error: row.fault.map(|fault| fault.message),
@@ -626,6 +631,10 @@ pub struct Asset {
     /// SHA-256 in lower-case hex.
     #[oai(nullable)]
     pub sha256: Option<String>,
+    /// True if the file says where it was taken; removed before it is published unless the organization's media settings
+    /// say otherwise. Null until the file is `ready`, and for files that are neither a picture nor a video.
+    #[oai(nullable)]
+    pub has_location: Option<bool>,
     /// Alt text; a post can override it.
     #[oai(nullable)]
     pub alt_text: Option<String>,

@@ -11,8 +11,8 @@ use std::{
 
 const HEADER: u32 = 0x1a45_dfa3;
 const DOC_TYPE: u32 = 0x4282;
-const SEGMENT: u32 = 0x1853_8067;
-const CLUSTER: u32 = 0x1f43_b675;
+pub(crate) const SEGMENT: u32 = 0x1853_8067;
+pub(crate) const CLUSTER: u32 = 0x1f43_b675;
 const INFO: u32 = 0x1549_a966;
 const SCALE: u32 = 0x2a_d7b1;
 const DURATION: u32 = 0x4489;
@@ -27,11 +27,12 @@ const MAX_ELEMENTS: usize = 1024;
 /// Maximum length of a value in bytes.
 const MAX_VALUE_BYTES: u64 = 16;
 
-/// An element: id, and start and end of its content.
-struct Element {
-    id: u32,
-    start: u64,
-    end: u64,
+/// An element: id and where it begins, and start and end of its content.
+pub(crate) struct Element {
+    pub(crate) id: u32,
+    pub(crate) at: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 #[derive(Default)]
@@ -116,10 +117,15 @@ fn track(file: &mut (impl Read + Seek), track: &Element, movie: &mut Movie) -> i
 }
 
 /// Visits an element; returns false to stop.
-type Visitor<'a, F> = dyn FnMut(&mut F, Element) -> io::Result<bool> + 'a;
+pub(crate) type Visitor<'a, F> = dyn FnMut(&mut F, Element) -> io::Result<bool> + 'a;
 
 /// Calls `visit` for each element between two offsets.
-fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, visit: &mut Visitor<'_, F>) -> io::Result<()> {
+pub(crate) fn each<F: Read + Seek>(
+    file: &mut F,
+    start: u64,
+    end: u64,
+    visit: &mut Visitor<'_, F>,
+) -> io::Result<()> {
     let mut at = start;
     for _ in 0..MAX_ELEMENTS {
         if at >= end {
@@ -139,7 +145,7 @@ fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, visit: &mut Visitor<
             return Err(truncated());
         }
         let id = u32::try_from(id).map_err(|_| malformed("an element"))?;
-        if !visit(file, Element { id, start, end: past })? {
+        if !visit(file, Element { id, at, start, end: past })? {
             return Ok(());
         }
         at = past;
@@ -172,7 +178,8 @@ fn value(file: &mut (impl Read + Seek), element: &Element) -> io::Result<Vec<u8>
     Ok(bytes)
 }
 
-fn whole(file: &mut (impl Read + Seek), element: &Element) -> io::Result<u64> {
+/// Reads an unsigned integer.
+pub(crate) fn whole(file: &mut (impl Read + Seek), element: &Element) -> io::Result<u64> {
     let bytes = value(file, element)?;
     if bytes.len() > 8 {
         return Err(malformed("a number"));

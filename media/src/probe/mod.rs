@@ -2,10 +2,10 @@
 
 mod audio;
 mod document;
-mod ebml;
+pub(crate) mod ebml;
 mod gif;
 mod image;
-mod mp4;
+pub(crate) mod mp4;
 
 use crate::{
     format::{Format, Shape},
@@ -51,25 +51,25 @@ pub(crate) fn probe(
 }
 
 /// Reads the next `N` bytes.
-fn take<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+pub(crate) fn take<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Reads `N` bytes at an offset.
-fn take_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> io::Result<[u8; N]> {
+pub(crate) fn take_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> io::Result<[u8; N]> {
     file.seek(SeekFrom::Start(at))?;
     take(file)
 }
 
 /// Returns the error of a file that ends before its structure does.
-fn truncated() -> io::Error {
+pub(crate) fn truncated() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
 /// Returns the error of an invalid structure.
-fn malformed(what: &str) -> io::Error {
+pub(crate) fn malformed(what: &str) -> io::Error {
     io::Error::other(format!("{what} is malformed"))
 }
 

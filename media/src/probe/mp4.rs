@@ -16,11 +16,12 @@ use std::{
 /// Maximum number of boxes read per level: a fragmented movie has thousands, and the first suffice.
 const MAX_BOXES: usize = 4096;
 
-/// A box: type, and start and end of its content.
-struct Box {
-    kind: [u8; 4],
-    start: u64,
-    end: u64,
+/// A box: type and where it stands, and start and end of its content.
+pub(crate) struct Box {
+    pub(crate) kind: [u8; 4],
+    pub(crate) kind_at: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 /// Properties of a movie and of its tracks.
@@ -170,7 +171,7 @@ fn pixels(file: &mut (impl Read + Seek), header: &Box) -> io::Result<Option<(u32
 }
 
 /// Calls `visit` for each box between two offsets.
-fn each<F: Read + Seek>(
+pub(crate) fn each<F: Read + Seek>(
     file: &mut F,
     start: u64,
     end: u64,
@@ -194,7 +195,7 @@ fn each<F: Read + Seek>(
         if size > end - at {
             return Err(truncated());
         }
-        visit(file, Box { kind, start: at + head, end: at + size })?;
+        visit(file, Box { kind, kind_at: at + 4, start: at + head, end: at + size })?;
         at += size;
         if at == end {
             return Ok(());
