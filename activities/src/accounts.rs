@@ -25,7 +25,8 @@ use std::sync::{
 use store::{
     disconnect, grants,
     publishing::{
-        BeginEdit, Changes, EditResult, Withdrawn, begin_edit, record_edit, record_unpublished, withdraw,
+        BeginEdit, Changes, EditResult, Withdrawn, begin_edit, record_edit, record_unpublished,
+        release_withdrawn, withdraw,
     },
 };
 use temporalio_macros::activities;
@@ -272,17 +273,18 @@ impl Accounts {
         let UnpublishRequest { account_ref, post, target } = request;
         let (engine, owner) = (&self.deps.engine, account_ref.owner);
         let _share = self.shares.admit(owner.org)?;
-        let platform_ids = match withdraw(&engine.db, owner, post, target, (engine.now)()).await? {
-            Withdrawn::Live { platform_ids } => platform_ids,
+        let (platform_ids, fence) = match withdraw(&engine.db, owner, post, target).await? {
+            Withdrawn::Live { platform_ids, fence } => (platform_ids, fence),
             Withdrawn::Unpublished => return Ok(UnpublishResult::Unpublished),
             Withdrawn::NotLive(status) => return Ok(UnpublishResult::NotLive { status }),
             Withdrawn::InDoubt => return Ok(UnpublishResult::InDoubt),
             Withdrawn::Missing => return Ok(UnpublishResult::NotLive { status: TargetStatus::Canceled }),
         };
+        let deleted = Arc::new(AtomicUsize::new(0));
         let outcome = self
             .deps
             .call(&account_ref, |cx| {
-                let platform_ids = platform_ids.clone();
+                let (platform_ids, deleted) = (platform_ids.clone(), deleted.clone());
                 Box::pin(async move {
                     let Some(deletion) = cx.platform.deletion else {
                         return Err(Failure::rejected(501, format!("{} deletes no posts", cx.platform.id)));
@@ -293,6 +295,7 @@ impl Accounts {
                     // The main post last: until it is gone, a repeated call finds the replies through the row.
                     for id in platform_ids.iter().rev() {
                         gone(deletion.delete(cx, id).await)?;
+                        deleted.fetch_add(1, Ordering::Relaxed);
                     }
                     Ok(())
                 })
@@ -303,6 +306,8 @@ impl Accounts {
                 target.id = %target, org.id = %owner.org, platform = account_ref.platform,
                 error.code = %failure.code, "Target {target} was not unpublished: {failure}"
             );
+            let is_torn = deleted.load(Ordering::Relaxed) > 0;
+            release_withdrawn(&engine.db, owner, post, target, fence, is_torn, (engine.now)()).await?;
             return Ok(UnpublishResult::Failed { failure });
         }
         record_unpublished(&engine.db, owner, post, target, (engine.now)()).await?;

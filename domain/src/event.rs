@@ -3,7 +3,9 @@
 //! Post, account and media events use camelCase fields, import events snake_case. The contract itself is
 //! inconsistent here; receivers depend on it.
 
-use crate::{AccountId, EventId, ImportId, MediaId, MediaKind, OrgId, PostId, TargetId, WebhookId};
+use crate::{
+    AccountId, EventId, ImportId, MediaId, MediaKind, OrgId, PostId, PostStatus, TargetId, WebhookId,
+};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ crate::string_enum! {
         PostPublished = "post.published",
         /// A post failed on every account.
         PostError = "post.error",
+        /// A post of which dead targets were retried has ended again.
+        PostRetried = "post.retried",
         /// One account of a post is live.
         TargetPublished = "post.target.published",
         /// One account of a post failed for good.
@@ -57,7 +61,7 @@ pub struct EventAccount {
     pub username: String,
 }
 
-/// The state of one account of a post in `post.published` and `post.error`.
+/// The state of one account of a post in `post.published`, `post.error` and `post.retried`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Live, with the platform's id of the post.
@@ -106,6 +110,28 @@ pub fn post(post: PostId, org: OrgId, accounts: &[(EventAccount, Outcome)]) -> V
         })
         .collect();
     json!({ "postId": post, "orgId": org, "socialAccounts": accounts })
+}
+
+/// Returns the `data` of `post.retried`: how a post ended in a round of retries.
+pub fn retried(
+    post: PostId,
+    org: OrgId,
+    round: u32,
+    outcome: PostStatus,
+    accounts: &[(EventAccount, Outcome)],
+) -> Value {
+    let mut data = in_round(round, self::post(post, org, accounts));
+    data["outcome"] = json!(outcome);
+    data
+}
+
+/// Adds the round of retries to the `data` of an event. The first publication is no round of retries, and its events
+/// have no such member.
+pub fn in_round(round: u32, mut data: Value) -> Value {
+    if round > 0 {
+        data["round"] = json!(round);
+    }
+    data
 }
 
 /// Returns the `data` of `post.target.published`.

@@ -51,5 +51,5 @@ pub use login::LoginError;
 pub use media::{Fit, Media, MediaKind, MediaStatus};
 pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
-pub use post::{PostStatus, Role, TargetStatus};
+pub use post::{CancelReason, PostStatus, Role, TargetStatus};
 pub use time_scale::TimeScale;

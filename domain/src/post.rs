@@ -1,6 +1,7 @@
 //! States of a post and of its targets, and how a post's state follows from its targets'.
 
 use TargetStatus::{Canceled, Dead, Published};
+use std::fmt;
 
 crate::string_enum! {
     /// The state of a post.
@@ -62,6 +63,24 @@ impl TargetStatus {
     /// Returns true if the state is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Published | Dead | Canceled)
+    }
+}
+
+/// Why a target is canceled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Its account was disconnected.
+    Disconnected,
+    /// Its post was deleted.
+    Deleted,
+}
+
+impl fmt::Display for CancelReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disconnected => "the account was disconnected",
+            Self::Deleted => "the post was deleted",
+        })
     }
 }
 

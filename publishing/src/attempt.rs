@@ -3,7 +3,7 @@
 use crate::{AccountSession, Engine, Error, Stop, commit::RowCheckpoints, media::MediaError};
 use chrono::{DateTime, Utc};
 use domain::{
-    Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus,
+    CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus,
     publish::PublishResult,
     retry::{self, Spent},
 };
@@ -426,10 +426,7 @@ impl Engine {
             Barred::Disconnected => {
                 self.give_up(attempt, Failure::revoked("the account is not connected any more")).await
             }
-            Barred::Deleted => {
-                let end = End::Canceled { reason: "the post was deleted".to_owned() };
-                self.end(attempt, &end).await
-            }
+            Barred::Deleted => self.end(attempt, &End::Canceled { reason: CancelReason::Deleted }).await,
             Barred::Stopped => self.give_up(attempt, stopped(attempt)).await,
             Barred::NoParent(reason) => {
                 // After a restore, a call may have been made for which nothing tells where to look.

@@ -14,12 +14,12 @@ use crate::{
     decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
-    imports, outbox, posts,
+    imports, outbox, posts, publishing,
     timeline::{self, Entry},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Owner, PostId, PostStatus,
+    AccountId, CancelReason, Owner, PostId, PostStatus,
     event::{self, EventAccount, EventName},
     outbox::{Disconnection, Message},
 };
@@ -126,8 +126,8 @@ async fn cancel(
     let ids: Vec<_> = posts.iter().map(|post| post.id).collect();
     // In a separate statement: an intent is written under this lock, and one that was written while
     // waiting for it must be visible to the next statement.
-    let targets = sqlx::query!(
-        "select id, post_id from targets
+    let targets = sqlx::query_scalar!(
+        "select id from targets
          where account_id = $1 and post_id = any($2) and status in ('pending', 'queued', 'failed')
          order by id for no key update",
         id.0,
@@ -135,35 +135,30 @@ async fn cancel(
     )
     .fetch_all(&mut *tx)
     .await?;
-    let open: Vec<_> = targets.iter().map(|target| target.id).collect();
-    // Fences off the attempts under way. A target that may be live is retried below, for a look-up.
-    sqlx::query!("update targets set fence = fence + 1, next_attempt_at = null where id = any($1)", &open)
-        .execute(&mut *tx)
-        .await?;
-    let canceled = sqlx::query!(
-        r#"with canceled as (
-             update targets t
-             set status = 'canceled', next_attempt_at = null, processing_since = null, updated_at = $2
-             where t.id = any($1) and not exists (
-               select from publications p where p.target_id = t.id and p.commit_begun_at is not null)
-             returning t.id, t.post_id),
-           told as (
-             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-             select $3, $4, post_id, id, $2, 'canceled', 'Canceled: the account was disconnected' from canceled)
-           select id as "id!", post_id as "post_id!" from canceled"#,
-        &open,
-        now,
+    let reason = CancelReason::Disconnected;
+    let (canceled, doubtful): (Vec<_>, Vec<_>) = publishing::cancel(&mut *tx, &targets, reason, now)
+        .await?
+        .into_iter()
+        .partition(|one| one.is_canceled);
+    sqlx::query!(
+        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $1, $2, t.post, t.target, $3, 'canceled', $4 from unnest($5::uuid[], $6::uuid[]) t (post, target)",
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        now,
+        format!("Canceled: {reason}"),
+        &canceled.iter().map(|one| one.post.0).collect::<Vec<_>>(),
+        &canceled.iter().map(|one| one.target.0).collect::<Vec<_>>()
     )
-    .fetch_all(&mut *tx)
+    .execute(&mut *tx)
     .await?;
-    let (ended, changed): (HashSet<_>, HashSet<_>) = canceled.iter().map(|row| (row.id, row.post_id)).unzip();
-    for target in targets.into_iter().filter(|target| !ended.contains(&target.id)) {
-        // A target that may be live is looked up now, while there is still a grant for it.
-        let (target, post) = (target.id.into(), target.post_id.into());
-        outbox::push(tx, &Message::RetryTarget { target, post, owner }).await?;
-    }
+    // A target that may be live is looked up now, while there is still a grant for it.
+    let looks: Vec<_> = doubtful
+        .into_iter()
+        .map(|one| Message::RetryTarget { target: one.target, post: one.post, owner })
+        .collect();
+    outbox::push_all(&mut *tx, &looks).await?;
+    let changed: HashSet<_> = canceled.iter().map(|one| one.post.0).collect();
     let last = posts.last().map(|post| post.id.into());
     for post in posts.into_iter().filter(|post| changed.contains(&post.id)) {
         roll_up(tx, owner, post.id.into(), post.status.into(), now).await?;

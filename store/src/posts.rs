@@ -11,16 +11,20 @@ use crate::{
     media::{self, NewMedia},
     outbox,
     page::{Cursor, Page, Request},
-    publishing::wake_replies,
+    publishing::{
+        Replies, cancel,
+        outcome::{self, History},
+        wake_replies,
+    },
     slots::{self, Queue},
     timeline::{self, Entry},
     transaction,
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
-    AccountId, Bound, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role, TargetId,
-    TargetStatus,
-    event::{self, EventAccount, EventName, Outcome},
+    AccountId, Bound, CancelReason, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role,
+    TargetId, TargetStatus,
+    event::{self, EventAccount, Outcome},
     outbox::{Message, PostJob, TargetRef},
     post::roll_up,
 };
@@ -378,7 +382,6 @@ pub async fn create(
 /// Returns true if one statement writes the whole post, as it does most: a transaction would take three more round trips.
 fn is_one_statement(post: &Post, new: &NewPost) -> bool {
     post.variants.is_empty()
-        && post.reply_to.is_none()
         && new.imports.is_empty()
         && post.containers.iter().all(|container| container.media.is_empty())
 }
@@ -436,12 +439,6 @@ async fn write(
         return Err(CreateError::MediaMissing);
     }
     insert_variants(&mut tx, owner, post.id, &post.variants).await?;
-    if post.reply_to.is_some()
-        && !post.is_draft
-        && !horizon::wait(&mut tx, owner, post.id, post.reply_to, new.horizon).await?
-    {
-        outbox::push(&mut tx, &Message::PublishPost(to_job(owner, &post))).await?;
-    }
     if let Err(exceeded) = media::check_room(&mut tx, owner, &new.imports, post.created_at).await? {
         return Err(CreateError::Exceeded(exceeded));
     }
@@ -725,7 +722,7 @@ pub async fn delete(
     if before.is_editable() && may_have_workflow {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
-    wake_replies(&mut tx, owner, id).await?;
+    wake_replies(&mut tx, owner, id, Replies::All).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -781,8 +778,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
 }
 
 /// Inserts a new post's rows without those of its variants, and the message that starts its workflow unless it is a
-/// draft, due beyond the horizon, or a reply, which may be awaited longer. Returns false, and writes nothing, when its
-/// key is taken. With a `slot_account`, `scheduled_at` is a slot of that account's queue.
+/// draft or due beyond the horizon. Returns false, and writes nothing, when its key is taken. With a `slot_account`, `scheduled_at` is a slot of that account's queue.
 async fn insert(
     db: impl PgExecutor<'_>,
     owner: Owner,
@@ -790,9 +786,8 @@ async fn insert(
     slot_account: Option<AccountId>,
     new: &NewPost,
 ) -> sqlx::Result<bool> {
-    let is_sent = !post.is_draft && post.reply_to.is_none();
-    let message = is_sent.then(|| Message::PublishPost(to_job(owner, post)));
-    if is_sent {
+    let message = (!post.is_draft).then(|| Message::PublishPost(to_job(owner, post)));
+    if message.is_some() {
         transaction::pushed();
     }
     let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
@@ -807,7 +802,7 @@ async fn insert(
              external_ref, created_at, updated_at, slot_account_id, metadata, reply_to, starts_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19, $20, $23,
              case when $5 then 'infinity'::timestamptz
-               when $7 > clock_timestamp() + make_interval(secs => $24) and $23::uuid is null then $7 end)
+               when $7 > clock_timestamp() + make_interval(secs => $24) then $7 end)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id, starts_at
          ), text as (
@@ -919,7 +914,6 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
 struct Locked {
     status: PostStatus,
     version: i32,
-    reply_to: Option<PostId>,
     /// False if no workflow was ever started for the post, or the last one was asked to end.
     may_have_workflow: bool,
 }
@@ -927,7 +921,7 @@ struct Locked {
 /// Locks the post's row until the transaction ends.
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Locked>> {
     let row = sqlx::query!(
-        r#"select status as "status: Parsed<PostStatus>", version, reply_to, starts_at is null as "is_started!"
+        r#"select status as "status: Parsed<PostStatus>", version, starts_at is null as "is_started!"
            from posts
            where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
@@ -940,12 +934,7 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
         let status = row.status.0;
         // A draft of a process that knew no horizon was never released.
         let is_new = status == PostStatus::Draft && row.version == 1;
-        Locked {
-            status,
-            version: row.version,
-            reply_to: row.reply_to.map(PostId),
-            may_have_workflow: row.is_started && !is_new,
-        }
+        Locked { status, version: row.version, may_have_workflow: row.is_started && !is_new }
     }))
 }
 
@@ -968,28 +957,17 @@ async fn cancel_pending_targets(
     )
     .fetch_all(&mut *tx)
     .await?;
-    let targets = sqlx::query!(
-        r#"update targets t
-           set status = case when t.status <> 'published' and not exists (
-                 select from publications p where p.target_id = t.id and p.commit_begun_at is not null)
-               then 'canceled' else t.status end,
-               fence = fence + 1, next_attempt_at = case when t.status = 'published' then $2::timestamptz end, updated_at = $2
-           where t.id = any($1)
-           returning t.id, t.status as "status: Parsed<TargetStatus>", t.attempts"#,
-        &open,
-        now
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    for target in targets.iter().filter(|target| target.attempts > 0) {
-        // Its workflow may be waiting for a time far in the future.
-        outbox::push(tx, &Message::RetryTarget { target: target.id.into(), post: id, owner }).await?;
-    }
-    Ok(targets.iter().filter(|target| target.status.0 == TargetStatus::Canceled).count())
+    let targets = cancel(&mut *tx, &open, CancelReason::Deleted, now).await?;
+    let attempted = targets.iter().filter(|target| target.was_attempted);
+    let wakes: Vec<_> =
+        attempted.map(|target| Message::RetryTarget { target: target.target, post: id, owner }).collect();
+    outbox::push_all(tx, &wakes).await?;
+    Ok(targets.iter().filter(|target| target.is_canceled).count())
 }
 
 /// Returns the final status of a post whose last open targets were just canceled, or `None` while one is
-/// under way. Appends `post.error` when none was published; `post.published` is appended when the first is.
+/// under way. Appends the event that tells it, if there is one: `post.published` was appended with the first target
+/// that was published.
 pub(crate) async fn finish(
     tx: &mut PgConnection,
     owner: Owner,
@@ -997,32 +975,37 @@ pub(crate) async fn finish(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<PostStatus>> {
     let rows = sqlx::query!(
-        r#"select t.status as "status: Parsed<TargetStatus>", t.error_message, t.account_id, t.platform, a.username
-           from targets t join accounts a on a.id = t.account_id where t.post_id = $1 order by t.id"#,
+        r#"select t.status as "status: Parsed<TargetStatus>", t.error_message, t.platform_post_id, t.account_id,
+             t.platform, a.username, p.round, p.has_failed
+           from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
+           where p.id = $1 order by t.id"#,
         id.0
     )
     .fetch_all(&mut *tx)
     .await?;
     let statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
-    let status = roll_up(&statuses);
-    if status == Some(PostStatus::Failed) {
-        let accounts: Vec<_> = rows
-            .into_iter()
-            .map(|row| {
-                let subject = EventAccount {
-                    account: row.account_id.into(),
-                    network: row.platform,
-                    username: row.username,
-                };
-                (subject, Outcome::Failed(row.error_message.unwrap_or_else(|| row.status.0.to_string())))
-            })
-            .collect();
-        let data = event::post(id, owner.org, &accounts);
-        let event =
-            NewEvent { name: EventName::PostError, post: Some(id), target: None, account: None, data };
+    let (Some(status), Some(first)) = (roll_up(&statuses), rows.first()) else { return Ok(None) };
+    let history = History { round: first.round.unsigned_abs(), has_failed: first.has_failed };
+    let accounts: Vec<_> = rows
+        .into_iter()
+        .map(|row| {
+            let subject = EventAccount {
+                account: row.account_id.into(),
+                network: row.platform,
+                username: row.username,
+            };
+            let outcome = match row.status.0 {
+                TargetStatus::Published => Outcome::Live(row.platform_post_id.unwrap_or_default()),
+                status => Outcome::Failed(row.error_message.unwrap_or_else(|| status.to_string())),
+            };
+            (subject, outcome)
+        })
+        .collect();
+    for (name, data) in outcome::events((id, owner.org), history, false, Some(status), &accounts) {
+        let event = NewEvent { name, post: Some(id), target: None, account: None, data };
         events::append(tx, owner, now, &event).await?;
     }
-    Ok(status)
+    Ok(Some(status))
 }
 
 /// Returns the job of a post's open targets; `None` when it has none, is a draft or beyond the scheduling horizon, or

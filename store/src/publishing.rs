@@ -8,9 +8,11 @@
 //!
 //! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
 
+mod cancel;
 mod edit;
 mod frozen;
 mod left_out;
+pub(crate) mod outcome;
 mod owned;
 mod replying;
 mod revive;
@@ -26,26 +28,30 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
+    AccountId, CancelReason, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
+    TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
     overrides,
     post::roll_up,
     retry::{self, Spent},
 };
+use outcome::History;
 use replying::Found;
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
-use std::time::Duration;
+use std::{borrow::Cow, fmt, time::Duration};
 
+pub(crate) use cancel::cancel;
 pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
 pub use frozen::is_frozen;
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
-pub use replying::{NoParent, Parent, Place, wake_replies};
+pub use replying::{NoParent, Parent, Place};
+pub(crate) use replying::{Replies, wake_replies};
 pub(crate) use revive::revive_in;
 pub use revive::{Revived, lost_with_grant, revive};
-pub use unpublish::{Withdrawn, record_unpublished, withdraw};
+pub use unpublish::{UNPUBLISH_LEASE, Withdrawn, record_unpublished, release_withdrawn, withdraw};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -280,7 +286,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
-             t.platform_post_url, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
+             t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
              t.freeze_id as waits_for,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
@@ -369,6 +375,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
             next_attempt_at = None;
         }
     }
+    // Its posts are being deleted from the platform, and no call of it is open.
+    if let Some(until) = row.unpublish_until.and_then(|until| (until - begun_at).to_std().ok()) {
+        return Ok(BeginResult::Early(until + TOLERANCE));
+    }
     let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
     // A target that was frozen waits for its turn after the release, however long that takes.
     let was_frozen = row.error_code.as_deref() == Some(frozen::CODE);
@@ -399,6 +409,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     };
     let known = row.reply_root.zip(row.reply_parent).map(|(root, last)| Parent { root, last });
     let is_live = entries.first().is_some_and(|entry| entry.platform_id.is_some());
+    let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
     let (place, barred) = match (row.reply_to, known) {
         (None, _) => (Place::Own, barred),
         // The rest of its thread goes below its own first container.
@@ -410,9 +421,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
                 (Found::Gone(reason), known) => {
                     (known.map_or(Place::Nowhere, Place::Below), Some(Barred::NoParent(reason)))
                 }
+                (Found::Held(pause), Some(_)) if !in_doubt => return Ok(BeginResult::Early(pause)),
                 (_, Some(known)) => (Place::Below(known), None),
                 (Found::Live(parent), None) => (Place::Below(parent), None),
-                (Found::Waiting(pause), None) => {
+                (Found::Waiting(pause) | Found::Held(pause), None) => {
                     replying::note_wait(&mut tx, key, begun_at).await?;
                     tx.commit().await?;
                     return Ok(BeginResult::Early(pause));
@@ -420,7 +432,6 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
             }
         }
     };
-    let in_doubt = entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none());
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     let is_unpublished = entries.iter().any(|entry| entry.platform_id.is_none());
     if let (Some(freeze), Some(kind), Some(reason)) = (row.freeze_id, row.frozen, row.freeze_reason)
@@ -614,9 +625,10 @@ pub async fn checkpoint(
 /// Records the intent: from here until the result is known the post may be live. `limit` is the time limit
 /// of the call. Returns the time that identifies the intent; `None` when nothing may be published, because
 /// another attempt has begun since, the account was disconnected, the post was deleted, the post that it replies to
-/// is not live any more, or an operator ended or froze the target.
+/// is not live any more or is being deleted from its platform, or an operator ended or froze the target.
 ///
-/// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent.
+/// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent; so is the
+/// target that it replies to, so that a deletion from the platform either is seen here or sees the intent.
 // Model: Intend.
 pub async fn intend(
     db: &PgPool,
@@ -627,7 +639,15 @@ pub async fn intend(
     limit: Duration,
 ) -> sqlx::Result<Option<DateTime<Utc>>> {
     sqlx::query_scalar!(
-        r#"with target as (
+        r#"with parent as (
+             select live.id
+             from targets t join posts p on p.id = t.post_id
+               join targets live on live.post_id = p.reply_to and live.account_id = t.account_id
+               join posts parent on parent.id = live.post_id
+             where t.id = $1 and live.status = 'published' and live.unpublished_at is null
+               and coalesce(live.unpublish_until < clock_timestamp(), true) and parent.deleted_at is null
+             for share of live),
+           target as (
              select t.id, t.org_id, t.mode, clock_timestamp() as now, p.reply_to is not null as is_reply
              from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
              where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
@@ -637,10 +657,7 @@ pub async fn intend(
                  where f.released_at is null and (f.mode is null or f.mode = t.mode)
                    and (f.kind, f.subject) in (('platform', t.platform), ('account', t.account_id::text),
                      ('organization', t.org_id::text)))
-               and (p.reply_to is null or $2::smallint > 0 or exists (
-                 select from targets live join posts parent on parent.id = live.post_id
-                 where live.post_id = p.reply_to and live.account_id = t.account_id and live.status = 'published'
-                   and live.unpublished_at is null and parent.deleted_at is null))
+               and (p.reply_to is null or $2::smallint > 0 or exists (select from parent))
              for no key update of t),
            resumed as (
              update targets set processing_since = null where id in (select id from target))
@@ -1176,20 +1193,41 @@ pub enum End {
     },
     /// Canceled before anything was published.
     Canceled {
-        /// Why, for the timeline.
-        reason: String,
+        /// Why.
+        reason: CancelReason,
     },
 }
 
 impl End {
-    /// Why a live target loses its replies by this end, and who can fix that; `None` when it is live.
-    fn given_up(&self) -> Option<(Failure, ErrorSource)> {
+    /// Why the target is not published, or a live one not whole; `None` when it is live.
+    fn shortfall(&self) -> Option<Shortfall<'_>> {
         match self {
             Self::Live { .. } => None,
-            Self::Dead { failure, source } => Some((failure.clone(), *source)),
+            Self::Dead { failure, source } => Some(Shortfall {
+                code: Some(failure.code),
+                message: failure.message.as_str().into(),
+                source: *source,
+            }),
             Self::Canceled { reason } => {
-                Some((Failure::new(ErrorCode::NetworkError, reason.clone()), ErrorSource::User))
+                Some(Shortfall { code: None, message: reason.to_string().into(), source: ErrorSource::User })
             }
+        }
+    }
+}
+
+/// Why a target, or the rest of its thread, is not published.
+struct Shortfall<'a> {
+    /// `None` if nothing failed.
+    code: Option<ErrorCode>,
+    message: Cow<'a, str>,
+    source: ErrorSource,
+}
+
+impl fmt::Display for Shortfall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{code}: {}", self.message),
+            None => f.write_str(&self.message),
         }
     }
 }
@@ -1223,19 +1261,28 @@ pub async fn settle(
 ) -> sqlx::Result<Settled> {
     let mut tx = crate::begin(db).await?;
     // In a separate statement: one that locks and reads at once would, after waiting for a sibling
-    // that settles, see that sibling as it was before.
-    sqlx::query!("select id from posts where id = $1 for no key update", key.post.0)
-        .fetch_optional(&mut *tx)
-        .await?;
+    // that settles, see that sibling as it was before. A reply that looks at the target waits for its lock, so that
+    // the next statement sees each reply that looked before.
+    sqlx::query!(
+        "select p.id from posts p join targets t on t.post_id = p.id where p.id = $1 and t.id = $2
+         for no key update",
+        key.post.0,
+        key.target.0
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
     let rows = sqlx::query!(
-        r#"select p.published_at as post_published_at, p.status as "post_status: Parsed<PostStatus>", p.version, t.id,
-             t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id,
-             t.error_message, t.account_id, t.platform, a.username
+        r#"select p.published_at as post_published_at, p.status as "post_status: Parsed<PostStatus>", p.version,
+             p.round as post_round, p.has_failed, t.id,
+             t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id, t.round,
+             t.error_message, t.account_id, t.platform, a.username,
+             t.id = $4 and exists (select from posts r where r.reply_to = p.id) as "has_replies!"
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
         key.post.0,
         key.owner.org.0,
-        key.owner.mode.as_str()
+        key.owner.mode.as_str(),
+        key.target.0
     )
     .fetch_all(&mut *tx)
     .await?;
@@ -1256,7 +1303,7 @@ pub async fn settle(
         }
         _ => None,
     };
-    let given_up = captured.is_some().then(|| end.given_up()).flatten();
+    let given_up = end.shortfall().filter(|_| captured.is_some());
     let end = captured.as_ref().unwrap_or(end);
     let ended = match (found, end) {
         (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url, .. }) => {
@@ -1269,10 +1316,12 @@ pub async fn settle(
         // Another attempt settled it.
         (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
         (TargetStatus::Published, End::Dead { .. } | End::Canceled { .. }) => {
-            if let Some((failure, source)) = end.given_up() {
-                mark_incomplete(&mut tx, key, &failure, source, now).await?;
+            if let Some(why) = end.shortfall() {
+                mark_incomplete(&mut tx, key, &why, now).await?;
             }
-            wake_replies(&mut tx, key.owner, key.post).await?;
+            if rows[own].has_replies {
+                wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
+            }
             tx.commit().await?;
             return Ok(Settled::Ended(found));
         }
@@ -1280,11 +1329,11 @@ pub async fn settle(
         (_, End::Dead { .. }) => TargetStatus::Dead,
         (_, End::Canceled { .. }) => TargetStatus::Canceled,
     };
-    let (id, url, failure, source) = match end {
-        End::Live { id, url, .. } => (Some(id), url.as_ref(), None, None),
-        End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
-        End::Canceled { .. } => (None, None, None, None),
+    let (id, url) = match end {
+        End::Live { id, url, .. } => (Some(id), url.as_ref()),
+        End::Dead { .. } | End::Canceled { .. } => (None, None),
     };
+    let shortfall = end.shortfall();
     let mut statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
     statuses[own] = ended;
     let post_status = roll_up(&statuses);
@@ -1325,9 +1374,9 @@ pub async fn settle(
         id,
         url,
         now,
-        failure.map(|failure| failure.code.to_string()),
-        failure.map(|failure| failure.message.as_str()),
-        source.map(|source| source.as_str()),
+        shortfall.as_ref().and_then(|why| why.code).map(|code| code.to_string()),
+        shortfall.as_ref().map(|why| &*why.message),
+        shortfall.as_ref().map(|why| why.source.as_str()),
         post_status.map(PostStatus::as_str),
         is_first,
         key.post.0,
@@ -1337,8 +1386,8 @@ pub async fn settle(
     )
     .execute(&mut *tx)
     .await?;
-    if let Some((failure, source)) = given_up {
-        mark_incomplete(&mut tx, key, &failure, source, now).await?;
+    if let Some(why) = given_up {
+        mark_incomplete(&mut tx, key, &why, now).await?;
     }
     if let End::Live { left_out: Some(message), .. } = end {
         left_out::record(&mut tx, key, message, now).await?;
@@ -1357,7 +1406,7 @@ pub async fn settle(
             let outcome = match (index == own, end, status) {
                 (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
                 (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
-                (true, End::Canceled { reason }, _) => Outcome::Failed(reason.clone()),
+                (true, End::Canceled { reason }, _) => Outcome::Failed(reason.to_string()),
                 (_, _, TargetStatus::Published) => {
                     Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
                 }
@@ -1369,7 +1418,7 @@ pub async fn settle(
             (subject, outcome)
         })
         .collect();
-    let subject = &accounts[own].0;
+    let (subject, round) = (&accounts[own].0, rows[own].round.unsigned_abs());
     let mut new = Vec::new();
     // Settling a target again, after its main container was found live, repeats no event.
     if found != ended {
@@ -1394,19 +1443,18 @@ pub async fn settle(
             }
         });
     }
-    if is_first {
-        new.push((EventName::PostPublished, event::post(key.post, key.owner.org, &accounts)));
-    }
-    if post_status == Some(PostStatus::Failed) {
-        new.push((EventName::PostError, event::post(key.post, key.owner.org, &accounts)));
-    }
-    for (name, data) in new {
+    let history = History { round: rows[own].post_round.unsigned_abs(), has_failed: rows[own].has_failed };
+    let of_post = outcome::events((key.post, key.owner.org), history, is_first, post_status, &accounts);
+    let new = new.into_iter().map(|(name, data)| (name, event::in_round(round, data)));
+    for (name, data) in new.chain(of_post) {
         let target =
             matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
         let event = NewEvent { name, post: Some(key.post), target, account: None, data };
         events::append_for(&mut tx, key.owner, now, &event, &subscribers).await?;
     }
-    wake_replies(&mut tx, key.owner, key.post).await?;
+    if rows[own].has_replies {
+        wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
+    }
     tx.commit().await?;
     Ok(Settled::Ended(ended))
 }
@@ -1416,8 +1464,7 @@ pub async fn settle(
 async fn mark_incomplete(
     tx: &mut PgConnection,
     key: TargetKey,
-    failure: &Failure,
-    source: ErrorSource,
+    why: &Shortfall<'_>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -1438,14 +1485,17 @@ async fn mark_incomplete(
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $6, $7, $8, $1, $5, 'incomplete', $9 from target where is_missing",
         key.target.0,
-        failure.code.to_string(),
-        failure.message,
-        source.as_str(),
+        why.code.map(|code| code.to_string()),
+        why.message.as_ref(),
+        why.source.as_str(),
         now,
         key.owner.org.0,
         key.owner.mode.as_str(),
         key.post.0,
-        format!("The rest of the thread failed for good: {failure}")
+        match why.code {
+            Some(_) => format!("The rest of the thread failed for good: {why}"),
+            None => format!("The rest of the thread was given up: {why}"),
+        }
     )
     .execute(tx)
     .await?;
@@ -1483,7 +1533,7 @@ pub async fn mark_complete(
     )
     .fetch_one(&mut *tx)
     .await?;
-    wake_replies(&mut tx, key.owner, key.post).await?;
+    wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
     tx.commit().await?;
     Ok(is_held)
 }

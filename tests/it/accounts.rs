@@ -252,7 +252,7 @@ async fn a_disconnected_account_is_revoked_erased_and_can_be_reconnected() {
         let data = delivery.json()["data"].clone();
         if delivery.event() == "post.error" {
             assert_eq!(data["postId"], alone["id"]);
-            assert!(data["socialAccounts"][0]["error"].is_string());
+            assert_eq!(data["socialAccounts"][0]["error"], "the account was disconnected");
         } else {
             let expected = json!({
                 "orgId": world.owner.org, "accountId": ada, "network": "x", "username": "ada", "tenantId": null,
@@ -263,6 +263,18 @@ async fn a_disconnected_account_is_revoked_erased_and_can_be_reconnected() {
     erased(&world, &ada).await;
     let revoked = |entry: &Value| entry.to_string().contains("oauth2/revoke");
     assert!(world.journal("x", "ada").await.iter().any(revoked), "{:#?}", world.journal("x", "ada").await);
+
+    // Nothing was published, and nothing says so.
+    let gone = format!("/posts/{}", alone["id"].as_str().unwrap());
+    let edited = request(&world, Method::PATCH, &gone).json(&json!({ "content": "Later" }));
+    let (_, problem) = fail(edited, 409, "publishing_started").await;
+    let reason = "the post has failed (the account was disconnected) and can't be changed any more; create another one";
+    assert_eq!(problem["detail"], reason);
+    let own = format!("{gone}/targets/{}/retry", target(&alone, "x")["id"].as_str().unwrap());
+    for retried in [own, format!("{gone}/retry")] {
+        let (_, problem) = fail(request(&world, Method::POST, &retried), 409, "conflict").await;
+        assert!(problem["detail"].as_str().unwrap().contains("(the account was disconnected)"), "{problem}");
+    }
 
     // A draft whose only account is disconnected can not be released.
     let release = json!({ "is_draft": false });

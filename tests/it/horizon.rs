@@ -89,7 +89,9 @@ async fn creating_editing_and_deleting_a_far_off_post_writes_no_message() {
     // Each account has a time of its own, and there is none of the post.
     let own = json!({ "scheduled_at": null, "config": { "x": { "scheduled_at": "2042-01-01T00:00:00Z" } } });
     let own = world.post(far(own)).await;
-    let reply = world.post(json!({ "content": "A reply", "accounts": ["ada"], "reply_to": id(&own) })).await;
+    let reply =
+        json!({ "content": "A reply", "accounts": ["ada"], "reply_to": id(&own), "scheduled_at": FAR });
+    let reply = world.post(reply).await;
     delete(&world, &reply).await;
     delete(&world, &own).await;
     assert_eq!(written().await, 0);
@@ -231,21 +233,28 @@ async fn a_post_that_comes_within_the_horizon_again_keeps_its_workflow() {
     assert_eq!(world.accepted("x", "ada").await, 1);
 }
 
+/// The time of the post that it replies to is no time of the reply: it may change until then.
 #[tokio::test]
-async fn a_reply_waits_in_the_database_with_the_far_off_post_that_it_replies_to() {
+async fn a_reply_waits_in_the_database_for_its_own_time_and_then_for_its_post() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let client = replay::client().await;
     for parent_ends in ["published", "canceled"] {
         let parent = world.post(json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": FAR })).await;
-        let reply = json!({ "content": "A reply", "accounts": ["ada"], "reply_to": id(&parent) });
-        let reply = world.post(reply).await;
-        let further = json!({ "content": "A reply to it", "accounts": ["ada"], "reply_to": id(&reply) });
-        let further = world.post(further).await;
-        let other = format!("Until the other one is {parent_ends}");
-        let other = world.post(json!({ "content": other, "accounts": ["ada"] })).await;
-        world.ended(&other).await;
-        for post in [&parent, &reply, &further] {
+        let reply_to = |post: &Value, content: &str, at: Value| json!({ "content": content, "accounts": ["ada"], "reply_to": id(post), "scheduled_at": at });
+        let far = world.post(reply_to(&parent, "A far-off reply", json!(FAR))).await;
+        let reply = world.post(reply_to(&parent, "A reply", Value::Null)).await;
+        let further = world.post(reply_to(&reply, "A reply to it", Value::Null)).await;
+        for post in [&reply, &further] {
+            until_run(&client, post, WorkflowExecutionStatus::Running).await;
+        }
+        let waits = |timeline: &Value| {
+            timeline["data"].as_array().unwrap().iter().any(|entry| entry["kind"] == "waiting")
+        };
+        for post in [&reply, &further] {
+            world.until_at(&format!("{}/timeline", path(post)), "the reply to wait", waits).await;
+        }
+        for post in [&parent, &far] {
             assert_eq!(run(&client, post).await, None);
         }
         let status = if parent_ends == "published" {
@@ -260,8 +269,17 @@ async fn a_reply_waits_in_the_database_with_the_far_off_post_that_it_replies_to(
             let ended = world.ended(post).await;
             assert_eq!(ended["status"], status, "{parent_ends}: {ended:#}");
         }
+        assert_eq!(run(&client, &far).await, None, "its own time has not come");
+        let soon = tests::now();
+        let of = format!(
+            "update posts set scheduled_at = '{soon}', starts_at = '{soon}' where id = '{}'",
+            id(&far)
+        );
+        sql(&world.db, &of).await;
+        let ended = world.ended(&far).await;
+        assert_eq!(ended["status"], status, "{parent_ends}: {ended:#}");
     }
-    assert_eq!(world.accepted("x", "ada").await, 5);
+    assert_eq!(world.accepted("x", "ada").await, 4);
 }
 
 #[tokio::test]

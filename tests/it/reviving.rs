@@ -7,7 +7,8 @@ use crate::{
 use domain::scope::Scope;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, World};
+use std::collections::BTreeSet;
+use tests::{Delivery, Receiver, World};
 
 fn path(post: &Value) -> String {
     format!("/posts/{}/retry", post["id"].as_str().unwrap())
@@ -23,6 +24,35 @@ async fn dead(world: &World, content: &str, account: &str) -> Value {
     let ended = world.ended(&post).await;
     assert_eq!(ended["targets"][0]["status"], "dead", "{ended:#}");
     ended
+}
+
+/// Checks that no event of a subject has the name and the round of another one, and that the last round is told as
+/// the post shows it.
+fn assert_told_once(deliveries: Vec<Delivery>, post: &Value) {
+    let mut told = BTreeSet::new();
+    for body in deliveries.iter().map(Delivery::json) {
+        let (event, data) = (body["event"].as_str().unwrap().to_owned(), &body["data"]);
+        let round = data["round"].as_u64();
+        assert!(told.insert((event, round)), "twice: {body:#}");
+    }
+    let last = deliveries.iter().map(Delivery::json).rfind(|body| body["event"] == "post.retried").unwrap();
+    let target = &post["targets"][0];
+    let mut account = json!({
+        "accountId": target["social_account_id"], "network": target["platform"], "username": "ada",
+    });
+    match target["status"].as_str().unwrap() {
+        "published" => account["platformPostId"] = target["platform_post_id"].clone(),
+        _ => account["error"] = target["error_message"].clone(),
+    }
+    let rounds: BTreeSet<_> = told.iter().filter_map(|(_, round)| *round).collect();
+    let expected = json!({
+        "postId": post["id"], "orgId": last["data"]["orgId"], "round": rounds.last(), "outcome": post["status"],
+        "socialAccounts": [account],
+    });
+    assert_eq!(last["data"], expected);
+    let of_rounds = |name: &str| told.iter().filter(|(event, _)| event.starts_with(name)).count();
+    assert_eq!((of_rounds("post.target."), of_rounds("post.retried")), (rounds.len() + 1, rounds.len()));
+    assert_eq!(of_rounds("post.error") + of_rounds("post.published"), 1, "the first outcome: {told:?}");
 }
 
 #[tokio::test]
@@ -44,8 +74,8 @@ async fn a_dead_post_that_is_retried_starts_over() {
     );
     assert!(ended["published_at"].is_string());
     assert_eq!(world.accepted("x", "ada").await, 1);
-    let events = ["post.target.failed", "post.error", "post.target.published", "post.published"];
-    receiver.events(&events).await;
+    let events = ["post.target.failed", "post.error", "post.target.published", "post.retried"];
+    assert_told_once(receiver.events(&events).await, &ended);
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let entries = timeline["data"].as_array().unwrap();
     let retries: Vec<_> = entries.iter().filter(|entry| entry["kind"] == "retry").collect();
@@ -65,8 +95,11 @@ async fn a_retried_post_that_is_refused_again_fails_again() {
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "failed", "{ended:#}");
     assert_eq!(ended["targets"][0]["error_code"], "rejected_400");
-    let events = ["post.target.failed", "post.error", "post.target.failed", "post.error"];
-    receiver.events(&events).await;
+    let events = ["post.target.failed", "post.error", "post.target.failed", "post.retried"];
+    assert_told_once(receiver.events(&events).await, &ended);
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    let events = [&events[..], &["post.target.failed", "post.retried"]].concat();
+    assert_told_once(receiver.events(&events).await, &world.ended(&post).await);
     assert_eq!(world.accepted("x", "ada").await, 0);
 }
 

@@ -6,10 +6,11 @@ pub(crate) mod concurrent;
 mod operating;
 mod parked;
 mod releasing;
+mod replies;
 mod timelines;
 
 use crate::{WHOLE, database};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::{
     AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId,
     TargetStatus, WebhookId,
@@ -43,6 +44,7 @@ use store::{
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{
         self, Attempt, Barred, BeginResult, End, NoParent, Parent, Place, Purpose, Settled, TargetKey,
+        Withdrawn,
     },
     requests,
     slots::{self, Queue},

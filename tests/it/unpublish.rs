@@ -165,6 +165,36 @@ async fn an_account_without_the_scope_is_not_asked_to_delete() {
     assert!(problem["detail"].as_str().unwrap().contains("threads_delete"), "{problem}");
 }
 
+/// The platform refuses to delete anything: the post is live, and the rest of its thread still follows.
+#[tokio::test]
+async fn a_thread_goes_on_when_its_platform_did_not_delete_it() {
+    let world = world().pace(1.0).start().await;
+    world.connect("x", "ada").await;
+    let containers = json!([{ "content": "One" }, { "content": "Two #sandbox-429x1" }]);
+    let post = world.post(json!({ "containers": containers, "accounts": ["ada"] })).await;
+    let id = post["id"].as_str().unwrap();
+    let waits = |post: &Value| {
+        let target = &post["targets"][0];
+        target["status"] == "published" && target["error_code"] == "rate_limited"
+    };
+    let post = world.until(id, "a missing reply", waits).await;
+    let main = post["targets"][0]["platform_post_id"].as_str().unwrap();
+    world.set_sandbox(json!({ "refusals": { (format!("/2/tweets/{main}")): 503 } })).await;
+    let (status, problem) = unpublish(&world, &post).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    let kept = world.get(&format!("/posts/{id}")).await;
+    let target = &kept["targets"][0];
+    assert_eq!((&target["error_code"], &target["unpublished_at"]), (&json!("rate_limited"), &Value::Null));
+    assert!(target["next_attempt_at"].is_string(), "{target}");
+    let (status, problem) = world.call(Method::POST, &path(&post).replace("unpublish", "retry"), None).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{problem}");
+    world.completed(&post, 1).await;
+    assert_eq!(world.accepted("x", "ada").await, 2);
+    assert_eq!(unpublish(&world, &post).await.0, StatusCode::OK);
+    assert_eq!(deleted(&world, "x", "ada").await.len(), 3, "the refused deletion, and two");
+}
+
 /// A reply that fails keeps being retried for hours; unpublishing ends that.
 #[tokio::test]
 async fn what_was_to_follow_an_unpublished_post_is_given_up() {
@@ -181,6 +211,7 @@ async fn what_was_to_follow_an_unpublished_post_is_given_up() {
     let (status, target) = unpublish(&world, &post).await;
     assert_eq!(status, StatusCode::OK, "{target}");
     assert_eq!(target["next_attempt_at"], Value::Null, "{target}");
+    assert_eq!(target["error_message"], "the post was deleted from its platform", "{target}");
     let (status, problem) = world.call(Method::POST, &path(&post).replace("unpublish", "retry"), None).await;
     assert_eq!(status, StatusCode::CONFLICT, "{problem}");
     assert_eq!(world.accepted("x", "ada").await, 1);

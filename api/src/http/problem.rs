@@ -56,7 +56,7 @@ domain::string_enum! {
         RequestTimeout = "request_timeout",
         /// Conflicts with the current state.
         Conflict = "conflict",
-        /// Publishing has begun; the post can't be edited.
+        /// Publishing has begun, or the post has ended; it can't be edited.
         PublishingStarted = "publishing_started",
         /// The request body is too large.
         PayloadTooLarge = "payload_too_large",

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    MediaKind,
+    MediaKind, PostStatus,
     event::{self, EventAccount, EventName, Outcome, TEST_EVENT},
 };
 use serde_json::{Map, Value, json};
@@ -60,6 +60,9 @@ fn summary(name: EventName) -> &'static str {
     match name {
         EventName::PostPublished => "A post reached its first account",
         EventName::PostError => "A post failed on every account",
+        EventName::PostRetried => {
+            "A post of which targets were retried has ended again; its `post.published` or `post.error` is not repeated"
+        }
         EventName::TargetPublished => "A post is live on one account",
         EventName::TargetFailed => "A post failed for good on one account",
         EventName::AccountTokenExpired => "An account's token could not be refreshed",
@@ -143,26 +146,39 @@ fn data_schema(name: &str) -> Value {
         vec![("postId", id("post")), ("targetId", id("target")), ("orgId", id("organization"))],
         account.to_vec(),
     ];
+    let count = |what: &str| json!({ "type": "integer", "description": what });
+    let round = (
+        "round?",
+        count("Number of the retry that the target was published in; absent from the first publication"),
+    );
     match name {
         TEST_EVENT => object(&[("orgId", id("organization")), ("webhookId", id("endpoint"))]),
-        "post.published" | "post.error" => {
+        "post.published" | "post.error" | "post.retried" => {
             let platform_id = ("platformPostId?", text("The platform's id of the post, if it is live"));
             let reason =
                 ("error?", text("Reason, if it failed; neither this nor an id while it is under way"));
             let entry = object(&[account.to_vec(), vec![platform_id, reason]].concat());
             let accounts =
                 json!({ "type": "array", "items": entry, "description": "Every target of the post" });
-            object(&[("postId", id("post")), ("orgId", id("organization")), ("socialAccounts", accounts)])
+            let mut members =
+                vec![("postId", id("post")), ("orgId", id("organization")), ("socialAccounts", accounts)];
+            if name == "post.retried" {
+                let outcome = json!({
+                    "type": "string", "enum": ["published", "partial", "failed"], "description": "Status of the post",
+                });
+                members.extend([("round", count("Number of the retry, from 1")), ("outcome", outcome)]);
+            }
+            object(&members)
         }
         "post.target.published" => {
             let url = nullable("Public address of the post; null if the platform did not return one");
             let live =
                 vec![("platformPostId", text("The platform's id of the post")), ("platformPostUrl", url)];
-            object(&[target.concat(), live].concat())
+            object(&[target.concat(), live, vec![round]].concat())
         }
         "post.target.failed" => {
             let failure = vec![("errorCode", text("Error code of the target")), ("error", text("Reason"))];
-            object(&[target.concat(), failure].concat())
+            object(&[target.concat(), failure, vec![round]].concat())
         }
         "media.ready" | "media.failed" => object(&[
             ("orgId", id("organization")),
@@ -219,6 +235,10 @@ fn example(name: &str) -> Value {
             event::post(post, org, &[live, (account(7, "x"), Outcome::Open)])
         }
         "post.error" => event::post(post, org, &[(ada, Outcome::Failed(reason.to_owned()))]),
+        "post.retried" => {
+            let accounts = [(ada, Outcome::Live(uri.to_owned()))];
+            event::retried(post, org, 1, PostStatus::Published, &accounts)
+        }
         "post.target.published" => event::target_published(post, target, org, &ada, uri, None),
         "post.target.failed" => event::target_failed(post, target, org, &ada, "rejected_403", reason),
         "media.ready" => event::media(org, id(8).into(), MediaKind::Image, "a.jpg", None),

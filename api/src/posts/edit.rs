@@ -29,7 +29,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::PostId;
+use domain::{PostId, PostStatus};
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -97,12 +97,13 @@ impl Rules for EditPost {
 ///
 /// # Errors
 ///
-/// If the result would be invalid, or with `publishing_started` if it is too late. Nothing is changed then.
+/// If the result would be invalid, or with `publishing_started` if publishing has begun or the post has ended. Nothing
+/// is changed then.
 pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
     for _ in 0..MAX_ATTEMPTS {
         let post = posts::find(call, id).await?;
         if !post.status.is_editable() {
-            return Err(publishing_started());
+            return Err(too_late(post.status, &post));
         }
         let (edit, queue) = resolve_edit(call, &post, body.clone()).await?;
         let edited = match &queue {
@@ -113,11 +114,16 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
         };
         match edited {
             EditResult::Updated(post) => return Ok(*post),
-            EditResult::Begun => return Err(publishing_started()),
+            EditResult::Begun(status) => return Err(too_late(status, &post)),
             EditResult::NotFound => return Err(missing()),
             EditResult::MediaMissing => return Err(checks::media_not_ready()),
             EditResult::Exceeded(exceeded) => return Err(media::no_room(call, exceeded).await),
-            EditResult::NoConnectedAccount => {
+            EditResult::NothingOpen { has_ended: true } => {
+                let detail = "every target of the post has ended or its account is disconnected; specify other accounts";
+                let issue = Issue::custom(["accounts"], "Have ended");
+                return Err(Problem::new(Code::Unprocessable, detail).with_issues(vec![issue]));
+            }
+            EditResult::NothingOpen { has_ended: false } => {
                 let detail = "none of the post's accounts is connected; specify other accounts";
                 let issue = Issue::custom(["accounts"], "Are not connected");
                 return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
@@ -284,6 +290,18 @@ async fn resolve_edit(
     Ok((edit, queue))
 }
 
-fn publishing_started() -> Problem {
-    Problem::new(Code::PublishingStarted, "publishing has begun; the post can't be changed any more")
+/// The problem of an edit of a post that has this status.
+fn too_late(status: PostStatus, post: &Post) -> Problem {
+    let detail = match status {
+        PostStatus::Failed => {
+            let reason = post.targets.iter().find_map(|target| target.error_message.as_deref());
+            let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            format!("the post has failed{reason} and can't be changed any more; create another one")
+        }
+        PostStatus::Published | PostStatus::Partial => {
+            "the post was published; what is live is edited by PATCH of its targets".to_owned()
+        }
+        _ => "publishing has begun; the post can't be changed any more".to_owned(),
+    };
+    Problem::new(Code::PublishingStarted, detail)
 }

@@ -94,7 +94,7 @@ impl Posts {
     /// Update a post
     ///
     /// Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
-    /// publishing has begun. Scope `posts:write`.
+    /// publishing has begun or the post has ended. Scope `posts:write`.
     #[oai(path = "/posts/:id", method = "patch", operation_id = "updatePost")]
     async fn update(
         &self,
@@ -133,8 +133,9 @@ impl Posts {
     /// Retry a post
     ///
     /// Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-    /// new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
-    /// published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+    /// new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+    /// not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
+    /// and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
     /// of all that are were disconnected. Scope `posts:write`.
     #[oai(path = "/posts/:id/retry", method = "post", operation_id = "retryPost")]
     async fn retry_post(
@@ -170,7 +171,7 @@ impl Posts {
     /// Unpublish a target
     ///
     /// Deletes a published target's posts from their platform: the replies, last to first, and then the main
-    /// post. What was still to follow the main post is given up. The target stays `published`, and
+    /// post. What was still to follow the main post is given up when it is deleted. The target stays `published`, and
     /// `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
     /// platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
     /// `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
@@ -237,9 +238,13 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
     let request = call.request_id();
     if !publishing::retry_now(call.db(), call.owner, post, target.id, request.as_deref(), now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
-        let status = self::target(call, id, target_id).await?.1.status;
-        let detail =
-            format!("the target is {status}; only a target that waits for its next attempt can be retried");
+        let (_, target) = self::target(call, id, target_id).await?;
+        let reason = target.error_message.filter(|_| target.status.is_terminal());
+        let detail = format!(
+            "the target is {}{}; only a target that waits for its next attempt can be retried",
+            target.status,
+            reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+        );
         return Err(Problem::new(Code::Conflict, detail));
     }
     Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
@@ -467,10 +472,11 @@ pub struct Target {
     pub platform_post_url: Option<String>,
     /// Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
     /// operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
-    /// if a target was published without parts that the platform does not support; `error_message` lists them.
+    /// if a target was published without parts that the platform does not support, or is `canceled`: `error_message`
+    /// says which and why.
     #[oai(nullable)]
     pub error_code: Option<String>,
-    /// Human-readable error of the platform; may change.
+    /// Human-readable error of the platform, or why the target was canceled; may change.
     #[oai(nullable)]
     pub error_message: Option<String>,
     /// Who can fix it: `user`, `platform` or `service`.

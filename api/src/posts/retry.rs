@@ -11,7 +11,7 @@ use crate::{
     openapi::validate::Rules,
     posts,
 };
-use domain::TargetId;
+use domain::{TargetId, TargetStatus};
 use poem_openapi::Object;
 use store::publishing::{self, Revived};
 use uuid::Uuid;
@@ -50,7 +50,14 @@ pub async fn retry(call: &Call<'_>, id: &str, body: RetryPost) -> Result<store::
     match publishing::revive(call.db(), call.owner, post.id, only.as_deref(), call.now()).await? {
         Revived::Targets(_) => posts::find(call, id).await,
         Revived::NoneDead => {
-            Err(Problem::new(Code::Conflict, "no target is dead; only a dead one starts over"))
+            let mut canceled = post.targets.iter().filter(|target| target.status == TargetStatus::Canceled);
+            let detail = match canceled.find_map(|target| target.error_message.as_deref()) {
+                None => "no target is dead; only a dead one starts over".to_owned(),
+                Some(reason) => format!(
+                    "no target is dead; only a dead one starts over, and not one that was canceled ({reason}): create another post"
+                ),
+            };
+            Err(Problem::new(Code::Conflict, detail))
         }
         Revived::Disconnected => {
             let detail = "the accounts of the dead targets are disconnected; connect them again first";

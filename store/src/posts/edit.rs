@@ -11,14 +11,16 @@ use super::{
 };
 use crate::{
     ceilings::Exceeded,
+    decode::Parsed,
     media::{self, NewMedia},
     outbox,
+    publishing::{Replies, wake_replies},
     slots::{self, Queue},
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{
-    AccountId, MediaId, Owner, PostId, TargetId, event,
+    AccountId, MediaId, Owner, PostId, TargetId, TargetStatus, event,
     outbox::{Message, PostJob},
 };
 use serde_json::{Value, json};
@@ -60,10 +62,13 @@ pub enum EditResult {
     Updated(Box<Post>),
     /// The post has another version than the edit is based on.
     Outdated,
-    /// Publishing has begun, or the post has finished.
-    Begun,
-    /// None of the post's accounts is connected.
-    NoConnectedAccount,
+    /// Publishing has begun, or the post has finished; it has this status.
+    Begun(PostStatus),
+    /// None of the post's targets would be open.
+    NothingOpen {
+        /// True if a target has ended, false if only no account is connected.
+        has_ended: bool,
+    },
     /// The queue has no open slot.
     NoOpenSlot,
     /// A media asset is missing or was deleted by a concurrent transaction.
@@ -116,9 +121,9 @@ async fn apply(
 ) -> sqlx::Result<EditResult> {
     let now = now.trunc_subsecs(6);
     let mut tx = crate::begin(db).await?;
-    let Locked { status: before, reply_to, may_have_workflow, .. } = match lock(&mut tx, owner, id).await? {
+    let Locked { status: before, may_have_workflow, .. } = match lock(&mut tx, owner, id).await? {
         None => return Ok(EditResult::NotFound),
-        Some(post) if !post.status.is_editable() => return Ok(EditResult::Begun),
+        Some(post) if !post.status.is_editable() => return Ok(EditResult::Begun(post.status)),
         Some(post) if post.version != edit.version => return Ok(EditResult::Outdated),
         Some(post) => post,
     };
@@ -156,8 +161,7 @@ async fn apply(
     )
     .execute(&mut *tx)
     .await?;
-    let is_far_off =
-        after != PostStatus::Draft && horizon::wait(&mut tx, owner, id, reply_to, edit.horizon).await?;
+    let is_far_off = after != PostStatus::Draft && horizon::wait(&mut tx, id, edit.horizon).await?;
     for (id, import) in &edit.imports {
         media::insert(&mut tx, owner, *id, import, now).await?;
     }
@@ -176,9 +180,10 @@ async fn apply(
     insert_variants(&mut tx, owner, id, variants).await?;
     deviate(&mut tx, id, &edit.deviations).await?;
     thaw(&mut tx, id).await?;
-    let open = reopen_targets(&mut tx, id, now).await?;
-    if after != PostStatus::Draft && open == 0 {
-        return Ok(EditResult::NoConnectedAccount);
+    let statuses = reopen_targets(&mut tx, id, now).await?;
+    if after != PostStatus::Draft && statuses.iter().all(|status| status.is_terminal()) {
+        let has_ended = statuses.iter().any(|status| *status != TargetStatus::Canceled);
+        return Ok(EditResult::NothingOpen { has_ended });
     }
     if after == PostStatus::Draft || is_far_off {
         // A workflow started for these targets finds, when they are due, that it is stale, or is asked to end.
@@ -212,6 +217,11 @@ async fn apply(
     let woken: Vec<_> =
         woken.into_iter().map(|target| Message::RetryTarget { target, post: id, owner }).collect();
     outbox::push_all(&mut tx, &woken).await?;
+    match (after, &edit.accounts) {
+        (PostStatus::Draft, _) => wake_replies(&mut tx, owner, id, Replies::All).await?,
+        (_, Some(_)) => wake_replies(&mut tx, owner, id, Replies::Orphaned).await?,
+        (_, None) => {}
+    }
     let may_start = after != PostStatus::Draft && !is_far_off;
     if may_start || is_far_off && may_have_workflow {
         let job = PostJob { is_far_off, ..to_job(owner, &post) };
@@ -301,10 +311,15 @@ async fn deviate(tx: &mut PgConnection, id: PostId, deviations: &Deviations) -> 
 }
 
 /// Reopens the targets that were canceled with their account, if the account is connected again. Returns the
-/// number of open targets.
-async fn reopen_targets(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<i64> {
+/// statuses of all targets.
+async fn reopen_targets(
+    tx: &mut PgConnection,
+    id: PostId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<TargetStatus>> {
     sqlx::query!(
-        "update targets t set status = 'pending', updated_at = $2
+        "update targets t
+         set status = 'pending', error_code = null, error_message = null, error_source = null, updated_at = $2
          from accounts a
          where t.post_id = $1 and t.status = 'canceled' and a.id = t.account_id and a.status <> 'disconnected'",
         id.0,
@@ -312,12 +327,10 @@ async fn reopen_targets(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -
     )
     .execute(&mut *tx)
     .await?;
-    sqlx::query_scalar!(
-        r#"select count(*) as "open!" from targets where post_id = $1 and status <> 'canceled'"#,
-        id.0
-    )
-    .fetch_one(tx)
-    .await
+    sqlx::query!(r#"select status as "status: Parsed<TargetStatus>" from targets where post_id = $1"#, id.0)
+        .map(|row| row.status.0)
+        .fetch_all(tx)
+        .await
 }
 
 /// Replaces the targets. Those of accounts that stay keep their ids.

@@ -16,38 +16,14 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Lets a post wait in the database if it is due beyond the horizon, and otherwise marks it as started. Returns whether
-/// it waits. A reply is due no earlier than the post that it replies to: its end wakes the reply.
-pub(super) async fn wait(
-    tx: &mut PgConnection,
-    owner: Owner,
-    id: PostId,
-    reply_to: Option<PostId>,
-    horizon: Duration,
-) -> sqlx::Result<bool> {
-    let awaited = match reply_to {
-        None => None,
-        // Locked: either this sees the end of that post, or the end sees this reply and wakes it.
-        Some(post) => {
-            sqlx::query_scalar!(
-                r#"select starts_at as "starts_at!" from posts
-               where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and starts_at < 'infinity'
-               for share"#,
-                post.0,
-                owner.org.0,
-                owner.mode.as_str()
-            )
-            .fetch_optional(&mut *tx)
-            .await?
-        }
-    };
+/// it waits. A reply waits for its own time only: the time of the post that it replies to is that post's, and may change.
+pub(super) async fn wait(tx: &mut PgConnection, id: PostId, horizon: Duration) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"update posts
-           set starts_at = case when greatest(scheduled_at, $2::timestamptz) > clock_timestamp() + make_interval(secs => $3)
-             then greatest(scheduled_at, $2::timestamptz) end
+           set starts_at = case when scheduled_at > clock_timestamp() + make_interval(secs => $2) then scheduled_at end
            where id = $1
            returning starts_at is not null as "waits!""#,
         id.0,
-        awaited,
         horizon.as_secs_f64()
     )
     .fetch_one(tx)

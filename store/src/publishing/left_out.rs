@@ -1,6 +1,6 @@
 //! Parts of a post that its platform doesn't support.
 
-use super::{TargetKey, wake_replies};
+use super::{Replies, TargetKey, wake_replies};
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 
@@ -9,7 +9,7 @@ use sqlx::{PgConnection, PgPool};
 pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
     record(&mut tx, key, message, now).await?;
-    wake_replies(&mut tx, key.owner, key.post).await?;
+    wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
     tx.commit().await
 }
 

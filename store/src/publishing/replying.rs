@@ -8,7 +8,7 @@
 use super::{TOLERANCE, TargetKey};
 use crate::{decode::Parsed, outbox};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner, PostId, PostStatus, TargetStatus, outbox::Message};
+use domain::{AccountId, Owner, PostId, PostStatus, TargetId, TargetStatus, outbox::Message};
 use sqlx::PgConnection;
 use std::{fmt, time::Duration};
 
@@ -94,6 +94,8 @@ pub(super) enum Found {
     Live(Parent),
     /// It is not live yet, or its thread is not; look again after this time.
     Waiting(Duration),
+    /// It is being deleted from its platform; look again after this time.
+    Held(Duration),
     /// It can't be replied to.
     Gone(NoParent),
 }
@@ -119,6 +121,7 @@ pub(super) async fn find(
     let row = sqlx::query!(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.deleted_at,
              t.id as "target?", t.status as "status?: Parsed<TargetStatus>", t.unpublished_at as "unpublished_at?",
+             t.unpublish_until as "unpublish_until?",
              t.next_attempt_at as "next_attempt_at?", t.reply_root as "reply_root?",
              coalesce(t.scheduled_at, p.scheduled_at) as due
            from posts p left join targets t on t.post_id = p.id and t.account_id = $4
@@ -138,6 +141,9 @@ pub(super) async fn find(
     };
     if let Some(reason) = NoParent::of(row.post_status.0, status.0, row.unpublished_at.is_some()) {
         return Ok(Found::Gone(reason));
+    }
+    if let Some(until) = row.unpublish_until.and_then(|until| (until - now).to_std().ok()) {
+        return Ok(Found::Held(until + TOLERANCE));
     }
     let waiting = || {
         let next = row.next_attempt_at.max(row.due.filter(|_| status.0 != TargetStatus::Published));
@@ -183,31 +189,52 @@ pub(super) async fn note_wait(tx: &mut PgConnection, key: TargetKey, now: DateTi
     Ok(())
 }
 
-/// Lets the replies to a post begin that waited for it.
-pub async fn wake_replies(tx: &mut PgConnection, owner: Owner, post: PostId) -> sqlx::Result<()> {
+/// Replies that a change concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replies {
+    /// All replies to the post.
+    All,
+    /// Those to one of its targets: a target replies to the target of its own account.
+    To(TargetId),
+    /// Those on accounts that the post has no target for.
+    Orphaned,
+}
+
+/// Lets replies to a post look at it again that waited for it.
+///
+/// Each one is a message, and each end of a target calls this: what is to be woken must be as few as the change
+/// concerns. The caller holds a lock that a look needs, of the target or of the post.
+pub(crate) async fn wake_replies(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: PostId,
+    replies: Replies,
+) -> sqlx::Result<()> {
+    let target = match replies {
+        Replies::To(target) => Some(target.0),
+        Replies::All | Replies::Orphaned => None,
+    };
     let waiting = sqlx::query!(
         "select t.id, t.post_id from posts p join targets t on t.post_id = p.id
          where p.reply_to = $1 and p.org_id = $2 and p.mode = $3 and p.status in ('scheduled', 'queued', 'publishing')
            and t.status in ('pending', 'queued') and t.reply_parent is null
-           and coalesce(coalesce(t.scheduled_at, p.scheduled_at) <= clock_timestamp(), true)",
+           and coalesce(coalesce(t.scheduled_at, p.scheduled_at) <= clock_timestamp(), true)
+           and ($4::uuid is null or t.account_id = (select account_id from targets where id = $4))
+           and not ($5 and exists (select from targets o where o.post_id = $1 and o.account_id = t.account_id))",
         post.0,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        target,
+        replies == Replies::Orphaned
     )
     .fetch_all(&mut *tx)
     .await?;
-    // A reply that waits in the database is started now. One that is locked is being edited or deleted.
-    sqlx::query!(
-        "update posts set starts_at = null
-         where id in (
-           select id from posts where id = any($1) and starts_at is not null for no key update skip locked)",
-        &waiting.iter().map(|row| row.post_id).collect::<Vec<_>>()
-    )
-    .execute(&mut *tx)
-    .await?;
-    for row in waiting {
-        let wake = Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner };
-        outbox::push(&mut *tx, &wake).await?;
+    if waiting.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let wakes: Vec<_> = waiting
+        .into_iter()
+        .map(|row| Message::RetryTarget { target: row.id.into(), post: row.post_id.into(), owner })
+        .collect();
+    outbox::push_all(tx, &wakes).await
 }

@@ -4,6 +4,9 @@
 //! that its end left open stays, with everything that its look-up needs: the first attempt looks it up before it
 //! publishes anything, as after a lost answer. The fence is raised, so that an attempt that outlived the end can
 //! neither publish nor end the target again.
+//!
+//! Each retry is a round. Receivers handle an event of a post once, so that none may be repeated: events of a target
+//! carry its round, and the end of the post is told by `post.retried`, once its first outcome was told.
 
 use crate::outbox;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -60,8 +63,8 @@ pub(crate) async fn revive_in(
     only: Option<&[TargetId]>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Revived> {
-    let version = sqlx::query_scalar!(
-        "select version from posts
+    let row = sqlx::query!(
+        "select version, round from posts
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update",
         post.0,
         owner.org.0,
@@ -69,7 +72,8 @@ pub(crate) async fn revive_in(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(version) = version else { return Ok(Revived::Missing) };
+    let Some(row) = row else { return Ok(Revived::Missing) };
+    let (version, round) = (row.version, row.round + 1);
     let dead = sqlx::query!(
         "select t.id, t.account_id, t.platform, a.status <> 'disconnected' as \"is_connected!\"
          from targets t join accounts a on a.id = t.account_id
@@ -94,6 +98,7 @@ pub(crate) async fn revive_in(
            set status = 'queued', attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
                processing_since = null, is_continuation = false, next_attempt_at = null,
                error_code = null, error_message = null, error_source = null, stop_reason = null,
+               round = $7,
                -- Fences off an attempt that outlived the end.
                fence = fence + 1, updated_at = $2
            where id = any($1)
@@ -103,7 +108,10 @@ pub(crate) async fn revive_in(
            update publications set checkpoint = 'null'
            where target_id = any($1) and platform_id is null and commit_begun_at is null),
          post as (
-           update posts set status = $6, updated_at = $2, timeline_deleted_at = null where id = $3)
+           update posts
+           set round = $7, has_failed = has_failed or status = $8, status = $6, updated_at = $2,
+               timeline_deleted_at = null
+           where id = $3)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          select $4, $5, $3, id, $2, 'retry', 'Retried after it had failed for good' from target",
         &ids,
@@ -111,7 +119,9 @@ pub(crate) async fn revive_in(
         post.0,
         owner.org.0,
         owner.mode.as_str(),
-        PostStatus::Publishing.as_str()
+        PostStatus::Publishing.as_str(),
+        round,
+        PostStatus::Failed.as_str()
     )
     .execute(&mut *tx)
     .await?;

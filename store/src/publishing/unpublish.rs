@@ -1,47 +1,48 @@
 //! Removal of a live target's posts from their platform.
 //!
-//! The target keeps its status, which tells how publishing ended. What was still to follow its main container is
-//! given up first: the fence is raised under the lock that an intent needs, so that no attempt publishes a reply
-//! below a post that is being deleted.
+//! The target keeps its status, which tells how publishing ended. While the platform is asked, the target is held: the
+//! fence is raised under the lock that an intent needs, and until the lease ends nothing is published for the target or
+//! below it. What was still to follow its main container is given up once its posts are deleted, and goes on if they
+//! are not. An activity that dies in between leaves the lease, which ends by itself.
 
-use super::{End, TargetKey, mark_incomplete, note};
-use crate::{decode::Parsed, timeline};
+use super::{Replies, Shortfall, TargetKey, mark_incomplete, note, wake_replies};
+use crate::{decode::Parsed, outbox, timeline};
 use chrono::{DateTime, Utc};
-use domain::{Owner, PostId, TargetId, TargetStatus};
-use sqlx::PgPool;
+use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message};
+use sqlx::{PgConnection, PgPool};
+use std::time::Duration;
+
+/// Time for which a target is held: longer than its calls take.
+pub const UNPUBLISH_LEASE: Duration = Duration::from_secs(30);
 
 /// The result of preparing to delete a target's posts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// The target's posts may be deleted.
+    /// The target is held, and its posts may be deleted.
     Live {
         /// Ids of the live containers, in the order of publication.
         platform_ids: Vec<String>,
+        /// Identifies the hold.
+        fence: i32,
     },
     /// The posts were deleted before.
     Unpublished,
     /// Nothing is live: the target has this status.
     NotLive(TargetStatus),
-    /// The result of a publishing call for a reply is unknown and being looked up.
+    /// The result of a publishing call for the thread is unknown and being looked up, or a reply to it is being
+    /// published.
     InDoubt,
     /// The target doesn't exist.
     Missing,
 }
 
-/// Prepares the deletion of a live target's posts: gives up what was still to follow its main container.
-pub async fn withdraw(
-    db: &PgPool,
-    owner: Owner,
-    post: PostId,
-    target: TargetId,
-    now: DateTime<Utc>,
-) -> sqlx::Result<Withdrawn> {
+/// Prepares the deletion of a live target's posts: holds the target.
+pub async fn withdraw(db: &PgPool, owner: Owner, post: PostId, target: TargetId) -> sqlx::Result<Withdrawn> {
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query!(
-        r#"select t.status as "status: Parsed<TargetStatus>", t.next_attempt_at, t.unpublished_at, p.version
-           from targets t join posts p on p.id = t.post_id
-           where t.id = $1 and t.post_id = $2 and t.org_id = $3 and t.mode = $4
-           for no key update of t"#,
+        r#"select status as "status: Parsed<TargetStatus>", next_attempt_at, unpublished_at from targets
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4
+           for no key update"#,
         target.0,
         post.0,
         owner.org.0,
@@ -62,22 +63,76 @@ pub async fn withdraw(
     )
     .fetch_all(&mut *tx)
     .await?;
-    if row.next_attempt_at.is_some() {
-        if publications.iter().any(|row| row.commit_begun_at.is_some() && row.platform_id.is_none()) {
-            return Ok(Withdrawn::InDoubt);
-        }
-        let key = TargetKey { owner, post, target, version: row.version };
-        let end = End::Canceled { reason: "the post is being deleted from its platform".to_owned() };
-        if let Some((failure, source)) = end.given_up() {
-            mark_incomplete(&mut tx, key, &failure, source, now).await?;
-        }
-        tx.commit().await?;
+    let is_in_doubt =
+        publications.iter().any(|row| row.commit_begun_at.is_some() && row.platform_id.is_none());
+    let is_replied_to = sqlx::query_scalar!(
+        r#"select exists (
+             select from targets own
+             join posts r on r.reply_to = own.post_id
+             join targets t on t.post_id = r.id and t.account_id = own.account_id
+             join publications p on p.target_id = t.id and p.position = 0
+             where own.id = $1 and p.platform_id is null and p.commit_ended_at is null
+               and p.commit_deadline > clock_timestamp()) as "is_replied_to!""#,
+        target.0
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if is_in_doubt && row.next_attempt_at.is_some() || is_replied_to {
+        return Ok(Withdrawn::InDoubt);
     }
+    let fence = sqlx::query_scalar!(
+        "update targets
+         set fence = fence + 1, unpublish_until = clock_timestamp() + make_interval(secs => $2)
+         where id = $1
+         returning fence",
+        target.0,
+        UNPUBLISH_LEASE.as_secs_f64()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    tx.commit().await?;
     let platform_ids = publications.into_iter().filter_map(|row| row.platform_id).collect();
-    Ok(Withdrawn::Live { platform_ids })
+    Ok(Withdrawn::Live { platform_ids, fence })
 }
 
-/// Records that a live target's posts were deleted from their platform, once.
+/// Releases a target whose posts could not be deleted, unless another deletion holds it. `is_torn` says that a part of
+/// its thread is deleted: the rest, which would follow that part, is given up.
+pub async fn release_withdrawn(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    fence: i32,
+    is_torn: bool,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    let released = sqlx::query_scalar!(
+        r#"update targets set unpublish_until = null
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and fence = $5
+             and unpublish_until is not null
+           returning next_attempt_at is not null as "is_due!""#,
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        fence
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(is_due) = released else { return Ok(()) };
+    if is_torn {
+        give_up_rest(&mut tx, owner, post, target, "a part of the thread was deleted from its platform", now)
+            .await?;
+    } else if is_due {
+        outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
+    }
+    wake_replies(&mut tx, owner, post, Replies::To(target)).await?;
+    tx.commit().await
+}
+
+/// Records that a live target's posts were deleted from their platform, once, and gives up what was still to follow
+/// its main container.
 pub async fn record_unpublished(
     db: &PgPool,
     owner: Owner,
@@ -86,11 +141,11 @@ pub async fn record_unpublished(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
-    let recorded = sqlx::query_scalar!(
-        "update targets set unpublished_at = $5, updated_at = $5
-         where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'published'
-           and unpublished_at is null
-         returning platform",
+    let recorded = sqlx::query!(
+        r#"update targets set unpublished_at = $5, unpublish_until = null, updated_at = $5
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'published'
+             and unpublished_at is null
+           returning platform, next_attempt_at is not null as "is_due!""#,
         target.0,
         post.0,
         owner.org.0,
@@ -99,10 +154,28 @@ pub async fn record_unpublished(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    if let Some(platform) = recorded {
+    if let Some(row) = recorded {
+        if row.is_due {
+            give_up_rest(&mut tx, owner, post, target, "the post was deleted from its platform", now).await?;
+        }
         let key = TargetKey { owner, post, target, version: 0 };
-        note(&mut *tx, key, "unpublished", &format!("Deleted from {platform}"), now).await?;
+        note(&mut *tx, key, "unpublished", &format!("Deleted from {}", row.platform), now).await?;
         timeline::reopen(&mut tx, post, now).await?;
+        wake_replies(&mut tx, owner, post, Replies::To(target)).await?;
     }
     tx.commit().await
+}
+
+/// Gives up what was still to follow a target's main container.
+async fn give_up_rest(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    message: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let key = TargetKey { owner, post, target, version: 0 };
+    let why = Shortfall { code: None, message: message.into(), source: ErrorSource::User };
+    mark_incomplete(tx, key, &why, now).await
 }

@@ -1,0 +1,79 @@
+//! Events of a post, which follow from those of its targets.
+//!
+//! `post.published` or `post.error` tells the first outcome, one of them, once. A post whose dead targets are retried
+//! may end several times; what it ends as in a round of retries is told by `post.retried`.
+
+use domain::{
+    OrgId, PostId, PostStatus,
+    event::{self, EventAccount, EventName, Outcome},
+};
+use serde_json::Value;
+
+/// What was told of a post, before its latest target ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History {
+    /// Rounds of retries.
+    pub(crate) round: u32,
+    /// True if it had failed before it was retried.
+    pub(crate) has_failed: bool,
+}
+
+/// Returns the events that the end of a target means for its post. `status` is the post's final status, if the target
+/// was its last open one.
+pub(crate) fn events(
+    (post, org): (PostId, OrgId),
+    history: History,
+    is_first_live: bool,
+    status: Option<PostStatus>,
+    accounts: &[(EventAccount, Outcome)],
+) -> Vec<(EventName, Value)> {
+    let History { round, has_failed } = history;
+    let first = match status {
+        _ if has_failed => None,
+        _ if is_first_live => Some(EventName::PostPublished),
+        Some(PostStatus::Failed) => Some(EventName::PostError),
+        _ => None,
+    };
+    let again = status.filter(|_| round > 0);
+    let first = first.map(|name| (name, event::post(post, org, accounts)));
+    let again =
+        again.map(|outcome| (EventName::PostRetried, event::retried(post, org, round, outcome, accounts)));
+    first.into_iter().chain(again).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn the_first_outcome_is_told_once_and_a_retry_by_an_event_of_its_own() {
+        use EventName::{PostError, PostPublished, PostRetried};
+        use PostStatus::{Failed, Partial, Published};
+        for (round, has_failed, is_first_live, status, expected) in [
+            (0, false, true, None, &[PostPublished][..]),
+            (0, false, true, Some(Published), &[PostPublished]),
+            (0, false, false, Some(Partial), &[]),
+            (0, false, false, Some(Failed), &[PostError]),
+            (1, true, true, Some(Published), &[PostRetried]),
+            (1, true, true, None, &[]),
+            (2, true, false, Some(Failed), &[PostRetried]),
+            (1, false, false, Some(Partial), &[PostRetried]),
+            // Retried before any outcome was told.
+            (1, false, true, None, &[PostPublished]),
+            (1, false, false, Some(Failed), &[PostError, PostRetried]),
+        ] {
+            let of = (PostId(Uuid::nil()), OrgId(Uuid::nil()));
+            let told = events(of, History { round, has_failed }, is_first_live, status, &[]);
+            let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, expected, "{round} {has_failed} {is_first_live} {status:?}");
+            let retried = told.iter().find(|(name, _)| *name == PostRetried);
+            if let Some((_, data)) = retried {
+                assert_eq!(
+                    (&data["round"], &data["outcome"]),
+                    (&round.into(), &status.unwrap().as_str().into())
+                );
+            }
+        }
+    }
+}
