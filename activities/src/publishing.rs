@@ -49,7 +49,10 @@ impl Publishing {
         let unfinished = |waits, result| Ok(FirstAttempt::Unfinished { waits, result });
         let _share = match self.shares.take(input.owner.org, (engine.jitter)()) {
             Ok(share) => share,
-            Err(pause) => return unfinished(None, Some(PublishResult::Wait { pause, code: None })),
+            Err(pause) => {
+                engine.await_slot(key(&input), pause).await?;
+                return unfinished(None, Some(PublishResult::Wait { pause, code: None }));
+            }
         };
         let attempt = async {
             match engine.attempt(key(&input)).await {
@@ -82,7 +85,10 @@ impl Publishing {
         let engine = &self.deps.engine;
         let _share = match self.shares.take(input.owner.org, (engine.jitter)()) {
             Ok(share) => share,
-            Err(pause) => return Ok(PublishResult::Wait { pause, code: None }),
+            Err(pause) => {
+                engine.await_slot(key(&input), pause).await?;
+                return Ok(PublishResult::Wait { pause, code: None });
+            }
         };
         let attempt = async {
             match engine.attempt(key(&input)).await {
@@ -112,6 +118,7 @@ impl Publishing {
             Ok(share) => share,
             // A look is repeated until the window closes, however often.
             Err(pause) => {
+                engine.await_slot(key(&input), pause).await?;
                 return Err(retryable(&share::used_up(), Some(pause)));
             }
         };

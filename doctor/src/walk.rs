@@ -395,7 +395,7 @@ impl Walk {
             loop {
                 pauses.wait(poll_after).await?;
                 match session.locate(&post, &next).await? {
-                    Located::Live(id) => return Ok(id),
+                    Located::Live(found) => return Ok(found.into_id()),
                     Located::Processing { poll_after: after } => poll_after = after,
                     other => return Err(unexpected(other)),
                 }
@@ -416,7 +416,7 @@ impl Walk {
         let found = async {
             loop {
                 match session.locate(post, at).await? {
-                    Located::Live(found) if found == id => return Ok(String::new()),
+                    Located::Live(found) if found.id() == id => return Ok(String::new()),
                     Located::Processing { poll_after } => pauses.wait(poll_after).await?,
                     other => return Err(unexpected(other)),
                 }

@@ -35,6 +35,7 @@ pub mod signature;
 pub mod slot;
 pub mod string_enum;
 pub mod time_scale;
+pub mod wait;
 
 pub use bound::Bound;
 pub use choice::SelectOption;
@@ -53,3 +54,4 @@ pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
 pub use post::{CancelReason, PostStatus, Role, TargetStatus};
 pub use time_scale::TimeScale;
+pub use wait::{Then, Wait, WaitReason};

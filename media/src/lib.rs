@@ -22,5 +22,6 @@ pub use file_store::{
 };
 pub use format::{Format, claimed, format};
 pub use inspect::{Fault, FileProperties, Refusal};
+pub use object_store::Error as StoreError;
 pub use signed_token::{Key, Permission, SignedToken};
 pub use size_limits::SizeLimits;

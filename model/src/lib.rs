@@ -11,9 +11,10 @@
 //! `tests/proof/model.rs` explores the states, and compares the names.
 //!
 //! Left out, because they decide when an attempt begins and not whether it may: waits, the budget, processing
-//! before the publishing call. Several targets with the same text are left out too; `store::publishing::adopt`
-//! is tested for them.
+//! before the publishing call. Several targets with the same text have a model of their own, [`Claims`].
 
+mod claims;
 mod protocol;
 
+pub use claims::{ClaimAction, ClaimFlaw, ClaimInvariant, ClaimState, Claims};
 pub use protocol::{Action, Event, Flaw, Invariant, Protocol, State, Transition};

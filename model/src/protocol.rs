@@ -220,6 +220,7 @@ enum Step {
     AwaitAnswer(u8),
     Answered(u8, Answer),
     SettleLive,
+    Wait,
     Fail,
     GiveUp { may_be_live: bool },
     Bar,
@@ -360,6 +361,8 @@ pub enum Transition {
     VoidIntent(usize, bool),
     /// A failure is stored, and another attempt follows.
     RecordFailure(usize),
+    /// It is too early to tell; a wait is stored, and another attempt follows.
+    Wait(usize),
     /// The target ends, or its main container is live, by the attempt that holds it.
     Settle(usize),
     /// The thread is complete.
@@ -478,6 +481,7 @@ impl Protocol {
                     permanent.map(|permanent| Action::from(Transition::VoidIntent(index, permanent))),
                 );
             }
+            Step::Wait => actions.push(Transition::Wait(index).into()),
             Step::Fail => actions.push(Transition::RecordFailure(index).into()),
             Step::SettleLive | Step::GiveUp { .. } | Step::Bar => {
                 actions.push(Transition::Settle(index).into());
@@ -528,7 +532,7 @@ impl Protocol {
         attempt.step = match found {
             Some(call) => Step::Adopt(number(call)),
             None if state.has_settled(position, intent, believed_from) => Step::ClearIntent,
-            None => Step::Fail,
+            None => Step::Wait,
         };
     }
 
@@ -640,6 +644,7 @@ impl Protocol {
                 }
                 return false;
             }
+            (Transition::Wait(_), _) => return false,
             (Transition::Settle(_), _) => return self.settle(&mut state.row, attempt),
             (Transition::MarkComplete(_), _) => {
                 state.row.is_due &= state.row.fence != attempt.fence;
@@ -662,6 +667,7 @@ impl Protocol {
             | Transition::RecordAmbiguous(index)
             | Transition::VoidIntent(index, _)
             | Transition::RecordFailure(index)
+            | Transition::Wait(index)
             | Transition::Settle(index)
             | Transition::MarkComplete(index) => {
                 let mut attempt = state.attempts[index].take().expect("the attempt runs");

@@ -302,11 +302,36 @@ pub enum Committed {
     },
 }
 
+/// A live post that a look-up found, by what it proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The post of this very commit, under this id: its handle, its idempotent key or a file that only it has led there.
+    Certain(String),
+    /// A post under this id with the same content, published about then. Another commit may have published it.
+    ByText(String),
+}
+
+impl Found {
+    /// Returns the id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Certain(id) | Self::ByText(id) => id,
+        }
+    }
+
+    /// Returns the id.
+    pub fn into_id(self) -> String {
+        match self {
+            Self::Certain(id) | Self::ByText(id) => id,
+        }
+    }
+}
+
 /// The result of a look-up after a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Located {
-    /// The post is live, under this id.
-    Live(String),
+    /// A post is live.
+    Live(Found),
     /// The platform is still processing it. Repeat the look-up after the pause.
     Processing {
         /// Time until the next look-up.
@@ -319,6 +344,26 @@ pub enum Located {
     Failed(Failure),
     /// Unknown: the platform has no look-up, or its lists are longer than the pages that are read.
     Unknown,
+}
+
+impl Located {
+    /// Returns the id of the live post that was found.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Live(found) => Some(found.id()),
+            _ => None,
+        }
+    }
+
+    /// The post of this very commit is live: see [`Found::Certain`].
+    pub fn certain(id: String) -> Self {
+        Self::Live(Found::Certain(id))
+    }
+
+    /// A post with the same content is live: see [`Found::ByText`].
+    pub fn by_text(id: String) -> Self {
+        Self::Live(Found::ByText(id))
+    }
 }
 
 /// An adapter's progress, in its own format; small JSON without secrets.

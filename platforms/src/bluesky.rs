@@ -410,7 +410,7 @@ impl Publisher for Bluesky {
             Some(found)
                 if post.is_restored || is_same(&found.value, &record(post, &post.settings()?, &step)) =>
             {
-                Located::Live(found.uri)
+                Located::certain(found.uri)
             }
             _ => Located::Absent,
         })

@@ -349,7 +349,7 @@ impl Publisher for Facebook {
             _ if post.is_restored => Ok(Located::Unknown),
             PostKind::PhotoStory => match step.first() {
                 None => Ok(Located::Absent),
-                Some(photo) => Ok(story(cx, &photo.id).await?.map_or(Located::Absent, Located::Live)),
+                Some(photo) => Ok(story(cx, &photo.id).await?.map_or(Located::Absent, Located::certain)),
             },
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let Some(video) = step.first().cloned() else { return Ok(Located::Absent) };
@@ -363,11 +363,11 @@ impl Publisher for Facebook {
                     State::Failed(failure) => Ok(Located::Failed(failure)),
                     State::Published if kind == PostKind::VideoStory => {
                         let found = story(cx, &video.id).await?.or(step.story);
-                        Ok(found.map_or(Located::Unknown, Located::Live))
+                        Ok(found.map_or(Located::Unknown, Located::certain))
                     }
                     State::Published => {
                         complete(cx, post, &settings, &video.id, &mut step).await?;
-                        Ok(Located::Live(video.id))
+                        Ok(Located::certain(video.id))
                     }
                 }
             }

@@ -12,7 +12,7 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
-    listing::{Found, Listing},
+    listing::{Listing, Search},
     *,
 };
 use async_trait::async_trait;
@@ -296,24 +296,21 @@ impl Publisher for GoogleBusiness {
             return listing::locate(&Photos::new(cx, photo, post).await?, post).await;
         }
         let begun = post.begun();
-        let found = match step.post {
-            Some(name) => {
-                let found: LocalPost = cx.get(format!("{POSTS}/{name}")).send().await?;
-                found
-            }
+        let (found, live): (LocalPost, fn(String) -> Located) = match step.post {
+            Some(name) => (cx.get(format!("{POSTS}/{name}")).send().await?, Located::certain),
             None => {
                 let topic = json!(topic(&settings));
                 match listing::find(&LocalPosts { cx, topic }, post).await? {
-                    Found::Post(found) => found,
-                    Found::Absent => return Ok(Located::Absent),
-                    Found::Unknown => return Ok(Located::Unknown),
+                    Search::Post(found) => (found, Located::by_text),
+                    Search::Absent => return Ok(Located::Absent),
+                    Search::Unknown => return Ok(Located::Unknown),
                 }
             }
         };
         let age = (cx.now)() - begun;
         Ok(match found.is_settled() {
             Err(failure) => Located::Failed(failure),
-            Ok(is_settled) if is_settled || age > MODERATION_TIMEOUT => Located::Live(found.name),
+            Ok(is_settled) if is_settled || age > MODERATION_TIMEOUT => live(found.name),
             Ok(_) => Located::Processing {
                 poll_after: Duration::from_secs(age.num_seconds().clamp(20, 240) as u64 / 2),
             },

@@ -676,7 +676,7 @@ pub(crate) async fn locate<P: Containers>(
         // No call returns the post of a container.
         Status::Published | Status::Expired | Status::Unreadable => {
             Ok(match platform.find(cx, post).await? {
-                Located::Live(id) => Located::Live(id),
+                live @ Located::Live(_) => live,
                 _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
                 _ => Located::Unknown,
             })

@@ -39,7 +39,7 @@ pub(crate) trait Listing: Sync {
 
 /// The result of a search.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Found<T> {
+pub(crate) enum Search<T> {
     /// The post.
     Post(T),
     /// Everything since the commit was read, without a match.
@@ -48,16 +48,16 @@ pub(crate) enum Found<T> {
     Unknown,
 }
 
-/// Finds the id of the post that a commit of `post` may have created.
+/// Finds the id of the post that a commit of `post` may have created, by its text.
 ///
 /// # Errors
 ///
 /// When a page can't be read.
 pub(crate) async fn locate<L: Listing>(listing: &L, post: &Publication) -> Result<Located> {
     Ok(match find(listing, post).await? {
-        Found::Post(item) => Located::Live(L::id(&item).to_owned()),
-        Found::Absent => Located::Absent,
-        Found::Unknown => Located::Unknown,
+        Search::Post(item) => Located::by_text(L::id(&item).to_owned()),
+        Search::Absent => Located::Absent,
+        Search::Unknown => Located::Unknown,
     })
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn locate<L: Listing>(listing: &L, post: &Publication) -> Resul
 /// # Errors
 ///
 /// When a page can't be read.
-pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<Found<L::Item>> {
+pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<Search<L::Item>> {
     let begun = post.begun();
     let earliest = begun - CLOCK_SKEW;
     let mut cursor: Option<String> = None;
@@ -81,14 +81,14 @@ pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<
         // Another post with the same content may have been published at another time.
         let distance = |item: &L::Item| L::at(item).map_or(TimeDelta::MAX, |at| (at - begun).abs());
         if let Some(found) = ours.min_by_key(distance) {
-            return Ok(Found::Post(found));
+            return Ok(Search::Post(found));
         }
         cursor = page.next;
         if is_past || cursor.is_none() {
-            return Ok(Found::Absent);
+            return Ok(Search::Absent);
         }
     }
-    Ok(Found::Unknown)
+    Ok(Search::Unknown)
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn live(id: &str) -> Located {
-        Located::Live(id.to_owned())
+        Located::by_text(id.to_owned())
     }
 
     #[tokio::test]

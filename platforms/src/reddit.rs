@@ -347,7 +347,7 @@ impl Publisher for Reddit {
                 return Ok(Located::Failed(Failure::rejected(422, message)));
             }
             if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
-                return Ok(Located::Live(id));
+                return Ok(Located::certain(id));
             }
         }
         let located = listing::locate(&Published { cx, list: "submitted", is_ours }, post).await?;

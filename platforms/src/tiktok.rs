@@ -427,7 +427,7 @@ impl Publisher for TikTok {
                 // TikTok lists public posts only.
                 _ if post.settings::<Settings>()?.is_for_inbox() => Ok(Located::Unknown),
                 _ => Ok(match listing::locate(&Posts(cx), post).await? {
-                    Located::Live(id) => Located::Live(id),
+                    live @ Located::Live(_) => live,
                     // The post may be in moderation, or not public.
                     _ => Located::Unknown,
                 }),
@@ -438,19 +438,19 @@ impl Publisher for TikTok {
         let poll_after = Duration::from_secs(age.num_seconds().clamp(12, 120) as u64 / 4);
         match status.status.as_str() {
             "PUBLISH_COMPLETE" => match status.post_id() {
-                Some(id) => Ok(Located::Live(id)),
+                Some(id) => Ok(Located::certain(id)),
                 // A post that is not public, or is in moderation for long, has no id.
                 None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     if step.is_narrowed {
                         cx.note(NARROWED).await?;
                     }
-                    Ok(Located::Live(publish))
+                    Ok(Located::certain(publish))
                 }
                 None => Ok(Located::Processing { poll_after }),
             },
             "SEND_TO_USER_INBOX" => {
                 cx.note(IN_INBOX).await?;
-                Ok(Located::Live(publish))
+                Ok(Located::certain(publish))
             }
             // After a lost response the next attempt posts it again, since nothing was published.
             "FAILED" if !step.is_accepted => Ok(Located::Absent),

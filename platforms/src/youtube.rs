@@ -405,24 +405,30 @@ impl Publisher for YouTube {
         }
         let video = video(post)?;
         let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        let mut found_by_text = None;
         if post.is_restored {
             let found = found_video(cx, post, &title(post, &settings, video)).await?;
-            let Located::Live(id) = found else { return Ok(found) };
-            step = Step { video: Some(id), ..Step::default() };
+            let Located::Live(found) = found else { return Ok(found) };
+            found_by_text = Some(found.into_id());
+            step = Step::default();
         } else if step.video.is_none() {
             let Some(upload) = step.upload.as_deref() else { return Ok(Located::Absent) };
-            step.video = match probe(cx, upload, video.size_bytes).await? {
-                Stored::Video(id) => Some(id),
+            match probe(cx, upload, video.size_bytes).await? {
+                Stored::Video(id) => step.video = Some(id),
                 Stored::Bytes(_) => return Ok(Located::Absent),
                 Stored::Nothing => match found_video(cx, post, &title(post, &settings, video)).await? {
-                    Located::Live(id) => Some(id),
+                    Located::Live(found) => found_by_text = Some(found.into_id()),
                     located if (cx.now)() - begun > LISTING_LAG => return Ok(located),
                     _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
                 },
-            };
+            }
         }
-        let id = step.video.clone().expect("found above");
-        if !step.is_complete {
+        let (id, live): (_, fn(String) -> Located) = match found_by_text {
+            // Not kept in the checkpoint, which names the video of this upload only.
+            Some(id) => (id, Located::by_text),
+            None => (step.video.clone().expect("probed above"), Located::certain),
+        };
+        if step.video.is_some() && !step.is_complete {
             complete(cx, post, &settings, &id).await?;
             step.is_complete = true;
             cx.save(&step).await?;
@@ -446,7 +452,10 @@ impl Publisher for YouTube {
                     let message = format!("YouTube made the video {told}; the post asked for {asked}");
                     cx.note(&message).await?;
                 }
-                Ok(Located::Live(id))
+                if step.video.is_none() {
+                    complete(cx, post, &settings, &id).await?;
+                }
+                Ok(live(id))
             }
             Ok(_) => Ok(busy),
         }

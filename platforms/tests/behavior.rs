@@ -23,7 +23,7 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use fixtures::{Actor, Named, World, clock, pause};
 use platforms::{
-    Adapter, Checkpoint, Committed, Content, Edit, Idempotency, Limits, Located, MediaKind, Prepared,
+    Adapter, Checkpoint, Committed, Content, Edit, Found, Idempotency, Limits, Located, MediaKind, Prepared,
     Publication, Publishing, Refresh, Replies,
     check::{AccountKind, Draft, Severity, check, check_reply},
 };
@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         a_lost_response_is_found_although_our_clock_is_ahead,
         a_post_beyond_the_pages_read_is_not_reported_absent,
         a_lookup_ignores_posts_captured_by_other_targets,
+        the_post_of_another_commit_is_never_certain,
         a_repeated_commit_has_the_effect_in_the_table,
         posts_with_the_same_text_are_distinguished_by_their_parent,
         an_interrupted_preparation_resumes,
@@ -577,14 +578,14 @@ async fn an_accepted_post_with_a_lost_response_is_found_and_not_duplicated(platf
                 }
                 // Some platforms confirm with the status alone, so an invalid body does no harm.
                 Ok(committed) if word == "garbage" => {
-                    Located::Live(actor.landed(&post, committed).await.on(&name))
+                    Located::certain(actor.landed(&post, committed).await.on(&name))
                 }
                 Ok(committed) => panic!("{name}: {committed:?}"),
             };
             match settled {
-                Located::Live(id) => {
-                    assert!(actor.shown(&id).await.contains(word), "{name}");
-                    ids.push(id);
+                Located::Live(found) => {
+                    assert!(actor.shown(found.id()).await.contains(word), "{name}");
+                    ids.push(found.into_id());
                 }
                 // Neither a list nor a refusal names a lost comment, which is therefore not repeated.
                 Located::Unknown if actor.has_closed_reads() && position > 0 => {}
@@ -677,8 +678,10 @@ async fn a_post_beyond_the_pages_read_is_not_reported_absent(platform: &'static 
         if actor.has_closed_reads() {
             // Absent means only that the call may be repeated: it is refused with the id of the first.
             let found = actor.find(&post, &at).await.on(name);
-            let expected = if ids.is_empty() { Located::Live(id.clone()) } else { Located::Unknown };
-            assert_eq!(found, expected, "{name}: {} posts", ids.len());
+            match ids.is_empty() {
+                true => assert_eq!(found.id(), Some(&*id), "{name}"),
+                false => assert_eq!(found, Located::Unknown, "{name}: {} posts", ids.len()),
+            }
             ids.push(id);
             continue;
         }
@@ -715,6 +718,44 @@ async fn a_lookup_ignores_posts_captured_by_other_targets(platform: &'static Ada
     }
 }
 
+/// Two posts with the same content: one is live, and the call of the other one was accepted and published nothing, or
+/// never arrived.
+async fn the_post_of_another_commit_is_never_certain(platform: &'static Adapter) {
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    actor.set(&json!({ "duplicate_ms": 0 })).await;
+    let mut posts = vec![actor.post("the same words")];
+    for limit in actor.publishable().await {
+        posts.push(actor.post_with("the same words", limit.kind, (*limit.count.start()).max(1)));
+    }
+    for mut post in posts {
+        let name = format!("{} with {} media", actor.name(), post.media.len());
+        for is_accepted in [false, true] {
+            let mut other = Publication { target: domain::TargetId(uuid::Uuid::now_v7()), ..post.clone() };
+            let begun = clock();
+            let at = if is_accepted {
+                other.media = other.media.iter().map(|medium| actor.stuck(medium)).collect();
+                let Prepared::Ready(at) = actor.prepare_once(&other, Checkpoint::default()).await.on(&name) else {
+                    continue;
+                };
+                match actor.commit(&other, &at).await.on(&name) {
+                    Committed::Accepted { at, .. } => at,
+                    Committed::Live(_) => continue,
+                }
+            } else {
+                actor.prepare(&other).await.on(&name)
+            };
+            post.target = domain::TargetId(uuid::Uuid::now_v7());
+            let id = actor.publish(&post).await.on(&name);
+            let located = actor.look(&other, &at, begun).await;
+            assert!(
+                !matches!(&located, Ok(Located::Live(Found::Certain(found))) if *found == id),
+                "{name}, accepted {is_accepted}: {located:?}"
+            );
+        }
+    }
+}
+
 async fn a_repeated_commit_has_the_effect_in_the_table(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
@@ -732,7 +773,7 @@ async fn a_repeated_commit_has_the_effect_in_the_table(platform: &'static Adapte
         // Rejected as a duplicate: the engine looks the first post up and finds it.
         (Err(failure), _) => {
             assert!(failure.is_ambiguous(), "{name}: {failure:?}");
-            assert_eq!(actor.find(&post, &at).await.on(name), Located::Live(id), "{name}");
+            assert_eq!(actor.find(&post, &at).await.on(name).id(), Some(&*id), "{name}");
             assert_eq!(actor.accepted().await, 1, "{name}");
         }
     }
@@ -752,7 +793,7 @@ async fn posts_with_the_same_text_are_distinguished_by_their_parent(platform: &'
         let id = match actor.commit(&post, &at).await {
             Ok(committed) => actor.landed(&post, committed).await.on(name),
             Err(_) => match actor.settle(&post, &at).await.on(name) {
-                Located::Live(id) => id,
+                Located::Live(found) => found.into_id(),
                 Located::Unknown if actor.has_closed_reads() => break,
                 other => panic!("{name}: {other:?}"),
             },
@@ -775,7 +816,7 @@ async fn a_restored_publication_without_its_checkpoint_is_not_absent(platform: &
         let post = Publication { is_restored: true, ..post };
         let located = actor.settle(&post, &Checkpoint::default()).await.on(name);
         assert!(
-            located == Located::Live(id.clone()) || located == Located::Unknown,
+            located.id() == Some(&*id) || located == Located::Unknown,
             "{name}: {located:?} instead of {id}"
         );
         id
@@ -827,8 +868,8 @@ async fn a_worker_crash_after_any_call_leaves_one_post(platform: &'static Adapte
         let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on(&name);
         let accepted = actor.accepted().await - before;
         match located {
-            Located::Live(id) => {
-                assert!(actor.shown(&id).await.contains(&post.text), "{name}");
+            Located::Live(found) => {
+                assert!(actor.shown(found.id()).await.contains(&post.text), "{name}");
                 assert_eq!(accepted, 1, "{name}");
             }
             // The platform offers no look-up, so the call is not repeated.

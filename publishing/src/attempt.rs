@@ -3,16 +3,23 @@
 use crate::{AccountSession, Engine, Error, Stop, commit::RowCheckpoints, media::MediaError};
 use chrono::{DateTime, Utc};
 use domain::{
-    CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus,
+    CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus, Then, Wait, WaitReason,
     publish::PublishResult,
     retry::{self, Spent},
+    wait::{FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
 };
 use platforms::{
     Adapter, Publication, Publishing, Replies, ReplyTo, Session,
     check::{self, AccountKind, Draft, Severity},
 };
-use std::{borrow::Cow, time::Duration};
-use store::publishing::{self, Attempt, Barred, BeginResult, End, Entry, Place, Purpose, Settled, TargetKey};
+use std::{
+    borrow::Cow,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use store::publishing::{
+    self, Attempt, Barred, BeginResult, End, Entry, Place, Purpose, Settled, TargetKey, Waits,
+};
 use telemetry::{metrics, trace};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -28,23 +35,22 @@ const URL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause before another worker goes on with what one that stops has prepared.
 const HANDOVER: Duration = Duration::from_secs(1);
+/// Longest pause between two looks whether the service is repaired. They become rarer, beginning with [`BUSY_RETRY`].
+const FAULT_RETRY: Duration = Duration::from_secs(10 * 60);
 
-/// Why an attempt went no further.
+/// Why an attempt went no further. Each of them moves the target on: it counts, or uses up the polling window or the
+/// time of a wait.
 pub(crate) enum Interrupt {
     /// The platform is processing; look again after the pause.
     Processing(Duration),
     /// The platform, or the connection to it, failed.
     Failure(Failure),
-    /// It is too early to tell whether the post is live; look again after the pause.
-    Early(Failure, Duration),
+    /// Nothing can be published or found out yet.
+    Wait(Box<Wait>),
     /// No look-up can tell whether the post is live; another attempt might publish it twice.
     Undecidable(Failure),
     /// Nothing may be published any more, and nothing is live that was not known.
     Barred(Barred),
-    /// An operator froze the target since the attempt began.
-    Frozen,
-    /// The worker stops; another one goes on with what this one has prepared.
-    Stopping,
     /// Everything is live, but the main container's address is not known yet.
     NoUrl(Failure),
     /// Another attempt holds the target.
@@ -71,18 +77,30 @@ pub(crate) struct Run {
     began: Instant,
     /// The part of the post that the platform has no place for, as a message.
     left_out: Option<String>,
+    /// True once a publishing call was begun.
+    has_called: AtomicBool,
 }
 
 impl Run {
     pub(crate) fn of(engine: &Engine, mut attempt: Box<Attempt>) -> Self {
         let platform = (engine.adapters)(&attempt.account.platform);
         let left_out = platform.and_then(|platform| leave_out(platform, &mut attempt));
-        Self { attempt: *attempt, began: Instant::now(), left_out }
+        Self { attempt: *attempt, began: Instant::now(), left_out, has_called: AtomicBool::new(false) }
+    }
+
+    /// Notes that a publishing call begins: from here on the attempt counts, whatever else fails.
+    pub(crate) fn call(&self) {
+        self.has_called.store(true, Ordering::Relaxed);
     }
 
     /// The current time by the database's clock.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.attempt.begun_at + self.began.elapsed()
+    }
+
+    /// When the target began to wait without an attempt that got further.
+    pub(crate) fn waits_since(&self) -> DateTime<Utc> {
+        self.attempt.waiting.map_or(self.attempt.begun_at, |(_, since)| since)
     }
 }
 
@@ -97,7 +115,7 @@ impl Engine {
         let run = match publishing::begin(&self.db, key, Purpose::Publish).await? {
             BeginResult::Attempt(attempt) => Run::of(self, attempt),
             BeginResult::Stale => return Ok(PublishResult::Stale),
-            BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause, code: None }),
+            BeginResult::Early(look) => return Ok(PublishResult::Wait { pause: look.pause(), code: None }),
             // As the attempt that failed reported it.
             BeginResult::Failed { pause, failure, number } => {
                 return Err(Error::Repeat { failure: numbered(number, failure), pause });
@@ -111,12 +129,19 @@ impl Engine {
         if let Some(barred) = attempt.barred.filter(|barred| attempt.is_over(*barred)) {
             return self.bar(attempt, barred).await;
         }
-        let account = match self.open_session(attempt).await? {
-            Ok(account) => account,
-            Err(failure) => {
+        if let Some(reason) = attempt.waited_in_vain {
+            return self.give_up(attempt, waited_in_vain(reason)).await;
+        }
+        let account = match self.open_session(attempt).await {
+            Ok(Ok(account)) => account,
+            Ok(Err(failure)) => {
                 let failed = Err(Interrupt::Failure(failure.clone()));
                 count(attempt, &failed);
                 return self.give_up(attempt, failure).await;
+            }
+            Err(fault) => {
+                let error = fault.context("the account's session could not be opened");
+                return self.fault(&run, error, "the service can't read the account's grant").await;
             }
         };
         let advanced = self.advance(&account, &run).await;
@@ -137,32 +162,102 @@ impl Engine {
                 }
             }
             Err(Interrupt::Failure(failure)) => self.fail(attempt, failure).await,
-            Err(Interrupt::Early(failure, wait)) => {
-                self.refund(attempt).await?;
-                self.retry(attempt, failure, wait).await
-            }
+            Err(Interrupt::Wait(wait)) => self.wait(attempt, *wait).await,
             Err(Interrupt::Undecidable(failure)) => self.give_up(attempt, failure).await,
             Err(Interrupt::Barred(barred)) => self.bar(attempt, barred).await,
             Err(Interrupt::NoUrl(failure)) => self.await_url(attempt, failure).await,
-            Err(Interrupt::Frozen) => {
-                self.refund(attempt).await?;
-                // The next attempt begins at once, and finds how long to wait.
-                Ok(PublishResult::Wait { pause: self.time_scale.scale(BUSY_RETRY), code: None })
-            }
-            // Nothing failed. In the model the attempt ends as one whose worker crashes.
-            Err(Interrupt::Stopping) => {
-                self.refund(attempt).await?;
-                Ok(PublishResult::Wait { pause: HANDOVER, code: None })
-            }
             Err(Interrupt::Superseded) => Err(self.superseded()),
-            Err(Interrupt::Fault(error)) => Err(error.into()),
+            Err(Interrupt::Fault(error)) => self.fault(&run, error, "the service failed at its own part").await,
         }
     }
 
-    /// Gives an attempt back that published and tried nothing: the budget counts only attempts.
-    async fn refund(&self, attempt: &Attempt) -> Result<(), store::Error> {
-        let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
-        publishing::refund_attempts(&self.db, attempt.key.target, Some(attempt.fence), spent).await
+    /// Records when a target looks again that got no slot of the worker.
+    ///
+    /// # Errors
+    ///
+    /// When the database doesn't answer.
+    pub async fn await_slot(&self, key: TargetKey, pause: Duration) -> anyhow::Result<()> {
+        Ok(publishing::await_slot(&self.db, key, pause).await?)
+    }
+
+    /// Lets a target wait, or does what follows when it has waited for too long.
+    async fn wait(&self, attempt: &Attempt, wait: Wait) -> Result<PublishResult, Error> {
+        let (reason, failure) = (wait.reason, wait.failure.clone());
+        let look = match publishing::wait(&self.db, attempt, wait).await? {
+            Waits::Until(look) => look,
+            Waits::Over(Then::GiveUp(failure)) => return self.give_up(attempt, failure).await,
+            Waits::Over(Then::Fail(failure)) => return self.fail(attempt, failure).await,
+            Waits::Superseded => return Err(self.superseded()),
+        };
+        let pause = look.pause();
+        let Some(failure) = failure else { return Ok(PublishResult::Wait { pause, code: None }) };
+        if !look.is_new() {
+            return Err(Error::Repeat { failure, pause });
+        }
+        let TargetKey { owner, post, target, .. } = attempt.key;
+        warn!(
+            target.id = %target, post.id = %post, org.id = %owner.org, platform = attempt.account.platform,
+            %reason, error.code = %failure.code, "Target {target} waits on {}", attempt.account.platform
+        );
+        Err(self.failed(attempt, failure, pause))
+    }
+
+    /// Lets a target wait until the service is repaired. Its owner gets `message`; `error` is for the log. A fault
+    /// after a publishing call is a failed attempt: without a count it could be made again and again.
+    async fn fault(&self, run: &Run, error: anyhow::Error, message: &str) -> Result<PublishResult, Error> {
+        let attempt = &run.attempt;
+        let failure = Failure::network(message, false).with_effect(Effect::from(attempt.is_in_doubt()));
+        let kept = if run.has_called.load(Ordering::Relaxed) {
+            self.fail(attempt, failure.ambiguous()).await
+        } else {
+            let failure = Failure { message: format!("{message}, and tries again"), ..failure };
+            let vain = Failure { message: format!("{message}, and was not repaired in time"), ..failure.clone() };
+            let limit = self.time_scale.scale(FAULT_LIMIT);
+            let (least, most) = (self.time_scale.scale(BUSY_RETRY), self.time_scale.scale(FAULT_RETRY));
+            let waited = (run.now() - run.waits_since()).to_std().unwrap_or_default();
+            let wait = Wait {
+                reason: WaitReason::Fault,
+                look_after: waited.clamp(least, most),
+                until: run.waits_since() + limit,
+                failure: Some(failure),
+                then: Then::GiveUp(vain),
+            };
+            self.wait(attempt, wait).await
+        };
+        match kept {
+            // The database has failed, too.
+            Err(Error::Fault(_)) => Err(error.into()),
+            kept => {
+                let TargetKey { owner, post, target, .. } = attempt.key;
+                error!(
+                    target.id = %target, post.id = %post, org.id = %owner.org, platform = attempt.account.platform,
+                    error = format!("{error:#}"), "The service failed for target {target}"
+                );
+                kept
+            }
+        }
+    }
+
+    /// The wait of a target that was frozen since its attempt began: the next one finds for how long.
+    pub(crate) fn frozen(&self, run: &Run) -> Interrupt {
+        self.quiet(run, WaitReason::Freeze, self.time_scale.scale(BUSY_RETRY))
+    }
+
+    /// The wait for another worker, which goes on with what this one has prepared.
+    pub(crate) fn hand_over(&self, run: &Run) -> Interrupt {
+        self.quiet(run, WaitReason::Handover, HANDOVER)
+    }
+
+    /// A short wait that its owner need not know of.
+    fn quiet(&self, run: &Run, reason: WaitReason, look_after: Duration) -> Interrupt {
+        let message = "the service stopped it again and again before it was prepared";
+        Interrupt::Wait(Box::new(Wait {
+            reason,
+            look_after,
+            until: run.waits_since() + HANDOVER_LIMIT,
+            failure: None,
+            then: Then::Fail(Failure::network(message, run.attempt.is_in_doubt())),
+        }))
     }
 
     /// Opens the session of an attempt. The inner failure ends the attempt.
@@ -187,7 +282,7 @@ impl Engine {
     async fn advance(&self, account: &AccountSession<'_>, run: &Run) -> Result<TargetStatus, Interrupt> {
         let attempt = &run.attempt;
         check_reply(attempt, account.platform)?;
-        self.check_fetched(attempt, account).await?;
+        self.check_fetched(run, account).await?;
         let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
         let mut status = attempt.status;
         let mut unknown_url = None;
@@ -198,7 +293,7 @@ impl Engine {
                 Some(id) => id.clone(),
                 None => {
                     let post = self.publication(attempt, entry, &ids).await;
-                    let post = post.map_err(|error| self.interrupted(entry, error))?;
+                    let post = post.map_err(|error| self.interrupted(run, entry, error))?;
                     self.publish(&cx, run, entry, &post).await?
                 }
             };
@@ -241,14 +336,15 @@ impl Engine {
     }
 
     /// Checks a post whose files were still to be fetched when it was created, before anything of it is published.
-    async fn check_fetched(&self, attempt: &Attempt, account: &AccountSession<'_>) -> Result<(), Interrupt> {
+    async fn check_fetched(&self, run: &Run, account: &AccountSession<'_>) -> Result<(), Interrupt> {
+        let attempt = &run.attempt;
         let entries = &attempt.entries;
         if entries.iter().any(is_begun) {
             return Ok(());
         }
         let attached: Vec<_> = entries.iter().map(|entry| &entry.container.media[..]).collect();
         let fetched = self.fetched_media(attempt.key.owner, &attached).await;
-        let Some(media) = fetched.map_err(|error| self.interrupted(&entries[0], error))? else {
+        let Some(media) = fetched.map_err(|error| self.interrupted(run, &entries[0], error))? else {
             return Ok(());
         };
         let drafts: Vec<_> = (entries.iter().zip(&media))
@@ -390,8 +486,13 @@ impl Engine {
             attempt = attempt.attempts, error.code = %failure.code, "Target {target} failed on {}, next try at {next}",
             attempt.account.platform
         );
-        let is_new = attempt.error_code.as_deref() != Some(&*failure.code.to_string());
-        Err(Error::Failed { failure: numbered(attempt.spent(), failure), pause, is_new })
+        Err(self.failed(attempt, numbered(attempt.spent(), failure), pause))
+    }
+
+    /// The result of an attempt that the row contains as failed.
+    fn failed(&self, attempt: &Attempt, failure: Failure, pause: Duration) -> Error {
+        let is_new = attempt.last_failure.as_ref().is_none_or(|last| last.code != failure.code);
+        Error::Failed { failure, pause, is_new }
     }
 
     /// Handles a live post whose address the platform did not return: it is asked a few times more, and the
@@ -512,14 +613,22 @@ impl Engine {
     }
 
     /// The interrupt of an attempt whose media can't be published.
-    fn interrupted(&self, entry: &Entry, error: MediaError) -> Interrupt {
+    fn interrupted(&self, run: &Run, entry: &Entry, error: MediaError) -> Interrupt {
+        let effect = Effect::from(entry.commit_begun_at.is_some());
         match error {
             // A call was made with them, and without them no look-up can tell its outcome.
             MediaError::Unusable(failure) if entry.commit_begun_at.is_some() => {
                 Interrupt::Undecidable(failure.ambiguous())
             }
             MediaError::Unusable(failure) => Interrupt::Failure(failure),
-            MediaError::NotReady(failure) => Interrupt::Early(failure, self.time_scale.scale(BUSY_RETRY)),
+            MediaError::Unread(failure) => Interrupt::Failure(failure.with_effect(effect)),
+            MediaError::NotReady(failure) => Interrupt::Wait(Box::new(Wait {
+                reason: WaitReason::File,
+                look_after: self.time_scale.scale(BUSY_RETRY),
+                until: run.waits_since() + FILE_LIMIT,
+                then: Then::GiveUp(waited_in_vain(WaitReason::File).with_effect(effect)),
+                failure: Some(failure),
+            })),
             MediaError::Fault(error) => Interrupt::Fault(error),
         }
     }
@@ -536,10 +645,12 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
     let code: Cow<'static, str> = match result {
         Ok(_) | Err(Interrupt::NoUrl(_)) => "published".into(),
         Err(Interrupt::Processing(_)) => "processing".into(),
-        Err(Interrupt::Early(..)) => "waiting".into(),
+        Err(Interrupt::Wait(wait)) => match wait.reason {
+            WaitReason::Freeze => "frozen".into(),
+            WaitReason::Handover => "stopping".into(),
+            _ => "waiting".into(),
+        },
         Err(Interrupt::Barred(_)) => "barred".into(),
-        Err(Interrupt::Frozen) => "frozen".into(),
-        Err(Interrupt::Stopping) => "stopping".into(),
         Err(Interrupt::Superseded) => "superseded".into(),
         Err(Interrupt::Fault(_)) => "fault".into(),
         Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),
@@ -547,6 +658,16 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
     trace::note("fanfare.result", code.clone());
     trace::note("fanfare.platform", attempt.account.platform.clone());
     metrics::attempt(&attempt.account.platform, attempt.key.owner.mode.as_str(), code);
+}
+
+/// The failure of a target that has waited for too long.
+fn waited_in_vain(reason: WaitReason) -> Failure {
+    match reason {
+        WaitReason::File => Failure::rejected(422, "one of its files was not ready in time"),
+        WaitReason::Parent => Failure::rejected(422, "the post that it replies to was not live in time"),
+        WaitReason::Rest => Failure::rate_limited("the platform throttled the account for two days", None),
+        reason => Failure::network(format!("the wait for {reason} ended in vain"), false),
+    }
 }
 
 fn is_begun(entry: &Entry) -> bool {
@@ -609,7 +730,7 @@ async fn address(cx: &Session<'_>, id: &str) -> Result<String, Failure> {
     asked.unwrap_or_else(|_| Err(Failure::network("the post's address did not arrive in time", false)))
 }
 
-fn window(platform: &Adapter) -> Duration {
+pub(crate) fn window(platform: &Adapter) -> Duration {
     match platform.limits.publishing {
         Publishing::Immediate => WINDOW,
         Publishing::Asynchronous { window } => window,

@@ -7,7 +7,9 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::{ErrorCode, Failure, retry};
-use platforms::{Adapter, Checkpoint, Checkpoints, Committed, Located, Prepared, Publication, Session};
+use platforms::{
+    Adapter, Checkpoint, Checkpoints, Committed, Found, Located, Prepared, Publication, Session,
+};
 use std::time::Duration;
 use store::{
     grants,
@@ -43,9 +45,7 @@ impl Engine {
             return Err(Interrupt::Barred(barred));
         }
         if attempt.spent() > retry::ATTEMPTS {
-            let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
-            let message = "the last attempt got no answer and published nothing; the budget is spent";
-            return Err(Interrupt::Undecidable(Failure::new(code, message).certain()));
+            return Err(Interrupt::Undecidable(spent(attempt)));
         }
         // Preparing can't publish, however its call ended.
         let prepared = tokio::select! {
@@ -54,7 +54,7 @@ impl Engine {
             prepared = platform.publisher.prepare(cx, post, at) => prepared,
             // An upload may take many minutes; another worker goes on at the checkpoint.
             () = self.stopping() => {
-                return Err(Interrupt::Stopping);
+                return Err(self.hand_over(run));
             }
         };
         let at = match prepared.map_err(|failure| failure.certain())? {
@@ -69,7 +69,7 @@ impl Engine {
         let Some(begun) = publishing::intend(&self.db, target, position, fence, &at.0, limit).await? else {
             // In between an operator may have frozen it.
             return Err(if publishing::is_frozen(&self.db, attempt.key).await? {
-                Interrupt::Frozen
+                self.frozen(run)
             } else {
                 Interrupt::Superseded
             });
@@ -85,6 +85,7 @@ impl Engine {
         }
         // From here until the answer the post may be live.
         // Model: Commit.
+        run.call();
         let call = tokio::time::timeout(left, platform.publisher.commit(cx, post, &at));
         let answer = call.await.unwrap_or_else(|_| {
             let message = format!("{} did not answer within {} s", platform.id, limit.as_secs());
@@ -111,10 +112,10 @@ impl Engine {
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     publishing::record_ambiguous(&self.db, target, position, begun, code).await?;
                     let found = cx.locate(post, &at).await;
-                    if let Ok(Located::Live(id)) = found
-                        && self.adopt(attempt, entry, &id).await?
+                    if let Ok(Located::Live(found)) = found
+                        && self.claim(attempt, entry, &found, false).await?
                     {
-                        return Ok(self.capture(attempt, position, &id).await?);
+                        return Ok(self.capture(attempt, position, found.id()).await?);
                     }
                     // The target's own call is the likeliest original: its post will show up in the reads.
                     let wait = Some(self.read_lag(platform, attempt.key.owner.mode));
@@ -179,19 +180,21 @@ impl Engine {
         Ok(kept)
     }
 
-    /// Claims an id that a look-up found, for `capture` to store; false when another target of the account has
-    /// it. A post that the platform accepted is looked up by its handle, so that its id needs no claim.
-    pub(crate) async fn adopt(
+    /// Claims what a look-up found, for `capture` to store; false when it may be another target's. What a handle or an
+    /// idempotent key led to needs no claim. `is_settled` is true when reads show what the call has published.
+    pub(crate) async fn claim(
         &self,
         attempt: &Attempt,
         entry: &Entry,
-        id: &str,
+        found: &Found,
+        is_settled: bool,
     ) -> Result<bool, store::Error> {
-        if entry.accepted {
-            return Ok(true);
-        }
+        let id = match found {
+            Found::Certain(_) => return Ok(true),
+            Found::ByText(id) => id,
+        };
         persist(attempt, "the id of a post that was found", || {
-            publishing::adopt(&self.db, attempt.key, entry.container.position, id)
+            publishing::adopt(&self.db, attempt.key, entry.container.position, id, is_settled)
         })
         .await
     }
@@ -214,6 +217,20 @@ impl Engine {
             );
         }
         Ok(())
+    }
+}
+
+/// The failure of a target whose attempts are used up, and whose last one has published nothing.
+fn spent(attempt: &Attempt) -> Failure {
+    match &attempt.last_failure {
+        Some(last) => {
+            let message = format!("{} (nothing was published, and no attempt is left)", last.message);
+            Failure::new(last.code, message).certain()
+        }
+        None => {
+            let message = "the workers that made the attempts stopped before they were answered; nothing was published";
+            Failure::network(message, false)
+        }
     }
 }
 

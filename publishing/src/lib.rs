@@ -19,6 +19,7 @@
 //! | the worker dies between answer and capture | an intent without outcome | the same |
 //! | … after capture | an id | settles, calls nobody |
 //! | another post of the account has the same text | an id of another target | passes over it: an id belongs to one target of an account |
+//! | … and has no id yet | a post that may be that one's | claims it only if nobody is published twice, nor reported by another's post; else waits for it to get an id or end, and then ends `dead`, "it may be live" |
 //! | the account published so much since that the look-up ran out of pages | "unknown" | ends `dead`, "it may be live" |
 //! | two attempts at once (the first seemed dead) | another fence | the slower one can neither write an intent nor end the target; the answer to its call still counts |
 //! | the post is deleted, the account disconnected, or an operator stops or freezes it | an intent, or none | looks up what was begun, publishes nothing |
@@ -28,6 +29,10 @@
 //!
 //! Crate `model` explores every interleaving of these steps; a comment `Model: …` names each transition at the
 //! function that makes it.
+//!
+//! An adapter says how a look-up found a post. [`platforms::Found::Certain`] is the post of this very call, by its
+//! handle or key. [`platforms::Found::ByText`] may be another target's and has to be claimed, also by a target whose
+//! call was accepted; `store::publishing::adopt` has the rules, and `model::Claims` explores them.
 //!
 //! [`platforms::Idempotency`] says what a repeated commit does. On Bluesky it has no effect: the record's key is
 //! derived from the target. On X it may publish twice, so that a look-up waits until the author's timeline shows
@@ -55,7 +60,10 @@
 //!   look comes when it closes; a post that is still processing then ends `dead`, `poll_timeout`.
 //! - What an operator froze waits by the time in its row, and costs nothing: `begin` lets only look-ups through, and
 //!   `intend` refuses a call that was prepared before.
-//! - An attempt that could only look, because it was too early to say that nothing is live, costs nothing.
+//! - An attempt that sent nothing costs nothing, and returns only with a [`domain::Wait`], which its row contains: what
+//!   for, until when, and the next look. It is too early to say that nothing is live, a file is not ready, another target
+//!   may own what was found, the worker stops, or the service itself failed. The wait ends as the target does when its
+//!   time is over, so that no result of an attempt comes again and again.
 //! - "Dead" and "canceled" count only for the attempt that holds the fence, and a target that has ended keeps its
 //!   end. A post that is found live after that is reported on the timeline and in the log.
 //!

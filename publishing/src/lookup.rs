@@ -2,18 +2,19 @@
 
 use crate::{
     Engine, Error,
-    attempt::{BUSY_RETRY, Interrupt, Run},
+    attempt::{BUSY_RETRY, Interrupt, Run, window},
     commit::RowCheckpoints,
     media::MediaError,
 };
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    ErrorCode, Failure, Mode,
+    ErrorCode, Failure, Mode, Then, Wait, WaitReason,
     publish::{PollResult, PublishResult, SettleResult},
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
 use std::time::Duration;
 use store::publishing::{self, BeginResult, Entry, Place, Purpose, TargetKey};
+use tracing::warn;
 
 /// Pause before a failed look at a processing platform is repeated, where the platform names none.
 const POLL_RETRY: Duration = Duration::from_secs(15);
@@ -22,6 +23,10 @@ const POLL_RETRY: Duration = Duration::from_secs(15);
 const DEADLINE_MARGIN: Duration = Duration::from_secs(5);
 /// How long the open call of a stopped target is looked up before the target ends as ambiguous.
 const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// How much longer than another target's polling window a target waits for it to claim what both have found.
+const CLAIM_MARGIN: Duration = Duration::from_secs(30 * 60);
+/// How much later than the end of the read lag a look-up decides at the latest.
+const READS_MARGIN: Duration = Duration::from_secs(60);
 /// Least read lag under a time scale. The sandbox's lists lag by a second of real time, unless its settings say
 /// otherwise.
 pub const READ_LAG_FLOOR: Duration = Duration::from_secs(2);
@@ -48,9 +53,11 @@ impl Engine {
             // The next attempt ends the target.
             return Ok(PollResult::Ready);
         }
-        let account = match self.open_session(attempt).await? {
-            Ok(account) => account,
-            Err(failure) => return polled(self.give_up(attempt, failure).await?),
+        let account = match self.open_session(attempt).await {
+            Ok(Ok(account)) => account,
+            Ok(Err(failure)) => return polled(self.give_up(attempt, failure).await?),
+            // The next attempt meets the fault, and records it.
+            Err(_) => return Ok(PollResult::Ready),
         };
         let Some(entry) = attempt.entries.iter().find(|entry| entry.platform_id.is_none()) else {
             return Ok(PollResult::Ready);
@@ -60,19 +67,20 @@ impl Engine {
         let cx = account.session(&checkpoints);
         let publisher = account.platform.publisher;
         let at = Checkpoint(entry.checkpoint.clone());
+        let shown = |post: &_, begun| self.shown_at(&cx, &run, entry, post, begun) <= run.now();
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
-                Some(_) => match cx.locate(&post, &at).await {
-                    Ok(Located::Live(id)) if self.adopt(attempt, entry, &id).await? => {
-                        self.capture(attempt, entry.container.position, &id).await?;
+                Some(begun) => match cx.locate(&post, &at).await {
+                    Ok(Located::Live(found)) if self.claim(attempt, entry, &found, shown(&post, begun)).await? => {
+                        self.capture(attempt, entry.container.position, found.id()).await?;
                         Ok(None)
                     }
-                    // Another post of the account with the same text, which was captured in this moment.
-                    Ok(Located::Live(_)) => Ok(Some(BUSY_RETRY)),
+                    // It may be another target's, whose end is awaited within the window.
+                    Ok(Located::Live(_)) if entry.accepted => Ok(Some(BUSY_RETRY)),
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(BUSY_RETRY)),
                     // The next attempt decides.
-                    Ok(Located::Absent | Located::Failed(_) | Located::Unknown) => Ok(None),
+                    Ok(Located::Live(_) | Located::Absent | Located::Failed(_) | Located::Unknown) => Ok(None),
                     Err(failure) => Err(failure),
                 },
                 // The next attempt ends the target.
@@ -85,9 +93,9 @@ impl Engine {
                     Err(failure) => Err(failure),
                 },
             },
-            Err(MediaError::NotReady(failure)) => Err(failure),
-            Err(MediaError::Unusable(failure)) => return polled(self.give_up(attempt, failure).await?),
-            Err(MediaError::Fault(error)) => return Err(error.into()),
+            Err(MediaError::NotReady(failure) | MediaError::Unread(failure)) => Err(failure),
+            // The next attempt meets it as well.
+            Err(MediaError::Unusable(_) | MediaError::Fault(_)) => Ok(None),
         };
         let (pause, busy) = match looked {
             Ok(None) => {
@@ -133,15 +141,16 @@ impl Engine {
         post: &Publication,
     ) -> Result<Option<String>, Interrupt> {
         let (platform, at) = (cx.platform, Checkpoint(entry.checkpoint.clone()));
-        let mode = run.attempt.key.owner.mode;
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
+        let shown_at = self.shown_at(cx, run, entry, post, begun);
         match cx.locate(post, &at).await {
-            Ok(Located::Live(id)) if self.adopt(&run.attempt, entry, &id).await? => Ok(Some(id)),
-            Ok(Located::Live(_)) => {
-                let message = "no answer came, and what was found is another post with the same words";
-                Err(Interrupt::Early(Failure::new(code, message), self.time_scale.scale(BUSY_RETRY)))
+            Ok(Located::Live(found)) if self.claim(&run.attempt, entry, &found, shown_at <= run.now()).await? => {
+                Ok(Some(found.into_id()))
             }
+            // It publishes nothing more, so that the window is its end.
+            Ok(Located::Live(_)) if entry.accepted => Err(Interrupt::Processing(BUSY_RETRY)),
+            Ok(Located::Live(_)) => Err(self.contested(run, platform, code)),
             Ok(Located::Processing { poll_after }) => Err(Interrupt::Processing(poll_after)),
             Ok(Located::Failed(failure)) => {
                 let (target, fence) = (run.attempt.key.target, run.attempt.fence);
@@ -150,27 +159,61 @@ impl Engine {
             }
             Ok(Located::Absent) if entry.accepted => Err(Interrupt::Processing(BUSY_RETRY)),
             Ok(Located::Absent) => {
-                let believable = match (platform.limits.idempotency, entry.commit_ended_at) {
-                    (Idempotency::Idempotent, _) => begun,
-                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform, mode),
-                    // Nobody saw the call end: it may be on its way until its deadline.
-                    (Idempotency::MayDuplicate { .. }, None) => {
-                        entry.commit_deadline.unwrap_or(begun + self.commit_limit(platform, post))
-                            + self.deadline_margin(mode)
-                            + self.read_lag(platform, mode)
-                    }
-                };
-                let rest = believable - run.now();
+                let rest = shown_at - run.now();
                 if rest <= TimeDelta::zero() {
                     return Ok(None);
                 }
                 let message = "no answer came, and it is too early to say that nothing was published";
-                Err(Interrupt::Early(Failure::new(code, message), rest.to_std().unwrap_or_default()))
+                let early = Failure::new(code, message);
+                Err(Interrupt::Wait(Box::new(Wait {
+                    reason: WaitReason::Reads,
+                    look_after: rest.to_std().unwrap_or_default(),
+                    until: shown_at + READS_MARGIN,
+                    failure: Some(run.attempt.last_failure.clone().unwrap_or_else(|| early.clone())),
+                    then: Then::GiveUp(early.ambiguous()),
+                })))
             }
             Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
             Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
             Err(failure) => Err(Interrupt::Failure(failure.ambiguous())),
         }
+    }
+
+    /// Returns from when on reads show what a call that was begun has published; nothing is published after that.
+    fn shown_at(
+        &self,
+        cx: &Session<'_>,
+        run: &Run,
+        entry: &Entry,
+        post: &Publication,
+        begun: DateTime<Utc>,
+    ) -> DateTime<Utc> {
+        let (platform, mode) = (cx.platform, run.attempt.key.owner.mode);
+        match (platform.limits.idempotency, entry.commit_ended_at) {
+            (Idempotency::Idempotent, _) => begun,
+            (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform, mode),
+            // Nobody saw the call end: it may be on its way until its deadline.
+            (Idempotency::MayDuplicate { .. }, None) => {
+                entry.commit_deadline.unwrap_or(begun + self.commit_limit(platform, post))
+                    + self.deadline_margin(mode)
+                    + self.read_lag(platform, mode)
+            }
+        }
+    }
+
+    /// The wait of a target that found a post by its text that another one may have published: until that one has an
+    /// id, or has ended, which its polling window bounds.
+    fn contested(&self, run: &Run, platform: &Adapter, code: ErrorCode) -> Interrupt {
+        let message = "no answer came, and what was found may be another post with the same words";
+        let failure = Failure::new(code, message).ambiguous();
+        let limit = self.time_scale.scale(window(platform) + CLAIM_MARGIN);
+        Interrupt::Wait(Box::new(Wait {
+            reason: WaitReason::Claim,
+            look_after: self.time_scale.scale(BUSY_RETRY),
+            until: run.waits_since() + limit,
+            failure: Some(failure.clone()),
+            then: Then::GiveUp(failure),
+        }))
     }
 
     /// Looks up the open call of a target that an operator stopped. Publishes nothing. Returns a pause while
@@ -189,7 +232,15 @@ impl Engine {
         if attempt.place == Place::Nowhere {
             return Ok(None);
         }
-        let Ok(account) = self.open_session(attempt).await? else { return Ok(None) };
+        let account = match self.open_session(attempt).await {
+            Ok(Ok(account)) => account,
+            Ok(Err(_)) => return Ok(None),
+            // It ends all the same, and says that it may be live.
+            Err(error) => {
+                warn!(target.id = %key.target, error = format!("{error:#}"), "A stopped target is not looked up");
+                return Ok(None);
+            }
+        };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let open = attempt.entries.iter().find(|entry| entry.platform_id.is_none());
         let Some((entry, begun)) = open.and_then(|entry| Some((entry, entry.commit_begun_at?))) else {
@@ -209,7 +260,8 @@ impl Engine {
                     .await?;
                 return Ok(None);
             }
-            Err(Interrupt::Early(_, pause) | Interrupt::Processing(pause)) => pause,
+            Err(Interrupt::Wait(wait)) => wait.look_after,
+            Err(Interrupt::Processing(pause)) => pause,
             Err(Interrupt::Failure(failure)) => {
                 failure.retry_after.unwrap_or(self.time_scale.scale(POLL_RETRY))
             }
@@ -218,8 +270,6 @@ impl Engine {
                 Interrupt::Undecidable(_)
                 | Interrupt::Superseded
                 | Interrupt::Barred(_)
-                | Interrupt::Frozen
-                | Interrupt::Stopping
                 | Interrupt::NoUrl(_),
             ) => return Ok(None),
         };

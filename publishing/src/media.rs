@@ -1,7 +1,7 @@
 //! Media assets of a post, as adapters read them.
 
 use crate::Engine;
-use ::media::{FileStore, FitError, StoredFile};
+use ::media::{FileStore, FitError, StoreError, StoredFile};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -14,6 +14,7 @@ use store::{
     posts::{Attachment, Container},
 };
 use tokio::time::Instant;
+use tracing::warn;
 use url::Url;
 
 /// Longest wait of an attempt for an asset that is still being inspected.
@@ -29,6 +30,8 @@ pub(crate) enum MediaError {
     NotReady(Failure),
     /// An asset was deleted, or is unusable.
     Unusable(Failure),
+    /// The file store did not return an asset.
+    Unread(Failure),
     /// Fanfare failed.
     Fault(anyhow::Error),
 }
@@ -172,8 +175,11 @@ fn unfit(medium: &Media, error: FitError) -> MediaError {
             MediaError::Unusable(Failure::rejected(422, message))
         }
         FitError::Store(error) => {
-            let message = format!("medium {} can't be read: {error}", medium.id);
-            MediaError::NotReady(Failure::network(message, false))
+            let failure = unread(medium, &error);
+            match failure.code.is_permanent() {
+                true => MediaError::Unusable(failure),
+                false => MediaError::Unread(failure),
+            }
         }
     }
 }
@@ -203,18 +209,27 @@ impl OwnerMedia {
 #[async_trait]
 impl MediaStore for OwnerMedia {
     async fn read(&self, medium: &Media, range: Range<u64>) -> Result<Bytes, Failure> {
-        self.files
-            .read(&self.file(medium), range)
-            .await
-            .map_err(|error| Failure::network(format!("medium {} can't be read: {error}", medium.id), false))
+        self.files.read(&self.file(medium), range).await.map_err(|error| unread(medium, &error))
     }
 
     async fn address(&self, medium: &Media) -> Result<Url, Failure> {
         let file = self.file(medium);
         let address = self.files.address(&file, &medium.mime, ADDRESS_TTL, (self.now)());
         address.await.map_err(|error| {
-            Failure::network(format!("medium {} can't be given an address: {error}", medium.id), false)
+            warn!(media.id = %medium.id, error = format!("{error:#}"), "Medium {} has no address", medium.id);
+            Failure::network(format!("medium {} can't be given an address", medium.id), false)
         })
+    }
+}
+
+/// The failure of a file that the store did not return. The store's message names its paths, and goes to the log.
+fn unread(medium: &Media, error: &StoreError) -> Failure {
+    warn!(media.id = %medium.id, %error, "Medium {} was not read", medium.id);
+    match error {
+        StoreError::NotFound { .. } => {
+            Failure::rejected(422, format!("medium {} can't be used: its file is gone", medium.id))
+        }
+        _ => Failure::network(format!("medium {} could not be read from the file store", medium.id), false),
     }
 }
 

@@ -17,6 +17,7 @@ mod owned;
 mod replying;
 mod revive;
 mod unpublish;
+mod waits;
 
 use crate::{
     decode::Parsed,
@@ -29,12 +30,13 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, CancelReason, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
-    TargetStatus,
+    TargetStatus, WaitReason,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
     overrides,
     post::roll_up,
     retry::{self, Spent},
+    wait,
 };
 use outcome::History;
 use replying::Found;
@@ -52,6 +54,7 @@ pub(crate) use replying::{Replies, wake_replies};
 pub(crate) use revive::revive_in;
 pub use revive::{Revived, lost_with_grant, revive};
 pub use unpublish::{UNPUBLISH_LEASE, Withdrawn, record_unpublished, release_withdrawn, withdraw};
+pub use waits::{Look, Waiting, Waits, await_slot, wait};
 
 /// Maximum time that an attempt may be early: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -93,8 +96,8 @@ pub enum BeginResult {
     Attempt(Box<Attempt>),
     /// The post was edited; another message brings the new version to its workflow.
     Stale,
-    /// The next attempt is due after this time.
-    Early(Duration),
+    /// It is too early, or the target waits for something else than a time.
+    Early(Look),
     /// The last attempt failed, and the next one is due after this time.
     Failed {
         /// Time to wait.
@@ -178,8 +181,12 @@ pub struct Attempt {
     pub barred: Option<Barred>,
     /// Why an operator ends the target.
     pub stop_reason: Option<String>,
-    /// Code of the last failure.
-    pub error_code: Option<String>,
+    /// The last failure.
+    pub last_failure: Option<Failure>,
+    /// What the target waited for when the attempt began, if that is not over with it.
+    pub waiting: Option<Waiting>,
+    /// A wait that ended in vain: nothing is left to be done but to end the target.
+    pub waited_in_vain: Option<WaitReason>,
     /// URL of the published main container.
     pub url: Option<String>,
     /// True if the account is active. One that is not may still have a valid grant.
@@ -232,19 +239,18 @@ pub struct Entry {
     pub platform_id: Option<String>,
 }
 
-/// Returns whether one of the target's files is still being fetched or read, and notes it in the timeline, once.
-async fn await_media(
+/// Returns the name of one of the target's files that is still being fetched or read.
+async fn awaited_file(
     tx: &mut PgConnection,
     key: TargetKey,
     entries: &[Entry],
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
+) -> sqlx::Result<Option<String>> {
     let attached = entries.iter().flat_map(|entry| &entry.container.media);
     let ids: Vec<_> = attached.map(|attachment| attachment.id).collect();
     if ids.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
-    let awaited = sqlx::query_scalar!(
+    sqlx::query_scalar!(
         "select filename from media
          where id = any($1) and org_id = $2 and mode = $3 and status in ('pending_upload', 'uploaded') and deleted_at is null
          limit 1",
@@ -252,23 +258,8 @@ async fn await_media(
         key.owner.org.0,
         key.owner.mode.as_str()
     )
-    .fetch_optional(&mut *tx)
-    .await?;
-    let Some(filename) = awaited else { return Ok(false) };
-    sqlx::query!(
-        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $1, $2, $3, $4, $5, 'waiting', 'Waits for the file ' || $6 || ', which is being fetched and read'
-         where not exists (select from timeline where post_id = $3 and target_id = $4 and kind = 'waiting')",
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.post.0,
-        key.target.0,
-        now,
-        filename
-    )
-    .execute(tx)
-    .await?;
-    Ok(true)
+    .fetch_optional(tx)
+    .await
 }
 
 /// Begins an attempt.
@@ -287,7 +278,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
-             t.freeze_id as waits_for,
+             t.freeze_id as waits_for, t.wait_reason, t.wait_since,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
              f.id as "freeze_id?", f.kind as "frozen?", f.reason as "freeze_reason?"
@@ -375,9 +366,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
             next_attempt_at = None;
         }
     }
-    // Its posts are being deleted from the platform, and no call of it is open.
+    // Its posts are being deleted from the platform, and no call of it is open. The lease in the row is the wait.
     if let Some(until) = row.unpublish_until.and_then(|until| (until - begun_at).to_std().ok()) {
-        return Ok(BeginResult::Early(until + TOLERANCE));
+        return Ok(BeginResult::Early(Look::of_row(until + TOLERANCE)));
     }
     let remaining = next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
     // A target that was frozen waits for its turn after the release, however long that takes.
@@ -386,7 +377,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     if purpose == Purpose::Publish && remaining > TOLERANCE && !is_from_future {
         let code = row.error_code.as_deref().and_then(|code| code.parse().ok());
         let Some(code) = code.filter(|_| status == TargetStatus::Failed) else {
-            return Ok(BeginResult::Early(remaining));
+            return Ok(BeginResult::Early(Look::of_row(remaining)));
         };
         // An attempt that was throttled has a number, too, though it costs nothing.
         let is_free = row.throttled_since.is_some_and(|since| begun_at < since + retry::THROTTLED_FREE);
@@ -397,9 +388,25 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         });
     }
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
-    if !has_begun && row.deleted_at.is_none() && await_media(&mut tx, key, &entries, begun_at).await? {
-        tx.commit().await?;
-        return Ok(BeginResult::Early(MEDIA_WAIT));
+    let reason = row.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
+    let waiting: Option<Waiting> = reason.zip(row.wait_since);
+    let mut waited_in_vain = None;
+    if !has_begun
+        && row.deleted_at.is_none()
+        && let Some(filename) = awaited_file(&mut tx, key, &entries).await?
+    {
+        let reason = WaitReason::File;
+        let wait = waits::Before {
+            reason,
+            pause: MEDIA_WAIT,
+            until: waits::since(waiting, reason, begun_at) + wait::FILE_LIMIT,
+            message: &format!("Waits for the file {filename}, which is being fetched and read"),
+        };
+        if let Some(look) = waits::wait_before(&mut tx, key, waiting, wait, begun_at).await? {
+            tx.commit().await?;
+            return Ok(BeginResult::Early(look));
+        }
+        waited_in_vain = Some(reason);
     }
     // Publishing calls already begun are still looked up, and nothing new is published.
     let barred = match row.account_status.as_str() {
@@ -414,25 +421,38 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         (None, _) => (Place::Own, barred),
         // The rest of its thread goes below its own first container.
         (Some(_), Some(known)) if is_live || barred.is_some() => (Place::Below(known), barred),
-        (Some(_), None) if barred.is_some() => (Place::Nowhere, barred),
+        (Some(_), None) if barred.is_some() || waited_in_vain.is_some() => (Place::Nowhere, barred),
         (Some(post), known) => {
             let found = replying::find(&mut tx, key, PostId(post), row.account_id.into(), begun_at).await?;
             match (found, known) {
                 (Found::Gone(reason), known) => {
                     (known.map_or(Place::Nowhere, Place::Below), Some(Barred::NoParent(reason)))
                 }
-                (Found::Held(pause), Some(_)) if !in_doubt => return Ok(BeginResult::Early(pause)),
-                (_, Some(known)) => (Place::Below(known), None),
+                // What is being deleted may stay, or its place be lost: nothing is published below it until that is
+                // known, but a call is looked up.
+                (Found::Held { .. }, Some(known)) if in_doubt => (Place::Below(known), None),
+                (Found::Live(_) | Found::Waiting { .. }, Some(known)) => (Place::Below(known), None),
                 (Found::Live(parent), None) => (Place::Below(parent), None),
-                (Found::Waiting(pause) | Found::Held(pause), None) => {
-                    replying::note_wait(&mut tx, key, begun_at).await?;
-                    tx.commit().await?;
-                    return Ok(BeginResult::Early(pause));
+                (Found::Waiting { pause, next } | Found::Held { pause, next }, known) => {
+                    let reason = WaitReason::Parent;
+                    let since = waits::since(waiting, reason, begun_at);
+                    let wait = waits::Before {
+                        reason,
+                        pause,
+                        until: next.map_or(since, |next| next.max(since)) + wait::PARENT_LIMIT,
+                        message: "Waits until the post that it replies to is live",
+                    };
+                    if let Some(look) = waits::wait_before(&mut tx, key, waiting, wait, begun_at).await? {
+                        tx.commit().await?;
+                        return Ok(BeginResult::Early(look));
+                    }
+                    waited_in_vain = Some(reason);
+                    (known.map_or(Place::Nowhere, Place::Below), None)
                 }
             }
         }
     };
-    let is_counted = purpose == Purpose::Publish && !row.is_continuation;
+    let is_counted = purpose == Purpose::Publish && !row.is_continuation && waited_in_vain.is_none();
     let is_unpublished = entries.iter().any(|entry| entry.platform_id.is_none());
     if let (Some(freeze), Some(kind), Some(reason)) = (row.freeze_id, row.frozen, row.freeze_reason)
         && is_unpublished
@@ -456,17 +476,27 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         && !in_doubt
         && barred.is_none()
     {
-        let next = rest(&mut tx, key, until).await?;
-        tx.commit().await?;
-        let (pause, code) = ((next - begun_at).to_std().unwrap_or_default(), ErrorCode::RateLimited);
-        let is_new = row.error_code.is_none_or(|before| before != code.to_string());
-        return Ok(BeginResult::Held { pause, code, is_new });
+        // A call that is throttled now and then does not begin the wait again.
+        let since = row.throttled_since.unwrap_or(begun_at);
+        if begun_at < since + wait::REST_LIMIT {
+            let is_resting = waiting.is_some_and(|(reason, _)| reason == WaitReason::Rest);
+            let next = rest(&mut tx, key, until, since, !is_resting).await?;
+            tx.commit().await?;
+            let (pause, code) = ((next - begun_at).to_std().unwrap_or_default(), ErrorCode::RateLimited);
+            let is_new = row.error_code.is_none_or(|before| before != code.to_string());
+            return Ok(BeginResult::Held { pause, code, is_new });
+        }
+        waited_in_vain = Some(WaitReason::Rest);
     }
+    let is_counted = is_counted && waited_in_vain.is_none();
     let mut account = account_grant!(row, row.account_id.into());
     if barred == Some(Barred::Disconnected) && !has_begun {
         account.grant_sealed = None;
     }
     let begins = post_status.is_editable();
+    let waiting = waiting.filter(|(reason, _)| !reason.is_before_attempt());
+    let code = row.error_code.as_deref().filter(|_| !was_frozen).and_then(|code| code.parse().ok());
+    let last_failure = code.map(|code| Failure::new(code, row.error_message.unwrap_or_default()));
     let parent = match &place {
         Place::Below(parent) => Some(parent),
         Place::Own | Place::Nowhere => None,
@@ -477,13 +507,13 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
            entry as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
              select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins'
-             -- An attempt that could only look up the one before costs nothing: the next one has its number.
-             where $8 and not ($12 and exists (
+             -- An attempt that could only wait costs nothing: the next one has its number.
+             where $8 and not exists (
                select from timeline t
                where t.post_id = $3 and t.target_id = $1 and t.kind = 'attempt'
                  and t.message = 'Attempt ' || $7::int || ' begins'
                  and t.id > coalesce((select max(r.id) from timeline r
-                   where r.post_id = $3 and r.target_id = $1 and r.kind = 'retry'), 0))))
+                   where r.post_id = $3 and r.target_id = $1 and r.kind = 'retry'), 0)))
            update targets
            set status = case status when 'pending' then 'queued' else status end,
                attempts = $7, fence = fence + 1, freeze_id = null,
@@ -492,7 +522,9 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
                error_source = case when $11 then null else error_source end,
                -- The sweeper finds a live target by the time of its next attempt.
                next_attempt_at = case status when 'published' then $2::timestamptz end, updated_at = $2,
-               reply_root = coalesce(reply_root, $9), reply_parent = coalesce(reply_parent, $10)
+               reply_root = coalesce(reply_root, $9), reply_parent = coalesce(reply_parent, $10), look_at = null,
+               wait_reason = case when $12 then wait_reason end, wait_since = case when $12 then wait_since end,
+               wait_until = case when $12 then wait_until end
            where id = $1
            returning fence"#,
         key.target.0,
@@ -506,7 +538,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         parent.map(|parent| parent.root.as_str()),
         parent.map(|parent| parent.last.as_str()),
         was_frozen,
-        in_doubt
+        waiting.is_some()
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -531,21 +563,31 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         place,
         barred,
         stop_reason: row.stop_reason,
-        error_code: row.error_code.filter(|_| !was_frozen),
+        last_failure,
+        waiting,
+        waited_in_vain,
         url: row.platform_post_url,
         entries,
     })))
 }
 
 /// Lets a target wait until its account has rested, and a little longer: all of its targets do, and together they
-/// would be throttled again. Returns when its attempt is due, by the database's clock.
-async fn rest(tx: &mut PgConnection, key: TargetKey, until: DateTime<Utc>) -> sqlx::Result<DateTime<Utc>> {
+/// would be throttled again. It rests as if it had been throttled itself since `since`. Returns when its attempt is due,
+/// by the database's clock.
+async fn rest(
+    tx: &mut PgConnection,
+    key: TargetKey,
+    until: DateTime<Utc>,
+    since: DateTime<Utc>,
+    is_new: bool,
+) -> sqlx::Result<DateTime<Utc>> {
     sqlx::query_scalar!(
         r#"with resting as (
              update targets
              set status = case status when 'pending' then 'queued' else status end,
                  error_code = $2, error_message = $3, error_source = $4,
                  next_attempt_at = $5::timestamptz + (0.1 * random()) * ($5::timestamptz - clock_timestamp()),
+                 throttled_since = $6, wait_reason = $7, wait_since = $6, wait_until = $8, look_at = null,
                  updated_at = clock_timestamp()
              where id = $1
              returning id, post_id, org_id, mode, updated_at, next_attempt_at),
@@ -554,13 +596,17 @@ async fn rest(tx: &mut PgConnection, key: TargetKey, until: DateTime<Utc>) -> sq
              select org_id, mode, post_id, id, updated_at, 'rest', $3,
                jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
                  next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-             from resting)
+             from resting where $9)
            select next_attempt_at as "next!" from resting"#,
         key.target.0,
         ErrorCode::RateLimited.to_string(),
         "the platform throttled another post of the account, which takes none before its wait is over",
         ErrorCode::RateLimited.source().as_str(),
-        until
+        until,
+        since,
+        WaitReason::Rest.as_str(),
+        since + wait::REST_LIMIT,
+        is_new
     )
     .fetch_one(tx)
     .await
@@ -660,7 +706,8 @@ pub async fn intend(
                and (p.reply_to is null or $2::smallint > 0 or exists (select from parent))
              for no key update of t),
            resumed as (
-             update targets set processing_since = null where id in (select id from target))
+             update targets set processing_since = null, wait_reason = null, wait_since = null, wait_until = null
+             where id in (select id from target))
            insert into publications
              (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline, is_reply)
            select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5), is_reply from target
@@ -914,6 +961,7 @@ pub async fn record_failure(
                    when $8 then coalesce(throttled_since, clock_timestamp())
                    -- The refresh that follows may be what is throttled.
                    when $7 > 0 then throttled_since end,
+                 wait_reason = null, wait_since = null, wait_until = null, look_at = null,
                  updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
                and (status <> 'published' or platform_post_url is null or exists (
@@ -1052,7 +1100,7 @@ pub(crate) async fn retry_now_in(
 ) -> sqlx::Result<bool> {
     let retried = sqlx::query!(
         "with retried as (
-           update targets set next_attempt_at = $5, updated_at = $5
+           update targets set next_attempt_at = $5, look_at = null, updated_at = $5
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4
              and (status = 'failed' or status = 'queued' and error_code is not null
                   or status = 'published' and next_attempt_at is not null)
@@ -1075,8 +1123,8 @@ pub(crate) async fn retry_now_in(
     Ok(true)
 }
 
-/// Refunds attempts that are not to count: a refused token that was not the grant's fault, an attempt that
-/// could only look up. With a fence, only that attempt refunds; `None` is for a target without an attempt.
+/// Refunds attempts that are not to count: a refused token that was not the grant's fault. With a fence, only that
+/// attempt refunds; `None` is for a target without an attempt.
 pub async fn refund_attempts(
     db: &PgPool,
     target: TargetId,
@@ -1359,6 +1407,7 @@ pub async fn settle(
                      where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
                  then $5::timestamptz end,
                processing_since = null, is_continuation = false, updated_at = $5,
+               wait_reason = null, wait_since = null, wait_until = null, look_at = null,
                -- Fences off an attempt under way.
                fence = fence + case when $2 = 'published' then 0 else 1 end
            where id = $1),
@@ -1479,7 +1528,7 @@ async fn mark_incomplete(
                error_message = case when is_missing then $3 else error_message end,
                error_source = case when is_missing then $4 else error_source end,
                next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
-               updated_at = $5
+               wait_reason = null, wait_since = null, wait_until = null, look_at = null, updated_at = $5
            from rest where id = $1
            returning is_missing)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
@@ -1516,7 +1565,8 @@ pub async fn mark_complete(
         r#"with target as (
            update targets set error_code = null, error_message = null, error_source = null,
              next_attempt_at = case when platform_post_url is null then next_attempt_at end,
-             processing_since = null, is_continuation = false, updated_at = $2
+             processing_since = null, is_continuation = false, updated_at = $2,
+             wait_reason = null, wait_since = null, wait_until = null, look_at = null
            where id = $1 and fence = $6 returning id),
          logged as (
            insert into timeline (org_id, mode, post_id, target_id, at, kind, message)

@@ -93,6 +93,7 @@ mod team;
 mod temporal;
 mod tenants;
 mod traces;
+mod twins;
 mod unpublish;
 mod versions;
 mod walls;

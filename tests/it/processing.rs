@@ -222,3 +222,35 @@ async fn a_call_that_is_never_answered_ends_at_its_deadline() {
     let message = failure["message"].as_str().unwrap();
     assert!(message.contains("did not answer within 8 s"), "{timeline:#}");
 }
+
+/// Returns a stored file of this name.
+fn find_file(dir: &std::path::Path, name: &str) -> Option<std::path::PathBuf> {
+    std::fs::read_dir(dir).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => find_file(&path, name),
+            false => (path.file_name()? == name).then_some(path),
+        }
+    })
+}
+
+/// Instagram takes a PNG as a JPEG, which is made of the stored file; X takes the file as it is.
+#[tokio::test]
+async fn a_picture_whose_file_is_gone_ends_with_that_reason() {
+    let world = world().approved().own().platforms(&["instagram", "x"]).start().await;
+    let accounts = [world.connect("instagram", "ada").await, world.connect("x", "ada").await];
+    let medium = world.medium("vanishing.png", None, tests::samples::painting(1080, 1080)).await;
+    let file = find_file(&world.files, "vanishing.png").expect("the file is stored");
+    let container = json!({ "content": "Gone", "media": [{ "id": medium["id"] }] });
+    std::fs::remove_file(&file).unwrap();
+    let post = world.post(json!({ "containers": [container], "accounts": accounts })).await;
+    let ended = world.ended(&post).await;
+    for target in ended["targets"].as_array().unwrap() {
+        assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("rejected_422")), "{ended:#}");
+        let message = target["error_message"].as_str().unwrap();
+        assert!(message.contains("its file is gone"), "{message}");
+        assert!(!message.contains('/'), "no path of the server: {message}");
+    }
+    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
+    assert!(timeline["data"].as_array().unwrap().len() < 12, "{timeline:#}");
+}

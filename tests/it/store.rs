@@ -728,7 +728,7 @@ async fn a_poll_that_is_due_in_an_hour_is_made_at_once() {
     let (since, pause) = (Some(attempt.begun_at), Some(Duration::from_secs(60)));
     publishing::record_processing(&db, key.target, attempt.fence, since, pause).await.unwrap();
     let (_, early) = begin(&db, owner, &post, 0).await;
-    assert!(matches!(early, BeginResult::Early(left) if left <= Duration::from_secs(60)), "{early:?}");
+    assert!(matches!(early, BeginResult::Early(look) if look.pause() <= Duration::from_secs(60)), "{early:?}");
     // The database's clock was an hour ahead, and is set back.
     let ahead = "update targets set next_attempt_at = next_attempt_at + interval '1 hour' where id = $1";
     sqlx::query(ahead).bind(key.target.0).execute(&db).await.unwrap();
@@ -931,6 +931,34 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     assert!(publishing::retry_now(&db, owner, two.id, other.target, None, tests::now()).await.unwrap());
     let retried = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(retried, BeginResult::Attempt(_)), "{retried:?}");
+}
+
+/// An account goes on being throttled by the posts that wait for it. Each of them has an end of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_rests_with_its_account_for_two_days_at_most() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let day = Duration::from_secs(24 * 3600);
+    for rest in 0..3 {
+        publishing::rest_account(&db, owner, ada.id, tests::now() + day).await.unwrap();
+        let (_, resting) = begin(&db, owner, &post, 0).await;
+        assert!(matches!(resting, BeginResult::Held { code: ErrorCode::RateLimited, .. }), "{rest}: {resting:?}");
+        // Less than two days pass, since the rest is up to a tenth longer.
+        tests::sql(
+            &db,
+            "update accounts set rests_until = rests_until - interval '15 hours';
+             update targets set next_attempt_at = null, throttled_since = throttled_since - interval '15 hours',
+               wait_since = wait_since - interval '15 hours', wait_until = wait_until - interval '15 hours'",
+        )
+        .await;
+    }
+    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    assert_eq!(entries.iter().filter(|entry| entry.kind == "rest").count(), 1, "{entries:?}");
+    tests::sql(&db, "update targets set throttled_since = throttled_since - interval '4 hours'").await;
+    let (_, BeginResult::Attempt(last)) = begin(&db, owner, &post, 0).await else { panic!("it ends") };
+    assert_eq!((last.waited_in_vain, last.attempts), (Some(domain::WaitReason::Rest), 0));
 }
 
 /// As it does when its clock is set while a transaction is open.
@@ -1391,33 +1419,50 @@ async fn a_platforms_post_belongs_to_one_target() {
         publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
         key
     };
+    // What ended stands in nobody's way, though it may have published.
+    let (dead, dead_begun) = begun(&ada).await;
+    assert!(publishing::accept(&db, dead.target, 0, dead_begun, &json!({ "handle": 0 })).await.unwrap());
+    let survivor = doubt(begun(&ada).await).await;
+    assert!(!publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other is accepted");
+    tests::sql(&db, &format!("update targets set status = 'dead' where id = '{}'", dead.target)).await;
+    assert!(publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other has ended");
+    // Before reads show its own post, a target takes none that another one may have published.
+    let (early, rival) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);
+    assert!(!publishing::adopt(&db, early, 0, "5", false).await.unwrap(), "its own may come");
+    assert!(publishing::adopt(&db, early, 0, "5", true).await.unwrap(), "it is not there");
+    // One that was accepted takes nothing from one that would publish again.
+    let (accepted, accepted_begun) = begun(&ada).await;
+    assert!(publishing::accept(&db, accepted.target, 0, accepted_begun, &json!({ "handle": 2 })).await.unwrap());
+    assert!(!publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "the rival would publish again");
+    publishing::capture(&db, rival, 0, "3").await.unwrap();
+    assert!(publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "nobody else waits");
     let taken = async |key: TargetKey, account: &Account| {
         publishing::captured_ids(&db, key, 0, account.id, Utc::now()).await.unwrap()
     };
     let (one, two, other) = (begun(&ada).await, begun(&ada).await, begun(&bob).await);
     let (one, other) = (doubt(one).await, doubt(other).await);
     // The post may belong to the other target, whose call is in flight or was accepted.
-    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may belong to another");
+    assert!(!publishing::adopt(&db, one, 0, "9", true).await.unwrap(), "it may belong to another");
     let open = two.1;
     assert!(publishing::accept(&db, two.0.target, 0, open, &json!({ "handle": 1 })).await.unwrap());
-    assert!(!publishing::adopt(&db, one, 0, "9").await.unwrap(), "it may belong to another");
+    assert!(!publishing::adopt(&db, one, 0, "9", true).await.unwrap(), "it may belong to another");
     publishing::capture(&db, two.0, 0, "8").await.unwrap();
     let (third, two) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);
-    assert!(publishing::adopt(&db, third, 0, "7").await.unwrap(), "no other call is open");
+    assert!(publishing::adopt(&db, third, 0, "7", true).await.unwrap(), "no other call is open");
     // Of two concurrent look-ups that find the same post, one adopts it.
     let adopt = |key: TargetKey| {
         let db = db.clone();
-        tokio::spawn(async move { publishing::adopt(&db, key, 0, "9").await.unwrap() })
+        tokio::spawn(async move { publishing::adopt(&db, key, 0, "9", true).await.unwrap() })
     };
     let adopted: Vec<_> = join_all([adopt(one), adopt(two)]).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(adopted.iter().filter(|is_ours| **is_ours).count(), 1, "{adopted:?}");
     let (winner, loser) = if adopted[0] { (one, two) } else { (two, one) };
-    assert!(publishing::adopt(&db, winner, 0, "9").await.unwrap(), "it stays the winner's");
+    assert!(publishing::adopt(&db, winner, 0, "9", true).await.unwrap(), "it stays the winner's");
     assert!(taken(loser, &ada).await.contains(&"9".to_owned()), "another target's");
     assert!(!taken(winner, &ada).await.contains(&"9".to_owned()), "its own");
     // A post of another account may have the same id.
     assert!(taken(other, &bob).await.is_empty());
-    assert!(publishing::adopt(&db, other, 0, "9").await.unwrap());
+    assert!(publishing::adopt(&db, other, 0, "9", true).await.unwrap());
 
     // An id from the platform's response is always kept, and a shared one is reported.
     let captured = publishing::capture(&db, winner, 0, "9").await.unwrap();

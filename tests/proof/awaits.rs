@@ -6,6 +6,8 @@
 //! moves the timestamps in the rows into the past.
 
 mod platform;
+mod twins;
+mod waits;
 
 use domain::{
     Mode, Owner, TargetStatus, TimeScale,
@@ -156,6 +158,12 @@ impl Runner {
 
     /// Creates a post to a new account, and returns its target and the account's platform id.
     async fn create(&self, shape: Shape) -> (TargetKey, String) {
+        let (id, account) = self.connect().await;
+        (self.create_for(id, shape).await, account)
+    }
+
+    /// Connects a new account, and returns its id and its platform id.
+    async fn connect(&self) -> (domain::AccountId, String) {
         let account = Uuid::now_v7().to_string();
         let connect = Connect {
             platform: "scripted".to_owned(),
@@ -184,6 +192,11 @@ impl Runner {
         let mut tx = store::begin(&self.db).await.unwrap();
         let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.unwrap().account;
         tx.commit().await.unwrap();
+        (connected.id, account)
+    }
+
+    /// Creates a post to an account.
+    async fn create_for(&self, account: domain::AccountId, shape: Shape) -> TargetKey {
         let media = match shape {
             Shape::Image => vec![self.medium("image").await],
             Shape::Video => vec![self.medium("video").await],
@@ -205,7 +218,7 @@ impl Runner {
             external_ref: None,
             metadata: posts::Metadata::default(),
             containers: (0..shape.containers()).map(container).collect(),
-            accounts: vec![(connected.id, "scripted".to_owned())],
+            accounts: vec![(account, "scripted".to_owned())],
             deviations: posts::Deviations::default(),
             imports: Vec::new(),
             request_id: None,
@@ -215,7 +228,7 @@ impl Runner {
             panic!("a new post is new");
         };
         let target = post.targets[0].id;
-        (TargetKey { owner: self.owner, post: post.id, target, version: post.version }, account)
+        TargetKey { owner: self.owner, post: post.id, target, version: post.version }
     }
 
     async fn medium(&self, kind: &str) -> Attachment {
@@ -234,13 +247,17 @@ impl Runner {
         Attachment { id, alt_text: None }
     }
 
-    /// Moves a target's timestamps into the past, as if time had passed.
+    /// Moves the timestamps of a target's account and of all its targets into the past, as if time had passed.
     async fn advance(&self, key: TargetKey, script: &Mutex<Script>, by: Duration) {
         for statement in [
             "update targets set next_attempt_at = next_attempt_at - $2, processing_since = processing_since - $2,
-               throttled_since = throttled_since - $2, updated_at = updated_at - $2 where id = $1",
+               throttled_since = throttled_since - $2, wait_since = wait_since - $2, wait_until = wait_until - $2,
+               look_at = look_at - $2, updated_at = updated_at - $2
+             where account_id = (select account_id from targets where id = $1)",
             "update publications set commit_begun_at = commit_begun_at - $2, commit_deadline = commit_deadline - $2,
-               commit_ended_at = commit_ended_at - $2, doubted_since = doubted_since - $2 where target_id = $1",
+               commit_ended_at = commit_ended_at - $2, doubted_since = doubted_since - $2
+             where target_id in (
+               select id from targets where account_id = (select account_id from targets where id = $1))",
             "update accounts set refresh_leased_until = refresh_leased_until - $2, rests_until = rests_until - $2
              where id = (select account_id from targets where id = $1)",
         ] {

@@ -1,6 +1,6 @@
 //! The publishing protocol, explored exhaustively.
 
-use model::{Flaw, Invariant, Protocol, Transition};
+use model::{ClaimFlaw, ClaimInvariant, Claims, Flaw, Invariant, Protocol, Transition};
 use regex::Regex;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::{fs, path::Path, time::Instant};
@@ -38,8 +38,19 @@ fn every_interleaving_keeps_every_invariant() {
             format!("{} in {} s", checker.unique_state_count(), begun.elapsed().as_secs()),
         );
     }
-    section.figure("Invariants", Invariant::iter().count());
-    section.figure("Rules that can't be left out", Flaw::iter().count());
+    // Targets, and calls.
+    for (targets, calls) in if is_full() { [(2, 5), (3, 5)] } else { [(2, 4), (3, 4)] } {
+        let begun = Instant::now();
+        let checker = Claims { targets, calls, flaw: None }.checker().threads(THREADS).spawn_bfs().join();
+        assert!(checker.is_done(), "{targets} targets with the same text");
+        checker.assert_properties();
+        section.figure(
+            format!("States, {targets} posts with the same text ({calls} calls)"),
+            format!("{} in {} s", checker.unique_state_count(), begun.elapsed().as_secs()),
+        );
+    }
+    section.figure("Invariants", Invariant::iter().count() + ClaimInvariant::iter().count());
+    section.figure("Rules that can't be left out", Flaw::iter().count() + ClaimFlaw::iter().count());
     section.write();
 }
 
@@ -67,6 +78,23 @@ fn no_rule_can_be_left_out() {
         };
         let found = HasDiscoveries::AnyOf([violated.into()].into());
         let checker = protocol.checker().threads(THREADS).finish_when(found).spawn_bfs().join();
+        assert!(checker.discovery(violated.into()).is_some(), "{flaw:?} does not violate {violated:?}");
+    }
+}
+
+/// Which post of several with the same text a look-up may claim: each rule is needed.
+#[test]
+fn no_rule_of_claiming_can_be_left_out() {
+    for flaw in ClaimFlaw::iter() {
+        let violated = match flaw {
+            ClaimFlaw::ClaimsUnderWay | ClaimFlaw::ClaimsBesideAccepted | ClaimFlaw::ClaimsTaken => {
+                ClaimInvariant::OnePostEach
+            }
+            ClaimFlaw::AcceptedClaims | ClaimFlaw::ClaimsUnsettled => ClaimInvariant::LiveIsAccountedFor,
+        };
+        let found = HasDiscoveries::AnyOf([violated.into()].into());
+        let claims = Claims { targets: 2, calls: 4, flaw: Some(flaw) };
+        let checker = claims.checker().threads(THREADS).finish_when(found).spawn_bfs().join();
         assert!(checker.discovery(violated.into()).is_some(), "{flaw:?} does not violate {violated:?}");
     }
 }

@@ -543,6 +543,14 @@ impl World {
         assert_eq!(status, StatusCode::NO_CONTENT, "{what} {platform} {username}");
     }
 
+    /// Makes the next calls of an account end with a fault, as a click on its page in the sandbox does.
+    pub async fn arm(&self, platform: &str, username: &str, word: &str, tries: u32) {
+        let url = format!("{}/_panel/faults", self.sandbox_url);
+        let form = [("platform", platform), ("username", username), ("word", word), ("tries", &tries.to_string())];
+        let status = self.http.post(url).form(&form).send().await.expect("an answer").status();
+        assert!(status.is_success() || status.is_redirection(), "{word} for {username}: {status}");
+    }
+
     /// Changes settings of the sandbox, as its documentation describes.
     pub async fn set_sandbox(&self, settings: Value) {
         let url = format!("{}/_settings", self.sandbox_url);

@@ -129,9 +129,9 @@ impl<'a> Recorder<'a> {
         self.stage.recorded();
         let outcome = call.run(self.actor).await;
         let mut exchanges = self.stage.recorded();
-        if let Ok(Outcome::Located(Located::Live(id))) = &outcome {
+        if let Ok(Outcome::Located(Located::Live(found))) = &outcome {
             // Messages of a socket pass the server unseen; this is Reddit's only one.
-            let post = id.trim_start_matches("t3_");
+            let post = found.id().trim_start_matches("t3_");
             let message = json!({
                 "type": "success",
                 "payload": { "redirect": format!("https://www.reddit.com/r/u_ada/comments/{post}/changed/") },
@@ -225,7 +225,7 @@ impl<'a> Recorder<'a> {
         let id = match committed {
             Committed::Live(id) => id,
             Committed::Accepted { at, .. } => match self.locate(&lost, &at).await.on(name) {
-                Located::Live(id) => id,
+                Located::Live(found) => found.into_id(),
                 other => panic!("{name}: accepted, and then {other:?}"),
             },
         };

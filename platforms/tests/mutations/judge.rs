@@ -92,7 +92,8 @@ impl Case<'_> {
     fn invalid(&self, outcome: &Outcome) -> Option<String> {
         let none = |text: &str, what: &str| text.trim().is_empty().then(|| format!("{what} is empty"));
         match outcome {
-            Outcome::Committed(Committed::Live(id)) | Outcome::Located(Located::Live(id)) => self.unsent(id),
+            Outcome::Committed(Committed::Live(id)) => self.unsent(id),
+            Outcome::Located(Located::Live(found)) => self.unsent(found.id()),
             Outcome::Committed(Committed::Accepted { at, poll_after })
             | Outcome::Prepared(Prepared::Processing { at, poll_after }) => {
                 too_long(*poll_after).or_else(|| unstorable(&at.0.to_string()))

@@ -187,7 +187,8 @@ async fn a_lost_photo_is_found_among_the_photos() {
     let at = actor.prepare(&lost).await.on("prepare");
     assert_eq!(actor.settle(&lost, &at).await.on("settle"), Located::Absent);
     actor.commit(&lost, &at).await.expect_err("the answer is lost");
-    let Located::Live(id) = actor.settle(&lost, &at).await.on("settle") else { panic!("it is live") };
+    let Located::Live(found) = actor.settle(&lost, &at).await.on("settle") else { panic!("it is live") };
+    let id = found.into_id();
     assert!(id.contains("/media/"), "{id}");
     // Another target has it, or it is another photo.
     let taken = Publication { taken: vec![id], ..lost.clone() };

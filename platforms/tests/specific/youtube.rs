@@ -72,7 +72,7 @@ async fn settings_are_applied_to_a_video() {
     }
     // A further look-up does not add the video to the playlist again.
     let at = json!({ "media": post.media[0].id, "video": id });
-    assert_eq!(actor.settle(&post, &Checkpoint(at)).await.on("settle"), Located::Live(id.clone()));
+    assert_eq!(actor.settle(&post, &Checkpoint(at)).await.on("settle").id(), Some(&*id));
     assert_eq!(actor.shown(&id).await.matches(&arrived("In the playlist")).count(), 1);
 
     let mut later = actor.post("later");
@@ -247,7 +247,8 @@ async fn a_video_in_long_processing_counts_as_published() {
     // Each look costs quota.
     assert!(pauses.is_sorted() && pauses[2] == Duration::from_secs(300), "{pauses:?}");
     let located = actor.look(&post, &at, clock() - TimeDelta::minutes(61)).await.on("look");
-    let Located::Live(id) = located else { panic!("{located:?}") };
+    let Located::Live(found) = located else { panic!("{located:?}") };
+    let id = found.into_id();
     assert!(actor.shown(&id).await.contains("a long film"));
 }
 
@@ -306,13 +307,13 @@ async fn captions_are_uploaded_once_the_video_is_live() {
 
     // A worker that died before it saved that all is done looks first.
     let at = Checkpoint(json!({ "media": post.media[0].id, "video": id }));
-    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+    assert_eq!(actor.settle(&post, &at).await.on("settle").id(), Some(&*id));
     assert_eq!((uploads(), counted().await), (2, [1, 1]));
 
     // A track that exists although the list lacks it is one that is done.
     let empty = json!({ "kind": "youtube#captionListResponse", "items": [] });
     world.lie(&[("/www.googleapis.com/youtube/v3/captions", 200, empty)]);
-    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id.clone()));
+    assert_eq!(actor.settle(&post, &at).await.on("settle").id(), Some(&*id));
     let statuses = |call: &crate::specs::Heard| call.path.ends_with(UPLOAD).then_some(call.status);
     assert_eq!(world.heard().iter().filter_map(statuses).collect::<Vec<_>>(), [200, 200, 409, 409]);
     assert_eq!(counted().await, [1, 1]);
@@ -327,7 +328,8 @@ async fn a_worker_crash_after_any_call_leaves_one_track_of_captions() {
         let mut post = actor.post(&format!("the {call}. life"));
         post.settings = json!({ "captions": [{ "language": "en", "content": SUBRIP }] });
         let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
-        let Located::Live(id) = located else { panic!("{located:?} after call {call}") };
+        let Located::Live(found) = located else { panic!("{located:?} after call {call}") };
+        let id = found.into_id();
         let page = actor.shown(&id).await;
         assert_eq!(page.matches(&arrived("Captions: en<")).count(), 1, "after call {call}");
         if !has_died {

@@ -1,8 +1,8 @@
 //! Assignment of a published post to the target that published it.
 //!
-//! A look-up compares text and time, and two posts to one account can have the same text. So the id that a
-//! look-up found is adopted only when no other target of the account has it. The id that the platform
-//! returned to the publishing call is always stored: see [`capture`](super::capture).
+//! A look-up by text compares text and time, and two posts to one account can have the same text. So the id that it
+//! found is adopted only when no other target of the account has it or may have published it. The id that the platform
+//! returned to the publishing call, or that a handle led to, is always stored: see [`capture`](super::capture).
 
 use super::TargetKey;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -41,10 +41,24 @@ pub async fn captured_ids(
     .await
 }
 
-/// Stores an id that a look-up found. Returns false when another target of the account has it, or may be
-/// about to get it: a target with the same text whose call is under way, or was accepted without an id yet.
+/// Stores an id that a look-up found by text. Returns false when another target of the account has it, or may have
+/// published it: one with the same text that is not terminal, has a call without an id, and
+///
+/// - whose call is under way;
+/// - or whose call was accepted: its handle, or the end of its polling window, tells which post is its own;
+/// - or any, if this one's call was accepted: this one publishes nothing more, and the other one would;
+/// - or any, unless `is_settled`: reads show this target's own post by now, if there is one. If it took the other one's
+///   before, the other one would find neither, and publish again.
+///
+/// Else each may take either's post: the one that is left finds the other's, or rightly none.
 // Model: Adopt.
-pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str) -> sqlx::Result<bool> {
+pub async fn adopt(
+    db: &PgPool,
+    key: TargetKey,
+    position: u16,
+    platform_id: &str,
+    is_settled: bool,
+) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
         r#"with adopted as (
              update publications p
@@ -62,14 +76,18 @@ pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str
                  join target_containers c on c.target_id = t.id and c.position = p.position
                  where ot.account_id = t.account_id and ot.id <> t.id and oc.content = c.content
                    and o.commit_begun_at is not null and o.platform_id is null
-                   and (o.accepted or o.commit_ended_at is null and o.commit_deadline > clock_timestamp()))
+                   and (ot.status in ('pending', 'queued', 'failed')
+                     or ot.status = 'published' and ot.next_attempt_at is not null)
+                   and (o.accepted or p.accepted or not $4
+                     or o.commit_ended_at is null and o.commit_deadline > clock_timestamp()))
              returning p.platform_id)
            select exists (select from adopted) or exists (
              select from publications where target_id = $1 and position = $2 and platform_id is not null)
              as "is_ours!""#,
         key.target.0,
         position.cast_signed(),
-        platform_id
+        platform_id,
+        is_settled
     )
     .fetch_one(db)
     .await;

@@ -92,10 +92,20 @@ impl fmt::Display for NoParent {
 pub(super) enum Found {
     /// It is live.
     Live(Parent),
-    /// It is not live yet, or its thread is not; look again after this time.
-    Waiting(Duration),
-    /// It is being deleted from its platform; look again after this time.
-    Held(Duration),
+    /// It is not live yet, or its thread is not.
+    Waiting {
+        /// Time until the next look.
+        pause: Duration,
+        /// When its next step is due, if that is known.
+        next: Option<DateTime<Utc>>,
+    },
+    /// It is being deleted from its platform.
+    Held {
+        /// Time until the next look.
+        pause: Duration,
+        /// When the deletion is known at the latest.
+        next: Option<DateTime<Utc>>,
+    },
     /// It can't be replied to.
     Gone(NoParent),
 }
@@ -122,7 +132,7 @@ pub(super) async fn find(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.deleted_at,
              t.id as "target?", t.status as "status?: Parsed<TargetStatus>", t.unpublished_at as "unpublished_at?",
              t.unpublish_until as "unpublish_until?",
-             t.next_attempt_at as "next_attempt_at?", t.reply_root as "reply_root?",
+             t.next_attempt_at as "next_attempt_at?", t.look_at as "look_at?", t.reply_root as "reply_root?",
              coalesce(t.scheduled_at, p.scheduled_at) as due
            from posts p left join targets t on t.post_id = p.id and t.account_id = $4
            where p.id = $1 and p.org_id = $2 and p.mode = $3"#,
@@ -142,13 +152,16 @@ pub(super) async fn find(
     if let Some(reason) = NoParent::of(row.post_status.0, status.0, row.unpublished_at.is_some()) {
         return Ok(Found::Gone(reason));
     }
-    if let Some(until) = row.unpublish_until.and_then(|until| (until - now).to_std().ok()) {
-        return Ok(Found::Held(until + TOLERANCE));
+    if let Some(until) = row.unpublish_until
+        && let Ok(left) = (until - now).to_std()
+    {
+        return Ok(Found::Held { pause: left + TOLERANCE, next: Some(until) });
     }
     let waiting = || {
-        let next = row.next_attempt_at.max(row.due.filter(|_| status.0 != TargetStatus::Published));
+        let step = row.next_attempt_at.max(row.look_at);
+        let next = step.max(row.due.filter(|_| status.0 != TargetStatus::Published));
         let pause = next.and_then(|next| (next - now).to_std().ok()).unwrap_or_default();
-        Found::Waiting((pause + TOLERANCE).clamp(PAUSES.0, PAUSES.1))
+        Found::Waiting { pause: (pause + TOLERANCE).clamp(PAUSES.0, PAUSES.1), next }
     };
     if status.0 != TargetStatus::Published {
         return Ok(waiting());
@@ -168,25 +181,6 @@ pub(super) async fn find(
     let Some(first) = ids.next() else { return Ok(Found::Gone(NoParent::Dead)) };
     let last = ids.last().unwrap_or_else(|| first.clone());
     Ok(Found::Live(Parent { root: row.reply_root.unwrap_or(first), last }))
-}
-
-/// Notes in the timeline, once, that a target waits for the post that it replies to.
-pub(super) async fn note_wait(tx: &mut PgConnection, key: TargetKey, now: DateTime<Utc>) -> sqlx::Result<()> {
-    sqlx::query!(
-        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $1, $2, $3, $4, $5, 'waiting', $6
-         where not exists (
-           select from timeline where post_id = $3 and target_id = $4 and kind = 'waiting' and message = $6)",
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.post.0,
-        key.target.0,
-        now,
-        "Waits until the post that it replies to is live"
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
 }
 
 /// Replies that a change concerns.

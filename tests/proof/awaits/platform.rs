@@ -5,7 +5,7 @@
 //! at the second made one whose answer is lost.
 
 use async_trait::async_trait;
-use domain::Failure;
+use domain::{Failure, TargetId};
 use platforms::{
     Adapter, Auth, Checkpoint, Committed, Grant, Idempotency, Identity, Limits, Located, Prepared,
     Publication, Publisher, Publishing, Replies, Result, Session,
@@ -41,6 +41,8 @@ pub(crate) enum Answer {
     Invisible,
     /// Accepted, and published after some looks.
     Processing,
+    /// Accepted, and published; no handle tells which post it is.
+    Unnamed,
     /// Accepted, and given up after some looks; nothing is published.
     GivenUp,
     /// Accepted, and given up after some looks, each time.
@@ -92,9 +94,18 @@ pub(crate) const STALLED: &str = "stalled";
 /// A publication at the platform.
 #[derive(Debug)]
 struct Published {
+    target: TargetId,
     position: u16,
     at: Duration,
     is_listed: bool,
+}
+
+/// A call that was accepted, whose handle tells what became of it.
+#[derive(Debug)]
+struct Accepted {
+    /// Looks until it is published or given up.
+    looks: u32,
+    gives_up: bool,
 }
 
 /// The platform, as one account sees it.
@@ -102,16 +113,16 @@ struct Published {
 pub(crate) struct Script {
     shape: Shape,
     answers: VecDeque<Answer>,
+    /// First answers of a target, where several have the account.
+    of_targets: HashMap<TargetId, Answer>,
     last: Answer,
     /// Virtual time that passed, in addition to the time since `begun`.
     skipped: Duration,
     begun: Instant,
     published: Vec<Published>,
     /// Calls that publish at a time, unless it has not come.
-    on_their_way: Vec<(u16, Duration)>,
-    /// Looks until accepted content is published or given up.
-    looks: u32,
-    gives_up: bool,
+    on_their_way: Vec<(TargetId, u16, Duration)>,
+    accepted: HashMap<(TargetId, u16), Accepted>,
     /// Access tokens that are refused.
     refused_tokens: Vec<String>,
     pub(crate) commits: u32,
@@ -132,24 +143,30 @@ impl Script {
         Self {
             shape,
             answers: answers.iter().copied().collect(),
+            of_targets: HashMap::new(),
             last,
             skipped: Duration::ZERO,
             begun: Instant::now(),
             published: Vec::new(),
             on_their_way: Vec::new(),
-            looks: 2,
-            gives_up: false,
+            accepted: HashMap::new(),
             refused_tokens: Vec::new(),
             commits: 0,
         }
+    }
+
+    /// Lets the first call of a target get this answer.
+    pub(crate) fn answer(&mut self, target: TargetId, answer: Answer) {
+        self.of_targets.insert(target, answer);
     }
 
     /// Lets time pass.
     pub(crate) fn advance(&mut self, by: Duration) {
         self.skipped += by;
         let now = self.now();
-        let landed = self.on_their_way.extract_if(.., |(_, at)| *at <= now);
-        self.published.extend(landed.map(|(position, at)| Published { position, at, is_listed: true }));
+        let landed = self.on_their_way.extract_if(.., |(.., at)| *at <= now);
+        let landed = landed.map(|(target, position, at)| Published { target, position, at, is_listed: true });
+        self.published.extend(landed);
     }
 
     /// Returns the virtual time.
@@ -162,18 +179,43 @@ impl Script {
         self.published.iter().filter(|published| published.position == position).count()
     }
 
-    fn publish(&mut self, position: u16, is_listed: bool) -> String {
-        self.published.push(Published { position, at: self.now(), is_listed });
-        format!("{position}-{}", self.published.len() - 1)
+    fn publish(&mut self, post: &Publication, is_listed: bool) -> String {
+        let (target, position, at) = (post.target, post.position, self.now());
+        self.published.push(Published { target, position, at, is_listed });
+        id(position, self.published.len() - 1)
     }
 
-    fn find(&self, position: u16) -> Option<String> {
-        let is_shown = |published: &Published| {
-            published.position == position && published.is_listed && published.at + READ_LAG <= self.now()
+    /// Finds a post by its text, which is that of its position.
+    fn find(&self, post: &Publication) -> Option<String> {
+        let is_shown = |(index, published): &(usize, &Published)| {
+            published.position == post.position
+                && published.is_listed
+                && published.at + READ_LAG <= self.now()
+                && !post.is_taken(&id(post.position, *index))
         };
-        let found = self.published.iter().position(is_shown)?;
-        Some(format!("{position}-{found}"))
+        let (found, _) = self.published.iter().enumerate().find(is_shown)?;
+        Some(id(post.position, found))
     }
+
+    /// Asks by the handle of an accepted call; `None` if it has none.
+    fn follow(&mut self, post: &Publication) -> Option<Located> {
+        let key = (post.target, post.position);
+        let accepted = self.accepted.get_mut(&key)?;
+        let is_own = |published: &Published| (published.target, published.position) == key;
+        if let Some(own) = self.published.iter().position(is_own) {
+            return Some(Located::certain(id(post.position, own)));
+        }
+        accepted.looks = accepted.looks.saturating_sub(1);
+        Some(match accepted.looks {
+            0 if accepted.gives_up => Located::Failed(Failure::upstream(503, "an error of its own").certain()),
+            0 => Located::certain(self.publish(post, true)),
+            _ => Located::Processing { poll_after: POLL },
+        })
+    }
+}
+
+fn id(position: u16, index: usize) -> String {
+    format!("{position}-{index}")
 }
 
 static SCRIPTS: LazyLock<Mutex<HashMap<String, Arc<Mutex<Script>>>>> = LazyLock::new(Mutex::default);
@@ -190,8 +232,13 @@ pub(crate) fn unregister(account: &str) {
     SCRIPTS.lock().unwrap().remove(account);
 }
 
+/// Returns an account's script.
+pub(crate) fn script_of(account: &str) -> Arc<Mutex<Script>> {
+    SCRIPTS.lock().unwrap()[account].clone()
+}
+
 fn script(cx: &Session<'_>) -> Arc<Mutex<Script>> {
-    SCRIPTS.lock().unwrap()[&cx.account.network_unique_id].clone()
+    script_of(&cx.account.network_unique_id)
 }
 
 /// One end of a call: the other one is not reached when the attempt is dropped here.
@@ -252,12 +299,19 @@ impl Publisher for Scripted {
                 (Answer::TokenRefused, false)
             } else {
                 let last = script.last;
-                (script.answers.pop_front().unwrap_or(last), script.shape == Shape::Video)
+                let own = script.of_targets.remove(&post.target);
+                let answer = own.or_else(|| script.answers.pop_front()).unwrap_or(last);
+                (answer, script.shape == Shape::Video)
             }
         };
         let mut step: Step = at.read()?;
-        let publish = |is_listed| script.lock().unwrap().publish(post.position, is_listed);
+        let publish = |is_listed| script.lock().unwrap().publish(post, is_listed);
         let answered = match answer {
+            Answer::Unnamed => {
+                publish(true);
+                step.accepted = true;
+                Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: POLL })
+            }
             Answer::Heard if is_video => {
                 publish(true);
                 step.accepted = true;
@@ -278,17 +332,18 @@ impl Publisher for Scripted {
             }
             Answer::Late => {
                 /// Publishes late when the attempt is dropped.
-                struct Landing(Arc<Mutex<Script>>, u16, bool);
+                struct Landing(Arc<Mutex<Script>>, (TargetId, u16), bool);
                 impl Drop for Landing {
                     fn drop(&mut self) {
                         let mut script = self.0.lock().unwrap();
                         let at = script.now() + platforms::TIMEOUT - Duration::from_secs(1);
                         if self.2 {
-                            script.on_their_way.push((self.1, at));
+                            let (target, position) = self.1;
+                            script.on_their_way.push((target, position, at));
                         }
                     }
                 }
-                let mut landing = Landing(script.clone(), post.position, true);
+                let mut landing = Landing(script.clone(), (post.target, post.position), true);
                 travel().await;
                 landing.2 = false;
                 publish(true);
@@ -296,9 +351,10 @@ impl Publisher for Scripted {
             }
             Answer::Processing | Answer::GivenUp | Answer::GivenUpEachTime | Answer::ProcessingForever => {
                 step.accepted = true;
-                let mut script = script.lock().unwrap();
-                script.looks = if answer == Answer::ProcessingForever { u32::MAX } else { 2 };
-                script.gives_up = matches!(answer, Answer::GivenUp | Answer::GivenUpEachTime);
+                let looks = if answer == Answer::ProcessingForever { u32::MAX } else { 2 };
+                let gives_up = matches!(answer, Answer::GivenUp | Answer::GivenUpEachTime);
+                let accepted = Accepted { looks, gives_up };
+                script.lock().unwrap().accepted.insert((post.target, post.position), accepted);
                 Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: POLL })
             }
             Answer::ServerError | Answer::ServerErrors => Err(Failure::upstream(503, "try again")),
@@ -326,21 +382,12 @@ impl Publisher for Scripted {
             let mut script = script.lock().unwrap();
             let step: Step = at.read()?;
             let hidden = script.published.iter().any(|one| one.position == post.position && !one.is_listed);
-            match script.find(post.position) {
-                Some(id) => Located::Live(id),
-                None if hidden => Located::Unknown,
-                None if step.accepted && script.count(post.position) == 0 => {
-                    script.looks = script.looks.saturating_sub(1);
-                    match script.looks {
-                        0 if script.gives_up => {
-                            Located::Failed(Failure::upstream(503, "an error of its own").certain())
-                        }
-                        0 => Located::Live(script.publish(post.position, true)),
-                        _ => Located::Processing { poll_after: POLL },
-                    }
-                }
-                None if step.accepted => Located::Processing { poll_after: POLL },
-                None => Located::Absent,
+            match (step.accepted.then(|| script.follow(post)).flatten(), script.find(post)) {
+                (Some(followed), _) => followed,
+                (None, Some(id)) => Located::by_text(id),
+                (None, None) if hidden => Located::Unknown,
+                (None, None) if step.accepted => Located::Processing { poll_after: POLL },
+                (None, None) => Located::Absent,
             }
         };
         travel().await;

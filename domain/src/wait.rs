@@ -1,0 +1,77 @@
+//! Waits of a target: what it waits for, when it looks again, when that ends, and what follows.
+//!
+//! A wait costs no attempt, so that nothing else would end it. Each therefore has an end of its own, and is written in
+//! the target's row before the attempt returns: see `store::publishing::wait`.
+
+use crate::Failure;
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+crate::string_enum! {
+    /// What a target waits for.
+    WaitReason, "wait reason" {
+        /// One of its files is still being fetched or inspected.
+        File = "file",
+        /// The post that it replies to is not live yet.
+        Parent = "parent",
+        /// Its organization uses its share of the worker's slots. Ends with its turn.
+        Slot = "slot",
+        /// Its account rests, because the platform throttled another post of it.
+        Rest = "rest",
+        /// Operators froze it while an attempt prepared it. The next attempt finds the freeze.
+        Freeze = "freeze",
+        /// The worker that prepared it stops, and another one goes on.
+        Handover = "handover",
+        /// The platform's reads may not show yet what a call has published.
+        Reads = "reads",
+        /// Its look-up found a post by its text that another target may have published.
+        Claim = "claim",
+        /// The service failed at its own part.
+        Fault = "fault",
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Longest wait for a file. Its fetch ends within some hours.
+pub const FILE_LIMIT: Duration = DAY;
+/// Longest wait for the post that a target replies to, after that one's next step, which has an end of its own.
+pub const PARENT_LIMIT: Duration = DAY.saturating_mul(7);
+/// Longest time for which a target is throttled, or rests with its account: as long as that costs nothing, and once more.
+pub const REST_LIMIT: Duration = crate::retry::THROTTLED_FREE.saturating_mul(2);
+/// Longest wait until the service is repaired: a weekend.
+pub const FAULT_LIMIT: Duration = DAY.saturating_mul(3);
+/// Longest time for which workers hand a target over without an attempt that gets further.
+pub const HANDOVER_LIMIT: Duration = DAY;
+
+impl WaitReason {
+    /// Returns true for a wait before an attempt: it is over when one begins. Others are over when an attempt gets
+    /// further, so that they have one end together.
+    pub const fn is_before_attempt(self) -> bool {
+        matches!(self, Self::File | Self::Parent | Self::Slot | Self::Rest)
+    }
+}
+
+/// The result of an attempt that could neither publish nor fail.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// What the target waits for.
+    pub reason: WaitReason,
+    /// Time until the next look.
+    pub look_after: Duration,
+    /// End of the wait.
+    pub until: DateTime<Utc>,
+    /// What the target shows meanwhile; `None` if it shows what it did.
+    pub failure: Option<Failure>,
+    /// What follows if the wait ends in vain.
+    pub then: Then,
+}
+
+/// What follows a wait that ended in vain.
+#[derive(Clone, Debug)]
+pub enum Then {
+    /// The target ends with this failure.
+    GiveUp(Failure),
+    /// The attempt has failed, and counts.
+    Fail(Failure),
+}

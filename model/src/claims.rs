@@ -1,0 +1,258 @@
+//! Posts with the same text on one account, and which of them a look-up by text may claim.
+//!
+//! Each target makes its calls as [`super::protocol`] describes; here a look-up finds the posts of all of them. A
+//! platform may accept a call and publish its post later, or never; its handle may tell which post that is. Lists show
+//! a post some time after it is live. A target may end at any time, with what it left at the platform: a budget, a
+//! window or the wait for a claim is over. A retry of a target that has ended is left out.
+
+use stateright::{Model, Property};
+use strum::{EnumIter, IntoStaticStr};
+
+/// Targets with the same text, with bounds that keep the exploration finite.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims {
+    /// Number of targets.
+    pub targets: usize,
+    /// Publishing calls of all targets, at most.
+    pub calls: usize,
+    /// A rule that is left out, to show that an invariant depends on it.
+    pub flaw: Option<ClaimFlaw>,
+}
+
+/// A rule of claiming that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
+pub enum ClaimFlaw {
+    /// The post of another target is claimed while that one's call is under way.
+    ClaimsUnderWay,
+    /// A post is claimed while another target's call is accepted, whose handle may lead to it.
+    ClaimsBesideAccepted,
+    /// A target whose call was accepted claims the post of one that would publish again.
+    AcceptedClaims,
+    /// A post is claimed before reads show the target's own.
+    ClaimsUnsettled,
+    /// A post is claimed that another target has.
+    ClaimsTaken,
+}
+
+/// A statement that holds in every state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
+pub enum ClaimInvariant {
+    /// No two targets have the same post.
+    OnePostEach,
+    /// No more posts are live than targets have one, or may have one and say so.
+    LiveIsAccountedFor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Status {
+    Open,
+    Published,
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Target {
+    status: Status,
+    /// The call that was begun and has no known result; its number is that of its post.
+    intent: Option<usize>,
+    is_accepted: bool,
+    id: Option<usize>,
+}
+
+impl Target {
+    fn is_in_doubt(&self) -> bool {
+        self.status == Status::Open && self.intent.is_some()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Call {
+    is_under_way: bool,
+    /// True while it may still publish.
+    may_come: bool,
+    is_live: bool,
+    is_visible: bool,
+}
+
+/// A state of all targets and of the platform.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimState {
+    targets: Vec<Target>,
+    calls: Vec<Call>,
+}
+
+impl ClaimState {
+    fn is_taken(&self, post: usize) -> bool {
+        self.targets.iter().any(|target| target.id == Some(post))
+    }
+
+    fn found(&self) -> impl Iterator<Item = usize> {
+        (0..self.calls.len()).filter(|post| self.calls[*post].is_live && self.calls[*post].is_visible)
+    }
+
+    /// Returns whether reads show the post of a target's call, if there is one.
+    fn is_settled(&self, target: &Target) -> bool {
+        target.intent.is_none_or(|call| {
+            let call = self.calls[call];
+            !call.is_under_way && !call.may_come && call.is_visible == call.is_live
+        })
+    }
+}
+
+/// A step of a target, or of the platform. The first number is that of the target or of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimAction {
+    /// A target begins a publishing call.
+    Intend(usize),
+    /// The platform publishes the post of a call.
+    Publish(usize),
+    /// The id arrives.
+    Hear(usize),
+    /// The answer is lost.
+    Lose(usize),
+    /// The platform accepts the call, and publishes later, or never.
+    Accept(usize),
+    /// Lists show a post.
+    Show(usize),
+    /// The handle of an accepted call leads to its post.
+    Follow(usize),
+    /// A target claims a post that its look-up found by text.
+    Claim(usize, usize),
+    /// A look-up found nothing, and is believed.
+    Clear(usize),
+    /// A target ends: its budget, window or wait is over.
+    End(usize),
+}
+
+impl Claims {
+    fn may_claim(&self, state: &ClaimState, index: usize) -> bool {
+        let own = &state.targets[index];
+        let call = own.intent.map(|call| state.calls[call]);
+        if call.is_none_or(|call| call.is_under_way) {
+            return false;
+        }
+        let has = |flaw| self.flaw == Some(flaw);
+        let rivals = state.targets.iter().enumerate().filter(|(other, target)| *other != index && target.is_in_doubt());
+        rivals.into_iter().all(|(_, rival)| {
+            let is_under_way = rival.intent.is_some_and(|call| state.calls[call].is_under_way);
+            (!is_under_way || has(ClaimFlaw::ClaimsUnderWay))
+                && (!rival.is_accepted || has(ClaimFlaw::ClaimsBesideAccepted))
+                && (!own.is_accepted || has(ClaimFlaw::AcceptedClaims))
+                && (own.is_accepted || state.is_settled(own) || has(ClaimFlaw::ClaimsUnsettled))
+        })
+    }
+}
+
+impl Model for Claims {
+    type State = ClaimState;
+    type Action = ClaimAction;
+
+    fn init_states(&self) -> Vec<ClaimState> {
+        let target = Target { status: Status::Open, intent: None, is_accepted: false, id: None };
+        vec![ClaimState { targets: vec![target; self.targets], calls: Vec::new() }]
+    }
+
+    fn actions(&self, state: &ClaimState, actions: &mut Vec<ClaimAction>) {
+        for (index, call) in state.calls.iter().enumerate() {
+            if call.may_come && !call.is_live {
+                actions.push(ClaimAction::Publish(index));
+            }
+            if call.is_live && !call.is_visible {
+                actions.push(ClaimAction::Show(index));
+            }
+        }
+        for (index, target) in state.targets.iter().enumerate() {
+            if target.status != Status::Open {
+                continue;
+            }
+            let Some(number) = target.intent else {
+                // Targets are alike: they begin in order.
+                let is_next = state.targets[..index].iter().all(|before| before.intent.is_some() || before.id.is_some()
+                    || before.status != Status::Open);
+                if state.calls.len() < self.calls && is_next {
+                    actions.push(ClaimAction::Intend(index));
+                }
+                continue;
+            };
+            let call = state.calls[number];
+            if call.is_under_way {
+                actions.extend([ClaimAction::Lose(index), ClaimAction::Accept(index)]);
+                actions.extend(call.is_live.then_some(ClaimAction::Hear(index)));
+                continue;
+            }
+            actions.push(ClaimAction::End(index));
+            if target.is_accepted && call.is_live {
+                actions.push(ClaimAction::Follow(index));
+            }
+            let has_taken = self.flaw == Some(ClaimFlaw::ClaimsTaken);
+            let found: Vec<_> = state.found().filter(|post| !state.is_taken(*post) || has_taken).collect();
+            if self.may_claim(state, index) {
+                actions.extend(found.iter().map(|post| ClaimAction::Claim(index, *post)));
+            }
+            if found.is_empty() && !target.is_accepted && state.is_settled(target) {
+                actions.push(ClaimAction::Clear(index));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &ClaimState, action: ClaimAction) -> Option<ClaimState> {
+        let mut state = last.clone();
+        let own = |state: &ClaimState, index: usize| state.targets[index].intent.expect("a call was begun");
+        match action {
+            ClaimAction::Intend(index) => {
+                state.targets[index].intent = Some(state.calls.len());
+                state.calls.push(Call { is_under_way: true, may_come: true, is_live: false, is_visible: false });
+            }
+            ClaimAction::Publish(call) => {
+                state.calls[call].is_live = true;
+                state.calls[call].may_come = false;
+            }
+            ClaimAction::Show(call) => state.calls[call].is_visible = true,
+            ClaimAction::Lose(index) => {
+                let call = own(&state, index);
+                (state.calls[call].is_under_way, state.calls[call].may_come) = (false, false);
+            }
+            ClaimAction::Accept(index) => {
+                let call = own(&state, index);
+                state.calls[call].is_under_way = false;
+                state.targets[index].is_accepted = true;
+            }
+            ClaimAction::Hear(index) | ClaimAction::Follow(index) => {
+                let call = own(&state, index);
+                state.calls[call].is_under_way = false;
+                (state.targets[index].id, state.targets[index].status) = (Some(call), Status::Published);
+            }
+            ClaimAction::Claim(index, post) => {
+                (state.targets[index].id, state.targets[index].status) = (Some(post), Status::Published);
+            }
+            ClaimAction::Clear(index) => state.targets[index].intent = None,
+            ClaimAction::End(index) => state.targets[index].status = Status::Dead,
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let always = |invariant: ClaimInvariant, holds: fn(&Self, &ClaimState) -> bool| {
+            Property::always(invariant.into(), holds)
+        };
+        vec![
+            always(ClaimInvariant::OnePostEach, |_, state| {
+                let mut ids: Vec<_> = state.targets.iter().filter_map(|target| target.id).collect();
+                ids.sort_unstable();
+                ids.windows(2).all(|pair| pair[0] != pair[1])
+            }),
+            always(ClaimInvariant::LiveIsAccountedFor, |_, state| {
+                // A dead target that was in doubt says that it may be live.
+                let told = state.targets.iter().filter(|target| target.id.is_some() || target.intent.is_some());
+                state.calls.iter().filter(|call| call.is_live).count() <= told.count()
+            }),
+            Property::sometimes("all are published", |_, state: &ClaimState| {
+                state.targets.iter().all(|target| target.status == Status::Published)
+            }),
+            Property::sometimes("one claims its post after another one ended", |_, state: &ClaimState| {
+                let has = |status| state.targets.iter().any(|target| target.status == status);
+                has(Status::Dead) && has(Status::Published)
+            }),
+        ]
+    }
+}

@@ -1,0 +1,201 @@
+//! Each wait has an end, whatever it is for.
+
+use super::{Driver, Next, Runner, Step, platform::{self, Answer, Script, Shape}};
+use domain::{TargetStatus, WaitReason, wait};
+use sqlx::Row;
+use std::time::Duration;
+use store::publishing::TargetKey;
+
+/// Looks within which a wait ends. No result of an attempt comes more often without another one.
+const LOOKS: usize = 5_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A target whose wait is in vain.
+struct Scene {
+    key: TargetKey,
+    account: String,
+    /// Sets what it waits for back, before each look.
+    keep: Option<&'static str>,
+    /// Least time between two looks in the test.
+    stride: Duration,
+    /// Longest life of the target.
+    limit: Duration,
+    /// Part of its last message.
+    ends_with: &'static str,
+}
+
+/// Makes a target wait for a reason without end; `None` where an attempt can't.
+async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
+    let (id, account) = runner.connect().await;
+    let script = platform::register(&account, Script::new(Shape::Image, &[]));
+    let key = runner.create_for(id, Shape::Image).await;
+    let answered = |answer| script.lock().unwrap().answer(key.target, answer);
+    let scene = Scene { key, account, keep: None, stride: Duration::ZERO, limit: DAY, ends_with: "" };
+    Some(match reason {
+        WaitReason::File => Scene {
+            keep: Some("update media set status = 'uploaded' from targets t join containers c on c.post_id = t.post_id
+                   where t.id = $1 and media.id = (c.media -> 0 ->> 'id')::uuid"),
+            limit: wait::FILE_LIMIT,
+            ends_with: "not ready in time",
+            ..scene
+        },
+        WaitReason::Parent => {
+            // It is due, and nobody publishes it.
+            let parent = runner.create_for(id, Shape::Text).await;
+            sqlx::query("update posts set reply_to = $2 where id = $1")
+                .bind(key.post.0)
+                .bind(parent.post.0)
+                .execute(&runner.db)
+                .await
+                .unwrap();
+            let stride = Duration::from_secs(3600);
+            Scene { limit: wait::PARENT_LIMIT, stride, ends_with: "not live in time", ..scene }
+        }
+        // Its turn ends it: tested with the shares.
+        WaitReason::Slot => return None,
+        WaitReason::Rest => Scene {
+            keep: Some("update accounts set rests_until = now() + interval '1 hour'
+                   where id = (select account_id from targets where id = $1)"),
+            limit: wait::REST_LIMIT,
+            ends_with: "for two days",
+            ..scene
+        },
+        // The next attempt finds the freeze, which is no result of it.
+        WaitReason::Freeze => return None,
+        // A worker that stops at each attempt: its wait ends as a failure, and the budget ends the target.
+        WaitReason::Handover => return None,
+        WaitReason::Reads => {
+            answered(Answer::ServerErrors);
+            Scene { limit: DAY, ends_with: "try again", ..scene }
+        }
+        WaitReason::Claim => {
+            answered(Answer::Lost);
+            // Another target of the account, which was accepted and that nobody looks after.
+            let other = runner.create_for(id, Shape::Image).await;
+            sqlx::query(
+                "insert into publications (target_id, position, org_id, mode, commit_begun_at, commit_ended_at, accepted)
+                 select id, 0, org_id, mode, now(), now(), true from targets where id = $1",
+            )
+            .bind(other.target.0)
+            .execute(&runner.db)
+            .await
+            .unwrap();
+            Scene { ends_with: "it may be live", ..scene }
+        }
+        WaitReason::Fault => Scene {
+            keep: Some("update accounts set grant_sealed = '\\x00' where id = (select account_id from targets where id = $1)"),
+            limit: wait::FAULT_LIMIT,
+            ends_with: "was not repaired in time",
+            ..scene
+        },
+    })
+}
+
+/// A wait that is for nothing ends after its limit, with a reason, costs no attempt, and is noted once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_wait_has_an_end_and_is_noted_once() {
+    let runner = Runner::start(200).await;
+    for reason in WaitReason::ALL {
+        let Some(scene) = scene(&runner, *reason).await else { continue };
+        let script = platform::script_of(&scene.account);
+        let mut driver = Driver { runner: &runner, key: scene.key, points: 0, drops: Vec::new() };
+        let mut next = Next::Attempt;
+        let mut took = Duration::ZERO;
+        let mut ended = None;
+        for _ in 0..LOOKS {
+            if let Some(keep) = scene.keep {
+                sqlx::query(keep).bind(scene.key.target.0).execute(&runner.db).await.unwrap();
+            }
+            match driver.step(next).await.expect("nothing is dropped") {
+                Step::Ended(status) => {
+                    ended = Some(status);
+                    break;
+                }
+                Step::Next(step, pause) => {
+                    let row = sqlx::query(
+                        "select coalesce(greatest(next_attempt_at, look_at), updated_at) > now() - interval '1 second'
+                           as is_known from targets where id = $1",
+                    )
+                    .bind(scene.key.target.0)
+                    .fetch_one(&runner.db)
+                    .await
+                    .unwrap();
+                    assert!(row.get::<bool, _>("is_known"), "{reason}: the row does not know its next look");
+                    let pause = pause.max(scene.stride);
+                    runner.advance(scene.key, &script, pause).await;
+                    (next, took) = (step, took + pause);
+                }
+            }
+        }
+        let row = sqlx::query(
+            "select attempts - free_attempts as attempts, error_message,
+               (select count(*) from timeline l where l.target_id = t.id and l.kind in ('waiting', 'rest')) as notes
+             from targets t where id = $1",
+        )
+        .bind(scene.key.target.0)
+        .fetch_one(&runner.db)
+        .await
+        .unwrap();
+        let message: String = row.get::<Option<_>, _>("error_message").unwrap_or_default();
+        let (attempts, notes): (i32, i64) = (row.get("attempts"), row.get("notes"));
+        let report = format!("{reason}: {ended:?} after {took:?}, {attempts} attempts, {notes} notes: {message}");
+        assert_eq!(ended, Some(TargetStatus::Dead), "{report}");
+        assert!(message.contains(scene.ends_with), "{report}");
+        assert!(took <= scene.limit + scene.limit / 4 + scene.stride, "{report}");
+        match reason {
+            // Each attempt is made, and waits for reads.
+            WaitReason::Reads => {
+                assert!((10..=13).contains(&attempts) && notes <= 13, "{report}");
+            }
+            WaitReason::Claim => assert!(attempts <= 1 && notes <= 3, "{report}"),
+            _ => assert!(attempts == 0 && notes == 1, "{report}"),
+        }
+        platform::unregister(&scene.account);
+    }
+}
+
+/// The service can't open the account's grant for a while. That costs no attempt, and the post goes out when it can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_post_waits_for_the_service_and_is_published_when_it_is_repaired() {
+    let runner = Runner::start(201).await;
+    let (id, account) = runner.connect().await;
+    let script = platform::register(&account, Script::new(Shape::Text, &[]));
+    let key = runner.create_for(id, Shape::Text).await;
+    let grant: Vec<u8> = sqlx::query_scalar("select grant_sealed from accounts where id = $1")
+        .bind(id.0)
+        .fetch_one(&runner.db)
+        .await
+        .unwrap();
+    let seal = async |grant: &[u8]| {
+        let write = sqlx::query("update accounts set grant_sealed = $2 where id = $1").bind(id.0).bind(grant);
+        write.execute(&runner.db).await.unwrap();
+    };
+    seal(&[0]).await;
+    let mut driver = Driver { runner: &runner, key, points: 0, drops: Vec::new() };
+    for look in 0..20 {
+        let Some(Step::Next(Next::Attempt, pause)) = driver.step(Next::Attempt).await else {
+            panic!("it waits")
+        };
+        let row = sqlx::query("select status, attempts, error_code, error_source, error_message from targets where id = $1")
+            .bind(key.target.0)
+            .fetch_one(&runner.db)
+            .await
+            .unwrap();
+        let message: String = row.get("error_message");
+        assert!(message.contains("can't read the account's grant"), "look {look}: {message}");
+        let shown: (String, i32, String, String) =
+            (row.get("status"), row.get("attempts"), row.get("error_code"), row.get("error_source"));
+        assert_eq!(shown, ("failed".to_owned(), 0, "network_error".to_owned(), "service".to_owned()));
+        runner.advance(key, &script, pause).await;
+    }
+    seal(&grant).await;
+    let Some(Step::Ended(status)) = driver.step(Next::Attempt).await else { panic!("it ends") };
+    assert_eq!(status, TargetStatus::Published);
+    let entries: Vec<String> = sqlx::query_scalar("select kind from timeline where target_id = $1 order by id")
+        .bind(key.target.0)
+        .fetch_all(&runner.db)
+        .await
+        .unwrap();
+    assert_eq!(entries, ["attempt", "waiting", "published"]);
+    platform::unregister(&account);
+}
