@@ -153,7 +153,8 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
                select left(c.content, $6) from target_containers c
                where c.target_id = r.id and c.position = 0) as "excerpt!", r.total as "total!",
              r.is_partial as "is_partial!", r.platform as "platform!", a.username, r.status as "status!: Parsed<TargetStatus>", r.error_code,
-             t.error_message, t.attempts as "attempts!", t.next_attempt_at, t.processing_since,
+             t.error_message, t.attempts as "attempts!",
+             case when t.freeze_id is null then t.next_attempt_at end as next_attempt_at, t.processing_since,
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due_at!"
            from ranked r join targets t on t.id = r.id join posts p on p.id = r.post_id
            join accounts a on a.id = r.account_id

@@ -156,8 +156,11 @@ pub struct Target {
     pub error_source: Option<ErrorSource>,
     /// Publish attempts begun.
     pub attempts: i32,
-    /// When the next attempt is due; `None` when none is scheduled.
+    /// When the next attempt is due; `None` when none is scheduled. One that is frozen only looks then whether it still
+    /// is.
     pub next_attempt_at: Option<DateTime<Utc>>,
+    /// True if an operator froze it: it goes on when that is released.
+    pub is_frozen: bool,
     /// When the target was published.
     pub published_at: Option<DateTime<Utc>>,
     /// When the published post was deleted from the platform.
@@ -166,6 +169,13 @@ pub struct Target {
     pub edited_at: Option<DateTime<Utc>>,
     /// What was changed since it was published.
     pub edits: Option<Edits>,
+}
+
+impl Target {
+    /// Returns when the next attempt is due; `None` when none is scheduled, or it waits for a release.
+    pub fn next_attempt(&self) -> Option<DateTime<Utc>> {
+        self.next_attempt_at.filter(|_| !self.is_frozen)
+    }
 }
 
 /// What was changed in a live target's posts since they were published.
@@ -343,7 +353,8 @@ macro_rules! select {
                          'reply_parent', t.reply_parent, 'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
                          'error_code', t.error_code, 'error_message', t.error_message,
                          'error_source', t.error_source, 'attempts', t.attempts,
-                         'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at,
+                         'next_attempt_at', t.next_attempt_at, 'is_frozen', t.freeze_id is not null,
+                         'published_at', t.published_at,
                          'unpublished_at', t.unpublished_at, 'edited_at', t.edited_at, 'edits', t.edits
                        ) order by t.id), '[]')
                        from targets t where t.post_id = p.id) as "targets!: Json<Vec<Target>>"
@@ -752,6 +763,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         attempts: 0,
         // An attempt before the target's own time is refused by this.
         next_attempt_at: new.deviations.of(account_id).scheduled_at,
+        is_frozen: false,
         published_at: None,
         unpublished_at: None,
         edited_at: None,

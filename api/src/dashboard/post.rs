@@ -320,7 +320,7 @@ fn facts(target: &store::posts::Target) -> Facts<'_> {
         code: target.error_code.as_deref(),
         message: target.error_message.as_deref(),
         attempts: target.attempts,
-        next: target.next_attempt_at,
+        next: target.next_attempt(),
         processing_since: None,
     }
 }

@@ -485,7 +485,7 @@ pub struct Target {
     /// Publish attempts begun, since the last retry of a dead target. Those that the platform throttled don't count
     /// towards the limit of ten.
     pub attempts: i32,
-    /// Time of the next attempt.
+    /// Time of the next attempt. Null if none is scheduled, also while publishing is `frozen`.
     #[oai(nullable)]
     pub next_attempt_at: Option<Timestamp>,
     /// Time of publication.
@@ -579,6 +579,7 @@ impl From<posts::Attachment> for ContainerMedia {
 
 impl From<posts::Target> for Target {
     fn from(target: posts::Target) -> Self {
+        let next_attempt_at = target.next_attempt().map(Timestamp);
         Self {
             id: target.id.0,
             social_account_id: target.account_id.0,
@@ -593,7 +594,7 @@ impl From<posts::Target> for Target {
             error_message: target.error_message,
             error_source: target.error_source.map(|source| EnumString::of(source.as_str())),
             attempts: target.attempts,
-            next_attempt_at: target.next_attempt_at.map(Timestamp),
+            next_attempt_at,
             published_at: target.published_at.map(Timestamp),
             unpublished_at: target.unpublished_at.map(Timestamp),
             edited_at: target.edited_at.map(Timestamp),

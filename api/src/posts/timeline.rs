@@ -48,7 +48,8 @@ fn publishing(post: &Post, target: &Target) -> Option<Step> {
     };
     // The first attempt waits for the post's time; later ones have their own time.
     let waits = post.scheduled_at.filter(|_| target.attempts == 0);
-    let at = target.next_attempt_at.or(waits).map(Timestamp);
+    // One that is frozen has no time: it goes on when that is released.
+    let at = target.next_attempt().or(waits).filter(|_| !target.is_frozen).map(Timestamp);
     Some(Step { target_id: Some(target.id.0), action: action.to_owned(), at })
 }
 
@@ -113,7 +114,7 @@ pub struct Step {
     pub target_id: Option<Uuid>,
     /// Action: `publish`, `retry` or `deliver`.
     pub action: String,
-    /// Time of the step; null for immediately.
+    /// Time of the step; null for immediately, and for a target whose publishing is `frozen`.
     #[oai(nullable)]
     pub at: Option<Timestamp>,
 }

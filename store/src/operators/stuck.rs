@@ -168,7 +168,9 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
               order by t.next_attempt_at limit $5))
            select t.id, t.post_id, t.org_id, t.mode, t.platform, t.account_id,
              t.status as "status: Parsed<TargetStatus>", t.error_code, t.error_message, t.attempts,
-             t.next_attempt_at, t.processing_since, t.stop_reason,
+             -- One that is frozen has a time at which it looks again, and goes on when that is released.
+             case when t.freeze_id is null then t.next_attempt_at end as next_attempt_at,
+             t.processing_since, t.stop_reason,
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due!",
              coalesce(t.next_attempt_at, greatest(t.scheduled_at, p.scheduled_at, t.updated_at))
                < now() - make_interval(secs => $1) as "is_overdue!",
