@@ -5,6 +5,7 @@
 
 use crate::admin::Probes;
 use anyhow::Context;
+use domain::Mode;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 use std::{sync::LazyLock, time::Duration};
@@ -118,5 +119,16 @@ fn show(backlog: Option<Backlog>) {
     set(metrics::OVERDUE_DELIVERIES, |backlog| backlog.deliveries.number as f64);
     set(metrics::OVERDUE_DELIVERY_AGE, |backlog| backlog.deliveries.age_seconds);
     set(metrics::UNRENEWED_ACCOUNTS, |backlog| backlog.unrenewed as f64);
+    // Each, so that an empty queue is 0 and not what it was.
+    for platform in platforms::all() {
+        for mode in Mode::ALL {
+            let of_it = |backlog: &Backlog| {
+                let mut due = backlog.due.iter();
+                due.find(|due| due.platform == platform.id && due.mode == *mode).map_or(0, |due| due.number)
+            };
+            let number = backlog.as_ref().map_or(f64::NAN, |backlog| of_it(backlog) as f64);
+            metrics::due(platform.id, mode.as_str(), number);
+        }
+    }
     metrics::set(metrics::BACKLOG_READ, f64::from(u8::from(backlog.is_some())));
 }

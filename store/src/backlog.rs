@@ -1,6 +1,8 @@
 //! Rows that wait in the whole installation, for the operators' metrics.
 
-use sqlx::PgPool;
+use crate::decode::Parsed;
+use domain::Mode;
+use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 
 /// Time after which a step that was due is overdue.
@@ -15,8 +17,19 @@ pub struct Waiting {
     pub age_seconds: f64,
 }
 
+/// Targets of a platform and mode that are due and that no worker has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Platform id.
+    pub platform: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Number.
+    pub number: i64,
+}
+
 /// Rows that wait, of all organizations and modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backlog {
     /// Messages that are not parked, since they were written.
     pub outbox: Waiting,
@@ -32,6 +45,9 @@ pub struct Backlog {
     pub deliveries: Waiting,
     /// Active accounts on one of the given platforms with nine tenths of their grant's life behind them.
     pub unrenewed: i64,
+    /// Targets that are due now and not begun, by platform and mode; none of a queue that is empty. One that waits for
+    /// something else than a worker does not count, as in `posts`.
+    pub due: Vec<Due>,
 }
 
 /// Reads the backlog. `renewed` are the platforms whose grants are renewed ahead of expiry.
@@ -93,6 +109,7 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
     )
     .fetch_one(&mut *tx)
     .await?;
+    let due = due(&mut tx).await?;
     tx.commit().await?;
     let waiting =
         |number, age: Option<f64>| Waiting { number, age_seconds: age.unwrap_or_default().max(0.0) };
@@ -103,5 +120,30 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
         targets: waiting(row.targets, row.target_age),
         deliveries: waiting(row.deliveries, row.delivery_age),
         unrenewed: row.unrenewed,
+        due,
     })
+}
+
+/// Returns the targets that are due and not begun. An attempt that begins counts itself and clears the time of the next
+/// one.
+async fn due(tx: &mut PgConnection) -> sqlx::Result<Vec<Due>> {
+    let rows = sqlx::query!(
+        r#"select t.platform, t.mode as "mode: Parsed<Mode>", count(*) as "number!"
+           from posts p join targets t on t.post_id = p.id
+           where p.status in ('scheduled', 'queued', 'publishing') and coalesce(p.scheduled_at, p.created_at) <= now()
+             and t.status in ('pending', 'queued', 'failed') and t.freeze_id is null
+             and case when t.next_attempt_at is not null then t.next_attempt_at <= now()
+                   else t.attempts = 0 and p.reply_to is null
+                     and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= now() end
+             and not exists (
+               select from target_containers c
+               cross join lateral jsonb_array_elements(c.media) as attached
+               join media m on m.id = (attached->>'id')::uuid
+               where c.target_id = t.id and m.status in ('pending_upload', 'uploaded') and m.deleted_at is null)
+           group by t.platform, t.mode"#
+    )
+    .fetch_all(tx)
+    .await?;
+    let due = rows.into_iter();
+    Ok(due.map(|row| Due { platform: row.platform, mode: row.mode.0, number: row.number }).collect())
 }

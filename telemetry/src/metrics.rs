@@ -56,6 +56,8 @@ metrics! {
         "Age of the oldest of them; 0 without any";
     OUTBOX_PARKED: "fanfare_outbox_parked_messages", Kind::Gauge, [],
         "Messages that Temporal refused, kept for an operator";
+    DUE: "fanfare_due_targets", Kind::Gauge, ["platform", "mode"],
+        "Targets that are due and that no worker has begun, without those that wait for something else";
     OVERDUE_POSTS: "fanfare_overdue_posts", Kind::Gauge, [],
         "Posts that were due over a minute ago and whose publishing has not begun";
     OVERDUE_POST_AGE: "fanfare_oldest_overdue_post_age_seconds", Kind::Gauge, [],
@@ -158,6 +160,11 @@ pub fn begin(platforms: &[&str], modes: &[&'static str]) {
 /// Sets a gauge without labels.
 pub fn set(metric: Metric, value: f64) {
     gauge!(metric.name).set(value);
+}
+
+/// Sets the targets of a platform and mode that are due and not begun.
+pub fn due(platform: &str, mode: &'static str, number: f64) {
+    gauge!(DUE.name, "platform" => platform.to_owned(), "mode" => mode).set(number);
 }
 
 /// Counts a message that the relay tried to send.

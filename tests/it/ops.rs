@@ -68,6 +68,7 @@ async fn what_is_stuck_is_listed_with_the_reason_and_the_next_step() {
     let post = world.post(json!({ "content": "Refused #sandbox-429", "accounts": ["ada"] })).await;
     world.until(id(&post), "a started workflow", |post| target(post)["status"] == "queued").await;
     // Nobody works on it: no worker runs.
+    let org = world.owner.org.to_string();
     let found = stuck(&world, &["--kind", "target"]).await;
     let [waiting] = &found[..] else { panic!("{found:#?}") };
     assert_eq!(
@@ -75,6 +76,11 @@ async fn what_is_stuck_is_listed_with_the_reason_and_the_next_step() {
         (&target(&post)["id"], &post["id"], &json!("x"), &json!("test"), &json!(true)),
     );
     assert_eq!(waiting["why"], "no worker has begun it; its next step is overdue");
+    assert_eq!(
+        done(&world, &["stuck", "--org", &org, "--failing"]).await,
+        "Nothing is stuck.\n",
+        "it was not begun"
+    );
     world.run("worker").await;
     let post = world.until(id(&post), "a failed attempt", |post| target(post)["status"] == "failed").await;
     let found = stuck(&world, &["--platform", "x", "--code", "rate_limited"]).await;
@@ -89,10 +95,26 @@ async fn what_is_stuck_is_listed_with_the_reason_and_the_next_step() {
     assert_eq!(stuck(&world, &["--platform", "threads"]).await, Vec::<Value>::new());
     assert_eq!(stuck(&world, &["--code", "token_expired"]).await, Vec::<Value>::new());
     // For people: a row per thing, and no row for what waits a normal time.
-    let org = world.owner.org.to_string();
     let table = done(&world, &["stuck", "--org", &org, "--after", "0"]).await;
     assert!(table.starts_with("SINCE") && table.contains(id(target(&post))), "{table}");
-    assert_eq!(done(&world, &["stuck", "--org", &org]).await, "Nothing is stuck.\n");
+    let said = done(&world, &["stuck", "--org", &org]).await;
+    assert!(
+        said.starts_with("Nothing has waited for more than 5m. For less: 1 of kind target since "),
+        "{said}"
+    );
+    let found: Value =
+        serde_json::from_str(&done(&world, &["stuck", "--org", &org, "--json"]).await).unwrap();
+    assert_eq!((&found["stuck"], &found["waiting"][0]["number"]), (&json!([]), &json!(1)), "{found}");
+    // A retry is under way, however short the wait.
+    let failing = done(&world, &["stuck", "--org", &org, "--failing"]).await;
+    assert!(
+        failing.contains(id(target(&post))) && failing.contains("attempt 1: rate_limited: "),
+        "{failing}"
+    );
+    assert_eq!(
+        done(&world, &["stuck", "--org", &org, "--failing", "--platform", "threads"]).await,
+        "Nothing is stuck.\n"
+    );
 
     // A delivery that the receiver refused, and a message that nobody sends.
     done(&world, &["end", id(target(&post)), "--reason", "a test"]).await;

@@ -347,6 +347,7 @@ async fn what_operators_ask_on_call_reads_only_what_is_open() {
         platform: None,
         account: None,
         code: None,
+        is_failing: false,
         patience: Duration::from_secs(300),
         limit: 100,
     };

@@ -106,6 +106,32 @@ async fn metrics_of_both_roles_tell_what_happened() {
     assert!(metrics.sum("fanfare_database_connections", &[("state", "used")]).is_some());
 }
 
+/// Without the minute after which they are overdue: what scales the workers needs it before posts are late.
+#[tokio::test]
+async fn targets_that_no_worker_begins_are_counted_at_once() {
+    let mut world = world().running(&[]).start().await;
+    world.connect("x", "ada").await;
+    let api = world.run_watched("api").await;
+    let labels = [("platform", "x"), ("mode", "test")];
+    let metrics = world.metrics(&api).await;
+    assert_eq!(metrics.sum("fanfare_due_targets", &labels), Some(0.0), "{}", metrics.text);
+    let far = json!({ "content": "Far", "accounts": ["ada"], "scheduled_at": tests::soon() });
+    world.post(far).await;
+    let post = world.post(json!({ "content": "Waiting", "accounts": ["ada"] })).await;
+    let metrics = until(&world, &api, "fanfare_due_targets", &labels, 1.0).await;
+    assert_eq!(metrics.sum("fanfare_due_targets", &[]), Some(1.0), "{}", metrics.text);
+    for name in ["fanfare_overdue_posts", "fanfare_overdue_targets"] {
+        assert_eq!(metrics.sum(name, &[]), Some(0.0), "{name}");
+    }
+    world.run("worker").await;
+    world.ended(&post).await;
+    wait_until("nothing to be due", async || {
+        let metrics = world.metrics(&api).await;
+        if metrics.sum("fanfare_due_targets", &[]) == Some(0.0) { Ok(()) } else { Err(metrics.text) }
+    })
+    .await;
+}
+
 /// A workflow of a type that no worker of this version knows, as after a rollback.
 #[tokio::test]
 async fn a_failing_workflow_task_leaves_a_line_and_moves_a_metric() {

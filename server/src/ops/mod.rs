@@ -140,6 +140,9 @@ pub(crate) struct Stuck {
     /// Seconds that something may wait before it counts as stuck
     #[arg(long, default_value_t = 300)]
     after: u32,
+    /// Only targets whose last attempt failed and that are retried, however short they have waited
+    #[arg(long, conflicts_with_all = ["kind", "after", "may_be_live"])]
+    failing: bool,
     /// Instead, lists targets that ended within the last week although it is not known whether they are live
     #[arg(long, conflicts_with = "kind")]
     may_be_live: bool,

@@ -4,16 +4,19 @@ use super::{Refusal, Show, Stuck, connect, renewals};
 use crate::{clock, config::Database, temporal::Fault};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
 use serde_json::{Value, json};
 use starter::inspect;
 use std::time::Duration;
 use store::{
-    freezes,
+    Pool, freezes,
     operators::{self, Filter, Item},
 };
 
 /// Age up to which targets are listed that may be live.
 const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
+/// Maximum rows of each kind that are counted although they are not stuck yet.
+const MOST_WAITING: i64 = 1000;
 /// Time in which Temporal has to be reached.
 const TEMPORAL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -26,7 +29,8 @@ pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
         platform: options.platform.map(str::to_owned),
         account: options.account,
         code: options.code,
-        patience: Duration::from_secs(options.after.into()),
+        is_failing: options.failing,
+        patience: if options.failing { Duration::ZERO } else { Duration::from_secs(options.after.into()) },
         limit: options.limit.into(),
     };
     let items = if options.may_be_live {
@@ -35,8 +39,9 @@ pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
         operators::stuck(&db, &filter, &renewals()).await?
     };
     let frozen = freezes::list(&db).await?;
+    let waiting = if options.may_be_live { Vec::new() } else { waiting(&db, &filter).await? };
     if options.json {
-        return print(&json!({ "stuck": items, "frozen": frozen }));
+        return print(&json!({ "stuck": items, "waiting": waiting, "frozen": frozen }));
     }
     for freeze in &frozen {
         println!("{}", line(freeze));
@@ -44,13 +49,56 @@ pub(super) async fn stuck(options: Stuck) -> anyhow::Result<()> {
     let now = clock::now();
     let rows = items.iter().map(|item| row(item, now)).collect::<Vec<_>>();
     match rows.len() {
-        0 => println!("Nothing is stuck."),
+        0 if waiting.is_empty() => println!("Nothing is stuck."),
+        0 => println!("{}", told(&waiting, filter.patience, now)),
         _ => table(
             ["SINCE", "KIND", "ID", "ORGANIZATION", "MODE", "PLATFORM", "STATUS", "NEXT STEP", "WHY"],
             &rows,
         ),
     }
     Ok(())
+}
+
+/// Rows of a kind that wait for less time than those that are stuck.
+#[derive(Debug, Serialize)]
+struct Waiting {
+    kind: &'static str,
+    /// Number; at the limit of the list there may be more.
+    number: usize,
+    /// Since when the first of them waits.
+    since: DateTime<Utc>,
+}
+
+/// Returns what waits for less than the filter's patience.
+async fn waiting(db: &Pool, filter: &Filter) -> anyhow::Result<Vec<Waiting>> {
+    let now = clock::now();
+    if filter.patience.is_zero() {
+        return Ok(Vec::new());
+    }
+    let all = Filter { patience: Duration::ZERO, limit: MOST_WAITING, ..filter.clone() };
+    let mut waiting: Vec<Waiting> = Vec::new();
+    // Oldest first.
+    for item in operators::stuck(db, &all, &renewals()).await? {
+        if item.since < now - filter.patience {
+            continue;
+        }
+        match waiting.iter_mut().find(|known| known.kind == item.kind) {
+            Some(known) => known.number += 1,
+            None => waiting.push(Waiting { kind: item.kind, number: 1, since: item.since }),
+        }
+    }
+    Ok(waiting)
+}
+
+/// Says that nothing is stuck yet, and what waits.
+fn told(waiting: &[Waiting], patience: Duration, now: DateTime<Utc>) -> String {
+    let parts = waiting.iter().map(|Waiting { kind, number, since }| {
+        let least = if *number as i64 >= MOST_WAITING { "at least " } else { "" };
+        format!("{least}{number} of kind {kind} since {}", age(now - since))
+    });
+    let patience = age(TimeDelta::from_std(patience).unwrap_or(TimeDelta::MAX));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    format!("Nothing has waited for more than {patience}. For less: {parts}. List it with --after 0")
 }
 
 fn row(item: &Item, now: DateTime<Utc>) -> [String; 9] {
@@ -84,7 +132,7 @@ fn age(delta: TimeDelta) -> String {
 }
 
 /// Prints rows below their headings, each column as wide as its longest value.
-pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) {
+pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) {
     let widths: Vec<_> = (0..N)
         .map(|column| {
             let values = rows.iter().map(|row| row[column].chars().count());

@@ -93,6 +93,8 @@ pub struct Filter {
     pub account: Option<AccountId>,
     /// Only with this code of the last failure.
     pub code: Option<String>,
+    /// Only targets whose last attempt failed and that are retried.
+    pub is_failing: bool,
     /// Time that a row may wait before it counts as stuck.
     pub patience: Duration,
     /// Maximum rows of each kind.
@@ -106,6 +108,7 @@ impl Filter {
     fn wants(&self, kind: Kind) -> bool {
         let of_platform = matches!(kind, Kind::Target | Kind::Import | Kind::Grant | Kind::Disconnection);
         self.kind.is_none_or(|only| only == kind)
+            && (!self.is_failing || kind == Kind::Target)
             && (self.platform.is_none() && self.account.is_none() || of_platform)
             && (self.code.is_none() || matches!(kind, Kind::Target | Kind::Grant))
     }
@@ -158,10 +161,11 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
                 and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
                 and ($2::uuid is null or p.org_id = $2) and ($3::text is null or t.platform = $3)
                 and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
+                and (not $7 or t.status = 'failed')
               order by coalesce(p.scheduled_at, p.created_at) limit $5)
              union all
              (select t.id from targets t join posts p on p.id = t.post_id
-              where t.status = 'published' and t.next_attempt_at is not null
+              where t.status = 'published' and t.next_attempt_at is not null and not $7
                 and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
                 and ($2::uuid is null or p.org_id = $2) and ($3::text is null or t.platform = $3)
                 and ($4::text is null or t.error_code = $4) and ($6::uuid is null or t.account_id = $6)
@@ -183,7 +187,8 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
         filter.platform,
         filter.code,
         filter.limit,
-        filter.account()
+        filter.account(),
+        filter.is_failing
     )
     .fetch_all(db)
     .await?;

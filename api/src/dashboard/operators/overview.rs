@@ -187,6 +187,7 @@ pub(super) async fn show(operator: &Operator<'_>, error: Option<PageError>) -> R
         platform: None,
         account: None,
         code: None,
+        is_failing: false,
         patience: PATIENCE,
         limit: 0,
     };

@@ -171,6 +171,7 @@ fn read(filters: &Fields) -> Result<Filter, Problem> {
         platform: filters.given("platform").map(str::to_owned),
         account: parsed::<Uuid>(filters, "account", "the id of an account")?.map(Into::into),
         code: filters.given("code").map(str::to_owned),
+        is_failing: false,
         patience: after.map_or(PATIENCE, |seconds| Duration::from_secs(seconds.into())),
         limit: LIMIT,
     })
