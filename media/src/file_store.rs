@@ -17,7 +17,7 @@ use crate::{
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Fit, MediaId, Owner, media::DeclaredFile};
+use domain::{Fit, MediaId, Mode, Owner, media::DeclaredFile};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::{
     ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
@@ -152,6 +152,29 @@ pub enum FitError {
     /// The file store failed.
     #[error(transparent)]
     Store(#[from] object_store::Error),
+}
+
+/// Returns whether a failure of the file store lasts until an operator changes something: rights, credentials, or what
+/// the directory is.
+pub fn needs_operator(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let is_refused = matches!(
+            cause.downcast_ref(),
+            Some(object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. })
+        );
+        let kind = cause.downcast_ref().map(io::Error::kind);
+        is_refused
+            || matches!(
+                kind,
+                Some(
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                        | io::ErrorKind::NotADirectory
+                        | io::ErrorKind::IsADirectory
+                )
+            )
+    })
 }
 
 /// A file name that is safe in URLs and paths.
@@ -295,6 +318,28 @@ impl FileStore {
                 })
             }
         }
+    }
+
+    /// Writes and deletes a small file wherever files are written: below the directory in each of its folders, which may
+    /// have other owners, or in the bucket.
+    ///
+    /// # Errors
+    ///
+    /// If files can't be written or deleted; [`needs_operator`] tells whether that lasts.
+    pub async fn probe(&self) -> object_store::Result<()> {
+        let folders: &[&str] = match self.access {
+            Access::Proxied { .. } => &[STAGING, RENDITIONS, Mode::Live.as_str(), Mode::Test.as_str()],
+            Access::Presigned(_) => &[STAGING],
+        };
+        for path in folders.iter().map(|folder| self.prefix.clone().join(*folder).join(PROBE)) {
+            self.store.put(&path, PutPayload::new()).await?;
+            match self.store.delete(&path).await {
+                // Another process has deleted the same file.
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Returns true if clients upload to a bucket, past the API.
@@ -685,6 +730,8 @@ impl FileStore {
 const STAGING: &str = "staging";
 /// Prefix of renditions.
 const RENDITIONS: &str = "renditions";
+/// Name of the file that a probe writes.
+const PROBE: &str = "probe";
 /// Pictures that a process decodes at a time; each may take hundreds of MiB.
 static RENDERING: Semaphore = Semaphore::const_new(1);
 
@@ -753,6 +800,29 @@ mod tests {
         for text in ["", "/var/lib", "file://host/path", "s3:///prefix", "http://example.com/"] {
             assert!(text.parse::<Location>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_only_an_operator_can_repair_is_told_from_what_passes() {
+        let of = |kind: io::ErrorKind| object_store::Error::Generic {
+            store: "local",
+            source: Box::new(io::Error::from(kind)),
+        };
+        for (kind, expected) in [
+            (io::ErrorKind::PermissionDenied, true),
+            (io::ErrorKind::ReadOnlyFilesystem, true),
+            (io::ErrorKind::NotADirectory, true),
+            (io::ErrorKind::StorageFull, false),
+            (io::ErrorKind::TimedOut, false),
+            (io::ErrorKind::NotFound, false),
+        ] {
+            assert_eq!(needs_operator(&of(kind)), expected, "{kind}");
+            assert_eq!(needs_operator(&UploadError::Store(of(kind))), expected, "{kind} of an upload");
+        }
+        let source = || Box::new(io::Error::other("403 Forbidden"));
+        let refused = object_store::Error::PermissionDenied { path: "staging".into(), source: source() };
+        assert!(needs_operator(&refused), "a bucket that refuses the credentials");
+        assert!(!needs_operator(&object_store::Error::Generic { store: "s3", source: source() }));
     }
 
     #[test]

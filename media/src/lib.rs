@@ -18,7 +18,7 @@ mod window;
 
 pub use file_store::{
     BUFFER_BYTES, Credentials, Digest, FileStore, FitError, FittedFile, Location, MinRate, Name, Piece,
-    StoredFile, UploadError,
+    StoredFile, UploadError, needs_operator,
 };
 pub use format::{Format, claimed, format};
 pub use inspect::{Fault, FileProperties, Refusal};

@@ -9,6 +9,7 @@ use crate::{
 use anyhow::Context;
 use api::http::probes;
 use clap::Args;
+use media::FileStore;
 use poem::{EndpointExt, Response, Route, endpoint::make, get};
 use std::{
     net::{SocketAddr, TcpListener},
@@ -28,7 +29,7 @@ use temporalio_client::{
     tonic::{Code, IntoRequest},
 };
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeNamespaceRequest;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -36,6 +37,10 @@ use tracing::{error, info};
 const MAIN_LIMIT: Duration = Duration::from_secs(60);
 /// Longest turn of the relay and of the sweeper. Each of their statements and calls ends much sooner.
 const LOOP_LIMIT: Duration = Duration::from_secs(600);
+/// Time for which media files that could be written are not written again: each is a request to a bucket.
+const MEDIA_AGE: Duration = Duration::from_secs(30);
+/// The same if they could not.
+const MEDIA_FAILED_AGE: Duration = Duration::from_secs(2);
 const DATABASE_AWAY: &str = "the database does not answer";
 
 /// The operator's listener.
@@ -94,6 +99,33 @@ pub(crate) fn watch_temporal(health: &Health, client: watch::Receiver<Option<Cli
     health.check("temporal", is_required, move || {
         let client = client.borrow().clone();
         async move { namespace(&client.ok_or("Temporal is not connected yet")?).await }
+    });
+}
+
+/// Checks that media files can be written, by writing one.
+pub(crate) fn watch_media(health: &Health, files: FileStore, is_required: bool) {
+    let latest = Arc::new(tokio::sync::Mutex::new(None));
+    health.check("media", is_required, move || {
+        let (files, latest) = (files.clone(), latest.clone());
+        async move {
+            let mut latest = latest.lock().await;
+            if let Some((at, found)) = &*latest
+                && Instant::elapsed(at) < if Result::is_ok(found) { MEDIA_AGE } else { MEDIA_FAILED_AGE }
+            {
+                return found.clone();
+            }
+            let found = files.probe().await.map_err(|error| {
+                let reason = match media::needs_operator(&error) {
+                    true => {
+                        "the storage in FANFARE_MEDIA can't be written: check the rights of the process there"
+                    }
+                    false => "the storage in FANFARE_MEDIA does not work",
+                };
+                reason.to_owned()
+            });
+            *latest = Some((Instant::now(), found.clone()));
+            found
+        }
     });
 }
 

@@ -250,6 +250,8 @@ async fn serve(
         storage,
     )?;
     let api = api.observed(&probes.health, false);
+    admin::watch_media(&probes.health, api.files(), true);
+    services::check_media(&api.files()).await?;
     admin::watch_temporal(&probes.health, watch::Sender::new(Some(client.clone())).subscribe(), true);
     let resources = Resources {
         files: api.files(),

@@ -107,8 +107,19 @@ pub(crate) async fn run(
         probes.watch_workers();
         admin::watch_temporal(health, connected.subscribe(), true);
     }
+    let files = match (&api, &shared) {
+        (Some(api), _) => Some(api.files()),
+        (None, Some((files, _))) => Some(files.clone()),
+        (None, None) => None,
+    };
+    if let Some(files) = &files {
+        admin::watch_media(health, files.clone(), worker.is_some());
+    }
     // Before anything is waited for, so that the probes tell what is missing.
     admin.serve(&probes)?;
+    if let Some(files) = &files {
+        check_media(files).await?;
+    }
     let client = match worker {
         Some(worker) => {
             let Some(client) = stop.run_until_cancelled(prerequisites(&db, database, temporal, worker)).await
@@ -153,6 +164,19 @@ fn open_files(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> an
     let key = media::Key::derive(secret);
     FileStore::open(&storage.location(), key, base_url, storage.limits.media_caps.clone())
         .context("FANFARE_MEDIA")
+}
+
+/// Fails if media files can't be written until an operator changes that. A storage that does not answer may do so soon,
+/// and posts without files do without it.
+pub(crate) async fn check_media(files: &FileStore) -> anyhow::Result<()> {
+    let Err(error) = files.probe().await else { return Ok(()) };
+    let lasts = media::needs_operator(&error);
+    let error = anyhow::Error::new(error).context("FANFARE_MEDIA can't be written");
+    if lasts {
+        return Err(error);
+    }
+    warn!(error = format!("{error:#}"), "The media storage does not work");
+    Ok(())
 }
 
 /// Resources that workers share with the API.

@@ -64,9 +64,9 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
     let worker = world.run_watched("worker").await;
     let main_port = world.base.trim_end_matches("/api/v1").to_owned();
     for (url, checks) in [
-        (&api, &["database", "schema", "temporal"][..]),
-        (&main_port, &["database", "schema", "temporal"]),
-        (&worker, &["database", "schema", "temporal", "workers"]),
+        (&api, &["database", "media", "schema", "temporal"][..]),
+        (&main_port, &["database", "media", "schema", "temporal"]),
+        (&worker, &["database", "media", "schema", "temporal", "workers"]),
     ] {
         let report = until(&world, url, StatusCode::OK, &[]).await;
         assert_eq!(report["status"], "ok");
@@ -111,6 +111,51 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
             until(&world, url, StatusCode::OK, &[]).await;
         }
     }
+}
+
+/// A volume that another user owns looks like this to a process. A test may run as root, who may write anything, so that
+/// a file stands in the way instead.
+#[tokio::test]
+async fn a_media_directory_that_cannot_be_written_is_told_at_the_start_and_by_the_probe() {
+    let mut world = world().running(&[]).start().await;
+    let staging = world.files.join("staging");
+    let obstruct = || {
+        // Empty folders are removed, and the store may have removed this one.
+        let _ = std::fs::remove_dir_all(&staging);
+        std::fs::create_dir_all(staging.parent().unwrap()).unwrap();
+        std::fs::write(&staging, "in the way").unwrap();
+    };
+    obstruct();
+    for command in ["api", "worker"] {
+        let ended = world.command(&[command]).await;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(1), "{command}: {said}");
+        assert!(said.contains("FANFARE_MEDIA can't be written"), "{command}: {said}");
+    }
+    std::fs::remove_file(&staging).unwrap();
+    let api = world.run_watched("api").await;
+    let worker = world.run_watched("worker").await;
+    for url in [&api, &worker] {
+        until(&world, url, StatusCode::OK, &[]).await;
+    }
+    let medium = world.declare(json!({ "filename": "photo.png" })).await;
+    obstruct();
+    let url = medium["upload_url"].as_str().unwrap();
+    let answer = world.http.put(url).body("not a picture").send().await.unwrap();
+    let (status, problem): (_, Value) = (answer.status(), answer.json().await.unwrap());
+    assert_eq!((status, &problem["code"]), (StatusCode::INTERNAL_SERVER_ERROR, &json!("internal_error")));
+    let told = problem.to_string();
+    assert!(!told.contains("try again") && !told.contains(world.files.to_str().unwrap()), "{told}");
+    let report = until(&world, &worker, StatusCode::SERVICE_UNAVAILABLE, &["media"]).await;
+    let message = report["checks"]["media"]["message"].as_str().unwrap();
+    assert!(message.contains("can't be written") && !message.contains('/'), "{message}");
+    let report = until(&world, &api, StatusCode::OK, &["media"]).await;
+    assert_eq!(report["status"], "degraded", "posts without files are accepted");
+    std::fs::remove_file(&staging).unwrap();
+    for url in [&api, &worker] {
+        until(&world, url, StatusCode::OK, &[]).await;
+    }
+    assert_eq!(world.http.put(url).body("not a picture").send().await.unwrap().status(), StatusCode::OK);
 }
 
 #[tokio::test]

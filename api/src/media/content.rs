@@ -353,8 +353,12 @@ fn asset(owner: Owner, row: &store::media::Media) -> StoredFile {
     StoredFile { media: row.id, owner, filename: row.filename.clone(), rendition: None }
 }
 
-fn unreadable(error: &dyn std::error::Error) -> Problem {
-    error!(%error, "The media storage failed");
+fn unreadable(error: &(dyn std::error::Error + 'static)) -> Problem {
+    error!(error = error as &dyn std::error::Error, "The media storage failed");
+    if media::needs_operator(error) {
+        let message = "the media storage can't be used; the operator of the service has to repair it";
+        return Problem::new(Code::InternalError, message);
+    }
     Problem::unavailable()
 }
 
