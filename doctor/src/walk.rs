@@ -493,6 +493,7 @@ fn unexpected(located: Located) -> Failure {
         Located::Failed(failure) => return failure,
         Located::Absent => "it found nothing",
         Located::Unknown => "the platform does not tell",
+        Located::TooMany => "the account has too many posts",
     };
     Failure::upstream(502, format!("the post was published, and the look-up says otherwise: {what}"))
 }

@@ -342,8 +342,10 @@ pub enum Located {
     /// The platform accepted the post, failed to process it, and published nothing. Unless the failure is permanent,
     /// the next attempt prepares the post again, without the checkpoint.
     Failed(Failure),
-    /// Unknown: the platform has no look-up, or its lists are longer than the pages that are read.
+    /// Unknown: the platform has no look-up that could tell.
     Unknown,
+    /// Unknown: the account has published more since the commit than the pages that are read.
+    TooMany,
 }
 
 impl Located {

@@ -303,7 +303,7 @@ impl Publisher for GoogleBusiness {
                 match listing::find(&LocalPosts { cx, topic }, post).await? {
                     Search::Post(found) => (found, Located::by_text),
                     Search::Absent => return Ok(Located::Absent),
-                    Search::Unknown => return Ok(Located::Unknown),
+                    Search::TooMany => return Ok(Located::TooMany),
                 }
             }
         };

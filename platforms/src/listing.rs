@@ -18,8 +18,9 @@ pub(crate) trait Listing: Sync {
     /// An entry of the list.
     type Item: Send;
 
-    /// Pages that a search reads before it gives up with [`Located::Unknown`].
-    const MAX_PAGES: usize = 5;
+    /// Pages that a search reads before it gives up with [`Located::TooMany`]. Only an account that publishes some
+    /// hundred posts within [`CLOCK_SKEW`] has more than one or two, and giving up ends its post.
+    const MAX_PAGES: usize = 20;
 
     /// True when entries come newest first, so that one from before the commit ends the search.
     const IS_NEWEST_FIRST: bool = true;
@@ -45,7 +46,7 @@ pub(crate) enum Search<T> {
     /// Everything since the commit was read, without a match.
     Absent,
     /// The list is longer than the pages that are read.
-    Unknown,
+    TooMany,
 }
 
 /// Finds the id of the post that a commit of `post` may have created, by its text.
@@ -57,7 +58,7 @@ pub(crate) async fn locate<L: Listing>(listing: &L, post: &Publication) -> Resul
     Ok(match find(listing, post).await? {
         Search::Post(item) => Located::by_text(L::id(&item).to_owned()),
         Search::Absent => Located::Absent,
-        Search::Unknown => Located::Unknown,
+        Search::TooMany => Located::TooMany,
     })
 }
 
@@ -88,7 +89,7 @@ pub(crate) async fn find<L: Listing>(listing: &L, post: &Publication) -> Result<
             return Ok(Search::Absent);
         }
     }
-    Ok(Search::Unknown)
+    Ok(Search::TooMany)
 }
 
 #[cfg(test)]
@@ -177,7 +178,7 @@ mod tests {
             &[(Some(7), "3", "theirs")],
             &[(Some(6), "4", "ours")],
         ];
-        assert_eq!(search::<true>(LONG).await, (Located::Unknown, 3));
+        assert_eq!(search::<true>(LONG).await, (Located::TooMany, 3));
         assert_eq!(search::<true>(&LONG[..2]).await, (Located::Absent, 2));
         const PAST: &[&[Entry]] = &[&[(Some(9), "1", "theirs"), (Some(-301), "2", "theirs")], &[]];
         assert_eq!(search::<true>(PAST).await, (Located::Absent, 1));

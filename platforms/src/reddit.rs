@@ -646,7 +646,8 @@ struct Published<'a, F> {
 #[async_trait]
 impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
     type Item = Thing;
-    const MAX_PAGES: usize = 4;
+    /// Reddit lists the latest thousand.
+    const MAX_PAGES: usize = 10;
 
     async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thing>> {
         list(self.cx, &format!("/user/{}/{}", self.cx.account.username, self.list), cursor).await

@@ -80,7 +80,7 @@ impl Engine {
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(BUSY_RETRY)),
                     // The next attempt decides.
-                    Ok(Located::Live(_) | Located::Absent | Located::Failed(_) | Located::Unknown) => Ok(None),
+                    Ok(Located::Live(_) | Located::Absent | Located::Failed(_) | Located::Unknown | Located::TooMany) => Ok(None),
                     Err(failure) => Err(failure),
                 },
                 // The next attempt ends the target.
@@ -174,6 +174,9 @@ impl Engine {
                 })))
             }
             Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
+            Ok(Located::TooMany) => {
+                Err(undecidable(code, "the account has published too many posts since to search all of them"))
+            }
             Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
             Err(failure) => Err(Interrupt::Failure(failure.ambiguous())),
         }

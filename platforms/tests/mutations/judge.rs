@@ -104,7 +104,7 @@ impl Case<'_> {
             Outcome::Located(Located::Failed(failure)) => {
                 self.unclassified(failure).or_else(|| self.unread())
             }
-            Outcome::Located(Located::Unknown) | Outcome::Done(()) => None,
+            Outcome::Located(Located::Unknown | Located::TooMany) | Outcome::Done(()) => None,
             Outcome::Grant(grant) => none(&grant.access_token, "the access token"),
             Outcome::Identities(all) => {
                 all.iter().find_map(|identity| none(&identity.profile.network_unique_id, "an account's id"))
