@@ -20,12 +20,18 @@ use store::{
     Pool,
     audit::Action,
     bounds::{self, Resource},
+    freezes::{self, Scope as Frozen},
     keys, operators, organizations,
     team::{self, InviteResult},
     vault::PrivateKey,
 };
 use telemetry::health::Health;
 use url::Url;
+
+/// Posts due later that are listed after a restore.
+const LATER_SHOWN: i64 = 20;
+/// Number of an installation's first key pair.
+pub(crate) const FIRST_KEY: u32 = 1;
 
 /// Runs the sandbox as a separate process.
 pub(crate) async fn sandbox(
@@ -186,11 +192,22 @@ pub(crate) async fn set_plan(
 }
 
 /// Prepares a restored database.
-pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyhow::Result<()> {
+pub(crate) async fn restored(
+    database: &Database,
+    since: DateTime<Utc>,
+    freeze: Option<&str>,
+) -> anyhow::Result<()> {
     if since > clock::now() {
         return Err(Refusal::usage(format!("--since {since} is in the future")));
     }
     let db = store::connect(&database.database_url, 2).await?;
+    // First: what is prepared goes out as soon as processes run.
+    if let Some(reason) = freeze {
+        for platform in platforms::all() {
+            let scope = Frozen::Platform(platform.id.to_owned());
+            freezes::freeze(&db, &scope, None, reason, &ops::actor(), clock::now()).await?;
+        }
+    }
     let prepared = store::restored::prepare(&db, since, store::restored::PART).await?;
     let store::restored::Prepared { posts, containers, is_continued } = prepared;
     let details = json!({ "since": since, "posts": posts, "containers": containers });
@@ -199,14 +216,34 @@ pub(crate) async fn restored(database: &Database, since: DateTime<Utc>) -> anyho
         println!("continued what was interrupted");
     }
     println!("{posts} open posts; {containers} publications are looked up before they are repeated");
+    let (later, total) = store::restored::later(&db, LATER_SHOWN).await?;
+    if total > 0 {
+        println!(
+            "{total} posts are due later as the backup has them, also if they were canceled since. The next:"
+        );
+        let rows: Vec<_> = later
+            .iter()
+            .map(|later| {
+                let due = later.due.format("%F %T UTC").to_string();
+                [due, later.owner.mode.to_string(), later.owner.org.to_string(), later.post.to_string()]
+            })
+            .collect();
+        ops::table(["DUE", "MODE", "ORGANIZATION", "POST"], &rows);
+    }
+    if freeze.is_some() {
+        println!("publishing is frozen on every platform until `fanfare ops release platform` releases it");
+    }
     Ok(())
 }
 
-/// Prints a new key pair for encryption, and a new secret.
+/// Prints a new key pair for encryption, and with the first one a new secret: a rotation keeps that, since another one
+/// ends what it has signed.
 pub(crate) fn generate_key(id: u32) {
     let pair = pair(id);
     println!("FANFARE_SEAL_KEY={}\nFANFARE_OPEN_KEYS={}", pair.seal, pair.open);
-    println!("# once, for all API processes:\nFANFARE_SECRET={}", config::fresh_secret());
+    if id == FIRST_KEY {
+        println!("# once, for all API processes:\nFANFARE_SECRET={}", config::fresh_secret());
+    }
 }
 
 /// A key pair for encryption, in text form.

@@ -250,10 +250,11 @@ struct NewKey {
 
 #[derive(Debug, Subcommand)]
 enum Key {
-    /// Generates a key pair: FANFARE_SEAL_KEY for every process, FANFARE_OPEN_KEYS for workers only
+    /// Generates a key pair: FANFARE_SEAL_KEY for every process, FANFARE_OPEN_KEYS for workers only; with the first one
+    /// also FANFARE_SECRET
     Generate {
         /// Key number; use the next one for a rotation
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = commands::FIRST_KEY)]
         id: u32,
     },
     /// Re-encrypts values that are encrypted with an older key of FANFARE_OPEN_KEYS, while services run. To

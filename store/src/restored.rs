@@ -14,7 +14,9 @@
 //! Facts that came after the backup stay lost: posts created, edited, canceled or moved forward since then, and
 //! renewed grants.
 
+use crate::decode::Parsed;
 use chrono::{DateTime, Utc};
+use domain::{Mode, Owner, PostId};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -61,6 +63,40 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>, part: i64) -> sqlx::Resu
     .execute(db)
     .await?;
     Ok(prepared)
+}
+
+/// A post that is due later, as the backup has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// The post.
+    pub post: PostId,
+    /// Its owner.
+    pub owner: Owner,
+    /// When its first target is due.
+    pub due: DateTime<Utc>,
+}
+
+/// Returns up to `limit` open posts that are due later, next first, and the number of all of them. It is not known
+/// which of them were canceled, edited or moved since the backup.
+pub async fn later(db: &PgPool, limit: i64) -> sqlx::Result<(Vec<Later>, i64)> {
+    let rows = sqlx::query!(
+        r#"select p.id, p.org_id, p.mode as "mode: Parsed<Mode>",
+             min(coalesce(t.scheduled_at, p.scheduled_at)) as "due!", count(*) over () as "total!"
+           from posts p join targets t on t.post_id = p.id
+           where p.status = 'scheduled' and not p.is_draft and p.deleted_at is null
+             and t.status = 'pending' and coalesce(t.scheduled_at, p.scheduled_at) > clock_timestamp()
+           group by p.id order by 4, p.id limit $1"#,
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total);
+    let later = rows.into_iter().map(|row| Later {
+        post: row.id.into(),
+        owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
+        due: row.due,
+    });
+    Ok((later.collect(), total))
 }
 
 /// Returns true while a restored database is not prepared to its end.

@@ -215,6 +215,40 @@ async fn an_interrupted_preparation_is_continued_and_no_worker_starts_before_its
     assert_eq!(world.accepted("threads", "dee").await, posts.len());
 }
 
+/// The backup does not know what was canceled after it.
+#[tokio::test]
+async fn posts_that_are_due_later_are_listed_and_held_back_until_they_are_compared() {
+    let mut world = service().start().await;
+    world.connect("threads", "dee").await;
+    let body = json!({ "content": "Canceled since", "accounts": ["dee"], "scheduled_at": tests::soon() });
+    let canceled = world.post(body).await;
+    assert!(world.stop("api").await);
+    let id = canceled["id"].as_str().unwrap();
+    let since = (tests::now() - TimeDelta::minutes(5)).to_rfc3339();
+    let output = world.command(&["ops", "restored", "--since", &since, "--freeze", "Compared first"]).await;
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && report.starts_with("1 open posts; 0 publications"), "{report}");
+    let listed = report.lines().any(|line| line.ends_with(id) && line.contains(&world.owner.org.to_string()));
+    assert!(listed && report.contains("1 posts are due later"), "{report}");
+
+    // It is due, and is not published before the operator has ended it.
+    let due = format!("update posts set scheduled_at = now(), starts_at = now() where id = '{id}'");
+    sql(&world.db, &due).await;
+    started(&mut world).await;
+    let is_frozen = |post: &Value| post["targets"][0]["error_code"] == "frozen";
+    let frozen = world.until(id, "its freeze", is_frozen).await;
+    let target = frozen["targets"][0]["id"].as_str().unwrap();
+    for command in [
+        &["ops", "end", target, "--reason", "It was canceled"][..],
+        &["ops", "release", "platform", "threads"],
+    ] {
+        let output = world.command(command).await;
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(world.ended(&canceled).await["targets"][0]["error_code"], "stopped");
+    assert_eq!(world.accepted("threads", "dee").await, 0);
+}
+
 #[tokio::test]
 async fn a_time_in_the_future_is_refused() {
     let world = service().start().await;

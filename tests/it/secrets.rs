@@ -543,3 +543,17 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     assert!(search.secrets.len() > 12, "only {} secrets to search for", search.secrets.len());
     search.judge();
 }
+
+/// Who replaces every line that a rotation prints must not end what the secret has signed.
+#[tokio::test]
+async fn a_further_key_is_printed_without_a_new_secret() {
+    let world = world().start().await;
+    for (args, expected) in [
+        (&["key", "generate"][..], &["FANFARE_SEAL_KEY", "FANFARE_OPEN_KEYS", "FANFARE_SECRET"][..]),
+        (&["key", "generate", "--id", "2"], &["FANFARE_SEAL_KEY", "FANFARE_OPEN_KEYS"]),
+    ] {
+        let printed = String::from_utf8(world.command(args).await.stdout).unwrap();
+        let names: Vec<_> = printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        assert_eq!(names, expected, "{args:?}");
+    }
+}

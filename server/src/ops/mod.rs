@@ -9,6 +9,8 @@ mod act;
 mod keys;
 mod see;
 
+pub(crate) use see::table;
+
 use crate::{config, config::Database};
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
@@ -66,6 +68,10 @@ pub(crate) enum Ops {
         /// Time of the last transaction in the backup, such as 2026-11-23T03:00:00Z; an earlier time is safe
         #[arg(long)]
         since: DateTime<Utc>,
+        /// Also freezes publishing to every platform for this reason, so that posts which were canceled since the
+        /// backup can be ended first
+        #[arg(long, value_parser = reason)]
+        freeze: Option<String>,
         #[command(flatten)]
         database: Database,
     },
@@ -261,7 +267,9 @@ pub(crate) async fn run(command: Ops) -> anyhow::Result<()> {
         Ops::Reconcile { parked, reason, database } => {
             act::reconcile(&database, parked, reason.as_deref()).await
         }
-        Ops::Restored { since, database } => crate::commands::restored(&database, since).await,
+        Ops::Restored { since, freeze, database } => {
+            crate::commands::restored(&database, since, freeze.as_deref()).await
+        }
         Ops::Freeze { what, reason, database } => act::freeze(&database, &what, &reason).await,
         Ops::Release { what, rate, database } => act::release(&database, &what, rate).await,
         Ops::Redeliver { delivery, endpoint, since, database } => {
