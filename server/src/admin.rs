@@ -143,8 +143,10 @@ async fn namespace(client: &Client) -> Result<(), String> {
 }
 
 /// The probes of a process.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Probes {
+    /// What the process runs.
+    pub(crate) role: &'static str,
     /// The state that they show.
     pub(crate) health: Health,
     is_polling: Arc<AtomicBool>,
@@ -153,6 +155,11 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
+    /// Creates the probes of a process that runs `role`.
+    pub(crate) fn of(role: &'static str) -> Self {
+        Self { role, health: Health::default(), is_polling: Arc::default(), database: Arc::default() }
+    }
+
     /// Makes the process ready only with a database that has the schema. `has_api` is true in a process with the API,
     /// which also shows the backlog.
     pub(crate) fn watch_database(&self, db: &Pool, has_api: bool) {

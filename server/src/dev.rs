@@ -103,7 +103,7 @@ pub(crate) async fn run(
     storage: DevStorage,
     admin: &Admin,
 ) -> anyhow::Result<()> {
-    let probes = Probes::default();
+    let probes = Probes::of("all");
     let stop = services::on_signal(probes.health.clone(), limits.connections.drain())?;
     probes.watch_workers();
     admin.serve(&probes)?;

@@ -58,7 +58,7 @@ impl Exporter {
         }
         let handle = builder.install_recorder().context("a recorder of metrics is already installed")?;
         metrics::describe();
-        metrics::build(env!("CARGO_PKG_VERSION"));
+        metrics::build(env!("CARGO_PKG_VERSION"), probes.role);
         let process = Collector::default();
         process.describe();
         let upkeep = handle.clone();

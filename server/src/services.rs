@@ -56,7 +56,11 @@ pub(crate) async fn run(
     admin: &Admin,
     role: Role<'_>,
 ) -> anyhow::Result<()> {
-    let probes = Probes::default();
+    let probes = Probes::of(match &role {
+        Role::Api(_) => "api",
+        Role::Worker(..) => "worker",
+        Role::All(..) => "all",
+    });
     let health = &probes.health;
     let drain = match &role {
         Role::Api(http) | Role::All(http, _) => http.limits.connections.drain(),

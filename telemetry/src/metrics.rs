@@ -47,7 +47,8 @@ macro_rules! metrics {
 }
 
 metrics! {
-    BUILD: "fanfare_build_info", Kind::Gauge, ["version"], "1, with the version of the process";
+    BUILD: "fanfare_build_info", Kind::Gauge, ["version", "role"],
+        "1, with the version of the process and what it runs: api, worker, or all of both";
     CHECK: "fanfare_check_passed", Kind::Gauge, ["check"],
         "1 if a check of /readyz passes, 0 if it fails; the reason is in the answer of /readyz";
     OUTBOX_MESSAGES: "fanfare_outbox_messages", Kind::Gauge, [],
@@ -131,9 +132,9 @@ pub fn describe() {
     }
 }
 
-/// Sets the version of the process.
-pub fn build(version: &'static str) {
-    gauge!(BUILD.name, "version" => version).set(1.0);
+/// Sets the version and role of the process.
+pub fn build(version: &'static str, role: &'static str) {
+    gauge!(BUILD.name, "version" => version, "role" => role).set(1.0);
 }
 
 /// Sets the result of a check of readiness.

@@ -24,6 +24,11 @@ use tests::{
 use tokio::process::{Child, Command};
 use url::Url;
 
+/// What the address of a runbook begins with.
+const BASE: &str = "{{ $externalLabels.fanfare_docs }}";
+/// Where the operators of the tests read the pages.
+const DOCS: &str = "https://docs.example.com/fanfare/";
+
 fn file(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap()
 }
@@ -31,7 +36,9 @@ fn file(name: &str) -> String {
 /// Returns the alerts of the rules, each with its runbook.
 fn alerts() -> Vec<(String, String)> {
     let rules = file("deploy/observability/alerts.yml");
-    let value = |line: &str, key: &str| line.trim().strip_prefix(key).map(|value| value.trim().to_owned());
+    let value = |line: &str, key: &str| {
+        line.trim().strip_prefix(key).map(|value| value.trim().trim_matches('"').replace(BASE, "docs/"))
+    };
     let names = rules.lines().filter_map(|line| value(line, "- alert:"));
     let runbooks = rules.lines().filter_map(|line| value(line, "runbook_url:"));
     let all: Vec<_> = names.zip(runbooks).collect();
@@ -115,7 +122,10 @@ impl Prometheus {
         let targets: Vec<_> = processes.iter().map(|url| url.trim_start_matches("http://")).collect();
         // JSON is YAML. An API whose database hangs takes its time limit of two seconds for an answer.
         let configuration = json!({
-            "global": { "scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "1s" },
+            "global": {
+                "scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "1s",
+                "external_labels": { "fanfare_docs": DOCS },
+            },
             "rule_files": [dir.join("alerts.yml")],
             "scrape_configs": [{ "job_name": "fanfare", "static_configs": [{ "targets": targets }] }],
         });
@@ -146,6 +156,8 @@ impl Prometheus {
         for alert in alerts {
             let texts = alert["annotations"].to_string();
             assert!(!texts.contains("<error") && !texts.contains("<no value>"), "{alert:#}");
+            let runbook = alert["annotations"]["runbook_url"].as_str().unwrap();
+            assert!(runbook.strip_prefix(DOCS).is_some_and(|page| page.contains(".md#")), "{runbook}");
         }
         let firing = alerts.iter().filter(|alert| alert["state"] == "firing");
         Ok(firing.map(|alert| alert["labels"]["alertname"].as_str().unwrap().to_owned()).collect())
@@ -189,7 +201,9 @@ async fn an_installation_without_processes_raises_an_alert() {
     let prometheus = Prometheus::start(&program, "empty", &[]).await;
     prometheus.until_firing(&["FanfareDown"]).await;
     let answer = prometheus.get("/alerts", &[]).await.unwrap();
-    let description = &answer["data"]["alerts"][0]["annotations"]["description"];
+    let alerts = answer["data"]["alerts"].as_array().unwrap();
+    let down = alerts.iter().find(|alert| alert["labels"]["alertname"] == "FanfareDown").unwrap();
+    let description = &down["annotations"]["description"];
     assert!(description.as_str().unwrap().starts_with("No process is scraped: "), "{description}");
 }
 
@@ -351,8 +365,13 @@ async fn each_alert_fires_when_its_condition_is_met() {
         ),
     )
     .await;
-    let idle =
-        ["FanfareDown", "FanfareTargetsOverdue", "FanfareDeliveriesOverdue", "FanfareAccountsUnrenewed"];
+    let idle = [
+        "FanfareDown",
+        "FanfareRoleMissing",
+        "FanfareTargetsOverdue",
+        "FanfareDeliveriesOverdue",
+        "FanfareAccountsUnrenewed",
+    ];
     prometheus.until_firing(&idle).await;
     fired(&idle);
 
