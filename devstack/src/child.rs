@@ -138,11 +138,7 @@ impl Child {
     /// # Errors
     ///
     /// If it keeps dying or is not ready within `timeout`, with the last line of its log.
-    pub(crate) async fn ready(
-        &self,
-        timeout: Duration,
-        is_up: impl AsyncFn(u32) -> bool,
-    ) -> anyhow::Result<()> {
+    pub async fn ready(&self, timeout: Duration, is_up: impl AsyncFn(u32) -> bool) -> anyhow::Result<()> {
         let deadline = Instant::now() + timeout;
         loop {
             let pid = *self.pid.borrow();

@@ -29,6 +29,10 @@ async fn run() -> anyhow::Result<()> {
     // Webhooks to receivers on this machine are delivered, as by `fanfare dev`.
     let env = [("FANFARE_EGRESS_ALLOW".to_owned(), "127.0.0.0/8".to_owned())].into();
     let options = ClusterOptions { env, ..ClusterOptions::default() };
+    println!(
+        "  Starting. Each process has a log in {}; further variables go into .env there, and apply at the next start.",
+        dir.display()
+    );
     let program = std::env::current_exe().context("finding the path of this program")?;
     let cluster = tokio::select! {
         cluster = Cluster::start(&program, &dir, options) => cluster?,

@@ -162,7 +162,8 @@ impl Cluster {
             };
             let probe = if admin == 0 { probe } else { format!("{}/readyz", url(admin)) };
             let process = Process { child: Child::run(program, &cluster.program)?, probe };
-            process.until_ready(name).await;
+            // Fails with the last line of its log when it ends again and again, as with a wrong variable.
+            process.child.ready(PATIENCE, async |_| process.is_ready().await.is_ok()).await?;
             cluster.processes.insert(name, process);
         }
         Ok(cluster)
@@ -324,13 +325,14 @@ impl Cluster {
 impl Process {
     /// Waits until the process is ready. One that is restarted has ended before its successor listens.
     async fn until_ready(&self, name: &str) {
-        let http = reqwest::Client::new();
-        wait_until(&format!("{name} to be ready"), async || {
-            let answer = http.get(&self.probe).send().await.map_err(|error| error.to_string())?;
-            let status = answer.status();
-            if status.is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
-        })
-        .await;
+        wait_until(&format!("{name} to be ready"), async || self.is_ready().await).await;
+    }
+
+    /// Fails with what the probe tells, unless the process is ready.
+    async fn is_ready(&self) -> Result<(), String> {
+        let answer = reqwest::get(&self.probe).await.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        if status.is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
     }
 }
 
