@@ -3,8 +3,9 @@
 //! An upload arrives in an area of its own. `confirm` moves it to where no PUT reaches it, and only then inspects
 //! it: headers within bounds, never pixels. A file that could be two things, ends too early or contradicts what was
 //! declared is refused for good. Up to [`INLINE_LIMIT`] the whole file is hashed while the client waits; of a larger
-//! one the headers are inspected, and the workflow `ProcessMedia` does the rest. The same workflow downloads
-//! imports, redirect by redirect, and deletes files of deleted assets. Files are streamed, whatever their size.
+//! one the headers are inspected, and the workflow `ProcessMedia` does the rest. The same workflow makes the thumbnail
+//! of a picture that is ready, downloads imports, redirect by redirect, and deletes files of deleted assets. Files are
+//! streamed, whatever their size.
 
 #![expect(
     dead_code,
@@ -35,10 +36,16 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use url::Url;
-use workflows::activities::{ConfirmResult, MediaFailure, MediaRef, definition};
+use workflows::{
+    activities::{ConfirmResult, MediaFailure, MediaRef, definition},
+    worker_request::CALL_TIMEOUT,
+};
 
 /// Largest file that is hashed while the client waits, in bytes.
 const INLINE_LIMIT: u64 = 32 << 20;
+/// Time limit of a confirmation, before its client gives up.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(20);
+const _: () = assert!(CONFIRM_TIMEOUT.as_secs() < CALL_TIMEOUT.as_secs());
 /// Time limit of promoting a file, plus its size at [`COPY_RATE`].
 const PROMOTE_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 /// Copy rate of a slow store, in bytes per second.
@@ -55,6 +62,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_RATE: u64 = 64 << 10;
 /// Time limit of a download.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// Wait for a worker that has time for a thumbnail.
+const THUMBNAIL_WAIT: Duration = Duration::from_secs(10);
+/// Pictures that are measured again in one batch, and that need some tens of milliseconds each.
+const MEASURED_BATCH: i64 = 100;
 /// Pause between two looks at a file that another worker moves.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -72,8 +83,7 @@ impl Media {
         _cx: ActivityContext,
         asset: MediaRef,
     ) -> Result<ConfirmResult, ActivityError> {
-        let _share = self.shares.admit(asset.owner.org)?;
-        Ok(self.confirm(asset).await?)
+        Ok(self.shares.serve(asset.owner.org, CONFIRM_TIMEOUT, self.confirm(asset)).await?)
     }
 
     #[activity(definition = definition::ProcessMedia)]
@@ -95,7 +105,11 @@ impl Media {
                 MediaAction::Discard => ("discard", self.discard(&job).await),
             };
             telemetry::metrics::media_job(name, done.is_ok());
-            Ok(done?)
+            done?;
+            if job.what == MediaAction::Probe {
+                self.make_thumbnail(&job).await?;
+            }
+            Ok(())
         };
         with_heartbeat(&cx, work).await
     }
@@ -120,7 +134,8 @@ impl Media {
         if expired + swept > 0 {
             info!(expired, swept, "Deleted {expired} media assets and {swept} strays");
         }
-        Ok(expired as i64 == BATCH)
+        let measured = self.measure_again().await?;
+        Ok(expired as i64 == BATCH || measured as i64 == MEASURED_BATCH)
     }
 }
 
@@ -175,21 +190,9 @@ impl Media {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
-        if is_whole && let (Some(width), Some(height)) = (found.width, found.height) {
-            self.make_thumbnail(file, size, Fit::thumbnail(found.content_type, width, height)).await?;
-        }
         let metadata =
             if is_whole { self.find_metadata(file, size, found.content_type).await? } else { None };
-        let found = Inspected {
-            kind: found.kind,
-            content_type: found.content_type.to_owned(),
-            size,
-            width: found.width,
-            height: found.height,
-            duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
-            sha256,
-            metadata,
-        };
+        let found = Inspected { metadata, ..inspected(found, size, sha256) };
         let db = &self.deps.engine.db;
         match store::media::settle(db, owner, row.id, &found, (self.deps.engine.now)()).await? {
             SettleResult::Settled => info!(
@@ -225,21 +228,29 @@ impl Media {
         }
     }
 
-    /// Makes the picture that stands for a file in lists. A file that can't be decoded has none.
-    async fn make_thumbnail(
-        &self,
-        file: &files::StoredFile,
-        size: u64,
-        fit: Option<Fit>,
-    ) -> anyhow::Result<()> {
-        let Some(fit) = fit else { return Ok(()) };
-        match self.deps.engine.media.fit(file, size, &fit).await {
+    /// Makes the picture that stands for a file in lists, if the file is one that has it: nobody waits for it, and who
+    /// shows the file does without it. A file that can't be decoded has none.
+    async fn make_thumbnail(&self, job: &MediaJob) -> Result<(), ActivityError> {
+        let engine = &self.deps.engine;
+        let row = store::media::get(&engine.db, job.owner, job.media).await?;
+        let Some(row) = row.filter(|row| row.status == MediaStatus::Ready) else { return Ok(()) };
+        let mime = row.content_type.as_deref().unwrap_or_default();
+        let fit = row.width.zip(row.height).and_then(|(width, height)| Fit::thumbnail(mime, width, height));
+        let (Some(fit), Some(size)) = (fit, row.size) else { return Ok(()) };
+        let (media, file) = (job.media, file(job.owner, &row));
+        match engine.media.fit(&file, size, &fit, &engine.stop).await {
+            // Deleted meanwhile, and its files perhaps before this one was there.
+            Ok(_) if store::media::get(&engine.db, job.owner, media).await?.is_none() => {
+                Ok(engine.media.discard(&file).await.map_err(anyhow::Error::from)?)
+            }
             Ok(_) => Ok(()),
             Err(files::FitError::Unfit(reason)) => {
-                info!(media.id = %file.media, "Medium {} has no thumbnail: {reason}", file.media);
+                info!(media.id = %media, "Medium {media} has no thumbnail: {reason}");
                 Ok(())
             }
-            Err(files::FitError::Store(error)) => Err(error.into()),
+            // Waits in the workflow, without a slot.
+            Err(files::FitError::NotNow(_)) => Err(share::crowded(THUMBNAIL_WAIT)),
+            Err(files::FitError::Store(error)) => Err(anyhow::Error::from(error).into()),
         }
     }
 
@@ -289,6 +300,26 @@ impl Media {
             self.deps.engine.media.discard(&file(owner, &row)).await?;
         }
         Ok(())
+    }
+
+    /// Measures pictures that an earlier version measured as they are stored, and returns their number.
+    async fn measure_again(&self) -> anyhow::Result<usize> {
+        let engine = &self.deps.engine;
+        let rows = store::media::unmeasured(&engine.db, MEASURED_BATCH).await?;
+        for (owner, row) in &rows {
+            let (file, size) = (file(*owner, row), row.size.unwrap_or_default());
+            let measures = if engine.media.has(&file).await? {
+                match engine.media.inspect(&file, size, &DeclaredFile::default()).await {
+                    Ok(found) => Some(inspected(found, size, None)),
+                    Err(files::Fault::Refused(_)) => None,
+                    Err(files::Fault::Store(error)) => return Err(error.into()),
+                }
+            } else {
+                None
+            };
+            store::media::remeasure(&engine.db, *owner, row, measures.as_ref()).await?;
+        }
+        Ok(rows.len())
     }
 
     /// Inspects the whole of a file whose headers were inspected before.
@@ -418,6 +449,20 @@ enum FetchError {
     Permanent(Reason, String),
     /// Another try may succeed.
     Transient(anyhow::Error),
+}
+
+fn inspected(found: files::FileProperties, size: u64, sha256: Option<String>) -> Inspected {
+    Inspected {
+        kind: found.kind,
+        content_type: found.content_type.to_owned(),
+        size,
+        width: found.width,
+        height: found.height,
+        frames: found.frames,
+        duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
+        sha256,
+        metadata: None,
+    }
 }
 
 fn file(owner: Owner, row: &store::media::Media) -> files::StoredFile {

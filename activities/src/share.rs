@@ -140,6 +140,23 @@ impl Shares {
     pub(crate) fn admit(&self, org: OrgId) -> anyhow::Result<Share<'_>> {
         self.take(org, 0.5).map_err(|_| anyhow::anyhow!("the organization asks too much at once"))
     }
+
+    /// Works in such a slot until `limit`: when its client has given up, nobody waits for the result any more, and who
+    /// asks again needs the slot.
+    ///
+    /// # Errors
+    ///
+    /// When the share is used up, when the work fails, and when it does not end in time.
+    pub(crate) async fn serve<T>(
+        &self,
+        org: OrgId,
+        limit: Duration,
+        work: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let _share = self.admit(org)?;
+        let late = |_| Err(anyhow::anyhow!("it took more than {} s", limit.as_secs()));
+        tokio::time::timeout(limit, work).await.unwrap_or_else(late)
+    }
 }
 
 /// The failure of an activity that Temporal repeats until it gets a share.
@@ -216,6 +233,18 @@ mod tests {
         drop(only);
         assert!(shares.take(org(2), 0.5).is_ok());
         assert!(shares.taken.lock().unwrap().by.is_empty());
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_any_more_gives_its_slot_back() {
+        let shares = Shares::new(1, MIN_WAIT);
+        let never = std::future::pending::<anyhow::Result<()>>();
+        let error = shares.serve(org(1), Duration::ZERO, never).await.unwrap_err();
+        assert_eq!(error.to_string(), "it took more than 0 s");
+        let work = async { shares.take(org(2), 0.5).map(drop).map_err(|_| anyhow::anyhow!("no slot")) };
+        let in_it = shares.serve(org(1), MIN_WAIT, work).await.unwrap_err();
+        assert_eq!(in_it.to_string(), "no slot");
+        assert!(shares.take(org(2), 0.5).is_ok());
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Attachment {
             size_bytes: bytes.len() as u64,
             width: sides.map(|(width, _)| width),
             height: sides.map(|(_, height)| height),
+            frames: None,
             duration: (kind == MediaKind::Video).then_some(Duration::from_secs(5)),
             alt_text: None,
             rendition: None,

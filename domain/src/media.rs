@@ -91,6 +91,8 @@ pub struct Media {
     pub width: Option<u32>,
     /// Height in pixels; `None` for audio and documents.
     pub height: Option<u32>,
+    /// Number of frames of an animation, if it is known.
+    pub frames: Option<u32>,
     /// Play time; `None` for still images and documents.
     pub duration: Option<Duration>,
     /// Alternative text for people who can't see the asset.
@@ -100,6 +102,12 @@ pub struct Media {
 }
 
 impl Media {
+    /// Returns the number of pixels of all its frames; `None` if it is no animation, or their number is not known.
+    pub fn frame_pixels(&self) -> Option<u64> {
+        let frame = u64::from(self.width?) * u64::from(self.height?);
+        Some(frame.saturating_mul(self.frames?.into()))
+    }
+
     /// Returns the asset with the properties of a rendition that was made, or would be made, for `fit`.
     #[must_use]
     pub fn fitted(&self, fit: &Fit, mime: &str, size_bytes: u64, width: u32, height: u32) -> Self {
@@ -109,6 +117,7 @@ impl Media {
             size_bytes,
             width: Some(width),
             height: Some(height),
+            frames: self.frames.filter(|_| fit.kind == MediaKind::Gif),
             duration: self.duration.filter(|_| fit.kind == MediaKind::Gif),
             ..self.clone()
         }
@@ -135,6 +144,8 @@ impl Fit {
     pub const ORIGINALS: &[&str] = &["image/jpeg", "image/png", "image/webp", "image/gif"];
     /// Maximum number of pixels of such an original; it is decoded in memory.
     pub const MAX_PIXELS: u64 = 100_000_000;
+    /// Maximum number of pixels of all frames of an animation together that is to stay one.
+    pub const MAX_FRAME_PIXELS: u64 = 100_000_000;
 
     /// Longest side of a thumbnail, in pixels.
     const THUMBNAIL_SIDE: u32 = 480;

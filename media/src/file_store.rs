@@ -7,17 +7,20 @@
 mod clean;
 
 use crate::{
+    deadline::{Deadline, Stop},
     format,
     inspect::{self, Fault, FileProperties},
-    presign, rendition,
+    presign,
+    rendition::{self, Halt},
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
+    turns::{Turns, Work},
     window::Window,
 };
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Fit, MediaId, Mode, Owner, media::DeclaredFile};
+use domain::{Fit, MediaId, MediaKind, Mode, Owner, media::DeclaredFile};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::{
     ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
@@ -28,7 +31,10 @@ use object_store::{
 };
 use sha2::{Digest as _, Sha256};
 use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
 use url::Url;
 
 /// Bytes of a file that are in memory at once while it is streamed.
@@ -146,9 +152,12 @@ impl FittedFile {
 /// Why a rendition can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// The original can't be read, or not be made small enough. Final.
+    /// The original can't be read, or not be made small enough, or costs too much. Final.
     #[error("{0}")]
     Unfit(String),
+    /// Not now: this worker is busy, or stops.
+    #[error("{0}")]
+    NotNow(&'static str),
     /// The file store failed.
     #[error(transparent)]
     Store(#[from] object_store::Error),
@@ -254,6 +263,7 @@ pub struct FileStore {
     part: u64,
     access: Access,
     limits: SizeLimits,
+    turns: Arc<Turns>,
 }
 
 /// How clients and platforms transfer files.
@@ -290,6 +300,7 @@ impl FileStore {
                     part: BUFFER_BYTES,
                     access,
                     limits,
+                    turns: Arc::default(),
                 })
             }
             Location::Bucket { bucket, prefix, credentials } => {
@@ -315,6 +326,7 @@ impl FileStore {
                     part: PART_BYTES,
                     access: Access::Presigned(bucket),
                     limits,
+                    turns: Arc::default(),
                 })
             }
         }
@@ -592,32 +604,67 @@ impl FileStore {
 
     /// Returns a rendition of a promoted file of `size` bytes, which is made and kept if there is none yet.
     ///
+    /// Making one takes a [turn](Turns) of the file's owner, and ends when its CPU time is used up, when this future is
+    /// dropped, or when `stop` becomes true. It runs on a thread of its own, which a process that ends does not wait for.
+    ///
     /// # Errors
     ///
     /// [`FitError::Unfit`] if the picture can't be made to fit.
-    pub async fn fit(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<FittedFile, FitError> {
+    pub async fn fit(
+        &self,
+        original: &StoredFile,
+        size: u64,
+        fit: &Fit,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<FittedFile, FitError> {
         if let Some(kept) = self.fitted(original, fit).await? {
             return Ok(kept);
         }
-        let spec = fit.name();
-        let one = RENDERING.acquire().await.expect("it is never closed");
-        let bytes = self.read(original, 0..size).await?;
-        let fit = *fit;
-        let rendering = tokio::task::spawn_blocking(move || {
-            // The decoder goes on, with its memory, when the caller is dropped.
-            let _one = one;
-            rendition::render(&bytes, &fit)
-        });
-        // A file that makes a decoder panic fits nowhere.
-        let made = rendering
-            .await
-            .unwrap_or_else(|_| Err("it can't be read".to_owned()))
-            .map_err(FitError::Unfit)?;
-        let name = format!("{spec}/{}x{}.{}", made.width, made.height, made.extension);
+        let mut stop = stop.clone();
+        let made = tokio::select! {
+            made = self.render(original, size, fit) => made?,
+            // Its sender is gone only when the process ends.
+            _ = stop.wait_for(|stop| *stop) => return Err(FitError::NotNow("the worker stops")),
+        };
+        let name = format!("{}/{}x{}.{}", fit.name(), made.width, made.height, made.extension);
         let size = made.bytes.len() as u64;
         let rendition = StoredFile { rendition: Some(name.clone()), ..original.clone() };
         self.store.put(&self.promoted(&rendition), made.bytes.into()).await?;
         Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
+    }
+
+    async fn render(
+        &self,
+        original: &StoredFile,
+        size: u64,
+        fit: &Fit,
+    ) -> Result<rendition::Rendition, FitError> {
+        let busy = || FitError::NotNow("the worker is busy with other pictures");
+        let work = if fit.kind == MediaKind::Gif { Work::Animation } else { Work::Still };
+        let mut turn = self.turns.take(original.owner, work).await.ok_or_else(busy)?;
+        let bytes = self.read(original, 0..size).await?;
+        let unreadable = || FitError::Unfit("it can't be read".to_owned());
+        let sides = imagesize::blob_size(&bytes).map_err(|_| unreadable())?;
+        turn.hold((sides.width as u64).saturating_mul(sides.height as u64)).await.ok_or_else(busy)?;
+        let stop = Stop::default();
+        let (flag, fit) = (stop.flag(), *fit);
+        let (done, made) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("rendition".to_owned());
+        let thread = thread.spawn(move || {
+            // The decoder goes on for a moment, with its memory, when nobody waits any more.
+            let _turn = turn;
+            let deadline = Deadline::after(rendition::CPU_LIMIT, flag);
+            // Fails if nobody waits.
+            let _ = done.send(rendition::render(&bytes, &fit, &deadline));
+        });
+        thread.map_err(|_| FitError::NotNow("the worker can't start a thread"))?;
+        // A file that makes a decoder panic fits nowhere.
+        let made = made.await.map_err(|_| unreadable())?;
+        drop(stop);
+        made.map_err(|halt| match halt {
+            Halt::Unfit(reason) => FitError::Unfit(reason),
+            Halt::Stopped => FitError::NotNow("the worker stops"),
+        })
     }
 
     /// Returns the rendition of a promoted file that [`FileStore::fit`] made; `None` if it made none.
@@ -732,8 +779,6 @@ const STAGING: &str = "staging";
 const RENDITIONS: &str = "renditions";
 /// Name of the file that a probe writes.
 const PROBE: &str = "probe";
-/// Pictures that a process decodes at a time; each may take hundreds of MiB.
-static RENDERING: Semaphore = Semaphore::const_new(1);
 
 fn remove_older(directory: &std::path::Path, before: std::time::SystemTime) -> io::Result<usize> {
     let entries = match std::fs::read_dir(directory) {

@@ -26,6 +26,8 @@ pub struct FileProperties {
     pub width: Option<u32>,
     /// Height in pixels as displayed, after rotation; `None` for audio and documents.
     pub height: Option<u32>,
+    /// Number of frames of an animation.
+    pub frames: Option<u32>,
     /// Play time; `None` if the file has none or does not state it.
     pub duration: Option<Duration>,
 }

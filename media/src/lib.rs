@@ -2,9 +2,10 @@
 //!
 //! The store is a directory or a bucket; files are streamed, so that memory use does not grow with them.
 //! A file's bytes determine its type: a name or a declared type only narrows what is accepted. Nothing
-//! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only, one
-//! at a time.
+//! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only, by
+//! [turns](turns) of their owners, within bounds of pixels and CPU time.
 
+mod deadline;
 mod file_store;
 mod format;
 mod inspect;
@@ -14,6 +15,7 @@ mod probe;
 mod rendition;
 mod signed_token;
 mod size_limits;
+mod turns;
 mod window;
 
 pub use file_store::{

@@ -1387,6 +1387,7 @@ mod tests {
             size_bytes: 1,
             width: Some(2),
             height: Some(1),
+            frames: None,
             duration: None,
             alt_text: Some("a dog".into()),
             rendition: None,

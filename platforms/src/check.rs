@@ -393,9 +393,10 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
         let message = format!("takes {kind} as {}, and this is {}", limit.mimes.join(", "), medium.mime);
         found.error("media_type_not_supported", path.to_vec(), message);
     }
+    let unscaled = unscaled(medium);
     if medium.size_bytes > limit.max_bytes {
         let message =
-            format!("takes {kind} of {} bytes, and this has {}", limit.max_bytes, medium.size_bytes);
+            format!("takes {kind} of {} bytes, and this has {}{unscaled}", limit.max_bytes, medium.size_bytes);
         found.error("media_too_large", path.to_vec(), message);
     }
     if let (Some(range), Some(duration)) = (&limit.duration, medium.duration)
@@ -411,12 +412,24 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
         && !(long.contains(&width.max(height)) && short.contains(&width.min(height)))
     {
         let message = format!(
-            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}",
+            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}{unscaled}",
             long.start(),
             short.start(),
             long.end(),
             short.end()
         );
+        found.error("media_dimensions", path.to_vec(), message);
+    }
+    if let (Some(max), Some(frames)) = (limit.max_frames, medium.frames)
+        && frames > max
+    {
+        let message = format!("takes {kind} of {max} frames, and this has {frames}");
+        found.error("media_dimensions", path.to_vec(), message);
+    }
+    if let (Some(max), Some(pixels)) = (limit.max_frame_pixels, medium.frame_pixels())
+        && pixels > max
+    {
+        let message = format!("takes {kind} of {max} pixels in all frames together, and this has {pixels}");
         found.error("media_dimensions", path.to_vec(), message);
     }
     if let Some(max) = limit.max_width.filter(|max| width > *max) {
@@ -434,6 +447,18 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
             range.end()
         );
         found.error("media_aspect_ratio", path.to_vec(), message);
+    }
+}
+
+/// Returns why an animation is not scaled, for a message that says that it does not fit.
+fn unscaled(medium: &Media) -> String {
+    let max = Fit::MAX_FRAME_PIXELS;
+    match (medium.frames, medium.frame_pixels()) {
+        (Some(frames), Some(pixels)) if pixels > max => {
+            let max = max / 1_000_000;
+            format!("; it is not scaled, since its {frames} frames have more than {max} million pixels together")
+        }
+        _ => String::new(),
     }
 }
 
@@ -466,6 +491,7 @@ mod tests {
             size_bytes: 10,
             width: Some(10),
             height: Some(10),
+            frames: None,
             duration: None,
             alt_text: None,
             rendition: None,

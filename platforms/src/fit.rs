@@ -26,6 +26,11 @@ fn fit(limits: &[MediaLimit], medium: &Media) -> Option<Fit> {
     }
     let of = |kind| limits.iter().find(|limit| limit.kind == kind);
     let limit = of(medium.kind).or_else(|| of(MediaKind::Image))?;
+    let has_too_many_frames = medium.frame_pixels().is_some_and(|pixels| pixels > Fit::MAX_FRAME_PIXELS)
+        || medium.frames.zip(limit.max_frames).is_some_and(|(frames, max)| frames > max);
+    if limit.kind == MediaKind::Gif && has_too_many_frames {
+        return None;
+    }
     let scale = scale(limit, width, height);
     let fits = limit.kind == medium.kind
         && limit.mimes.contains(&medium.mime.as_str())
@@ -77,6 +82,7 @@ mod tests {
             size_bytes,
             width: Some(width),
             height: Some(height),
+            frames: None,
             duration: None,
             alt_text: None,
             rendition: None,
@@ -107,6 +113,19 @@ mod tests {
             ("x", picture("image/jpeg", 20_000, 20_000, 6 << 20), None),
             ("x", Media { kind: MediaKind::Video, ..picture("video/mp4", 4000, 3000, 1 << 30) }, None),
             ("x", Media { width: None, ..picture("image/png", 1, 1, 6 << 20) }, None),
+            // An animation that costs too much, or has more frames than the platform takes; as a still image it fits.
+            ("x", Media { frames: Some(249), ..picture("image/gif", 2000, 2000, 1000) }, None),
+            ("x", Media { frames: Some(351), ..picture("image/gif", 320, 240, 16 << 20) }, None),
+            (
+                "x",
+                Media { frames: Some(25), ..picture("image/gif", 2000, 2000, 1000) },
+                Some((Gif, 1080, 1080, 15 << 20)),
+            ),
+            (
+                "instagram",
+                Media { frames: Some(249), ..picture("image/gif", 2000, 2000, 1000) },
+                Some((Image, 2000, 2000, 8_000_000)),
+            ),
         ] {
             assert_eq!(plan(platform, &medium), expected, "{platform} {medium:?}");
         }

@@ -798,6 +798,7 @@ mod tests {
             size_bytes: 1,
             width: None,
             height: None,
+            frames: None,
             duration: Some(Duration::from_secs(61)),
             alt_text: None,
             rendition: None,

@@ -125,6 +125,10 @@ pub struct MediaLimit {
     pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
     /// Maximum width in pixels, if the platform limits the width in both orientations.
     pub max_width: Option<u32>,
+    /// Maximum number of frames of an animation.
+    pub max_frames: Option<u32>,
+    /// Maximum number of pixels of all frames of an animation together.
+    pub max_frame_pixels: Option<u64>,
     /// Width divided by height.
     pub aspect_ratio: Option<RangeInclusive<f64>>,
 }
@@ -140,6 +144,8 @@ impl MediaLimit {
         duration: None,
         pixels: None,
         max_width: None,
+        max_frames: None,
+        max_frame_pixels: None,
         aspect_ratio: None,
     };
 

@@ -873,6 +873,7 @@ mod tests {
             size_bytes: 1,
             width: None,
             height: None,
+            frames: None,
             duration: None,
             alt_text: Some(alt.into()),
             rendition: None,

@@ -1206,6 +1206,7 @@ mod tests {
             size_bytes: 1,
             width: None,
             height: None,
+            frames: None,
             duration: None,
             alt_text: None,
             rendition: None,

@@ -354,6 +354,7 @@ mod tests {
             size_bytes: 3,
             width: None,
             height: None,
+            frames: None,
             duration: None,
             alt_text: None,
             rendition: None,

@@ -66,6 +66,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["image/gif"],
                 max_bytes: 15 << 20,
                 pixels: Some((1..=1280, 1..=1080)),
+                max_frames: Some(350),
+                max_frame_pixels: Some(300_000_000),
                 ..MediaLimit::ANY
             },
             MediaLimit {

@@ -86,7 +86,7 @@ impl Engine {
     /// Replaces a medium by its rendition.
     async fn fit_medium(&self, owner: Owner, medium: &mut Media, fit: &Fit) -> Result<(), MediaError> {
         let files = OwnerMedia::of(self, owner);
-        let fitted = self.media.fit(&files.file(medium), medium.size_bytes, fit).await;
+        let fitted = self.media.fit(&files.file(medium), medium.size_bytes, fit, &self.stop).await;
         let fitted = fitted.map_err(|error| unfit(medium, error))?;
         let stem = medium.filename.rsplit_once('.').map_or(medium.filename.as_str(), |(stem, _)| stem);
         let extension = fitted.name.rsplit('.').next().unwrap_or_default();
@@ -173,6 +173,10 @@ fn unfit(medium: &Media, error: FitError) -> MediaError {
         FitError::Unfit(why) => {
             let message = format!("medium {} can't be fitted to the platform: {why}", medium.id);
             MediaError::Unusable(Failure::rejected(422, message))
+        }
+        FitError::NotNow(why) => {
+            let message = format!("medium {} can't be fitted now: {why}", medium.id);
+            MediaError::NotReady(Failure::network(message, false))
         }
         FitError::Store(error) => {
             let failure = unread(medium, &error);

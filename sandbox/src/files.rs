@@ -21,7 +21,8 @@ pub(crate) const MAX_KEPT_BYTES: u64 = 32 << 20;
 /// Maximum number of bytes that a sandbox without a folder stores.
 const MEMORY_BYTES: usize = 256 << 20;
 
-/// Number of leading bytes that are inspected; a JPEG may have a long EXIF block before its size.
+/// Number of leading bytes that are inspected of an upload that is not stored; a JPEG may have a long EXIF block before
+/// its size.
 const HEAD_BYTES: usize = 256 << 10;
 
 /// Metadata of uploaded bytes.
@@ -35,7 +36,7 @@ pub(crate) struct Upload {
     pub(crate) size_bytes: u64,
     /// Detected content type.
     pub(crate) mime: Option<String>,
-    /// Width and height of an image, in pixels.
+    /// Width and height of an image as it is displayed, in pixels.
     pub(crate) pixels: Option<(u32, u32)>,
     /// File name given by the client.
     pub(crate) name: Option<String>,
@@ -113,7 +114,8 @@ impl Files {
             Writer::Memory(bytes) => self.keep_in_memory(&id, bytes.into()),
             Writer::Nothing => {}
         }
-        Ok(describe(id, hash, size_bytes, &head))
+        let kept = self.read(&id);
+        Ok(describe(id, hash, size_bytes, kept.as_deref().unwrap_or(&head)))
     }
 
     /// Stores bytes that are in memory.
@@ -125,7 +127,7 @@ impl Files {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut hash = Sha256::new();
         hash.update(&bytes);
-        let upload = describe(id, hash, bytes.len() as u64, &bytes[..bytes.len().min(HEAD_BYTES)]);
+        let upload = describe(id, hash, bytes.len() as u64, &bytes);
         if upload.size_bytes <= MAX_KEPT_BYTES {
             match self {
                 Self::Folder(folder) => std::fs::write(folder.join(&upload.id), &bytes)?,
@@ -176,21 +178,35 @@ enum Writer {
     Nothing,
 }
 
-fn describe(id: String, hash: Sha256, size_bytes: u64, head: &[u8]) -> Upload {
-    let pixels = imagesize::blob_size(head)
-        .ok()
-        .and_then(|size| Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?)));
+fn describe(id: String, hash: Sha256, size_bytes: u64, bytes: &[u8]) -> Upload {
     Upload {
         id,
         sha256: hex::encode(hash.finalize()),
         size_bytes,
-        mime: infer::get(head).map(|kind| kind.mime_type().to_owned()),
-        pixels,
+        mime: infer::get(bytes).map(|kind| kind.mime_type().to_owned()),
+        pixels: displayed_size(bytes),
         name: None,
         declared: None,
-        is_stuck: contains(head, b"sandbox-stuck"),
-        is_failing: contains(head, b"sandbox-failed"),
+        is_stuck: contains(bytes, b"sandbox-stuck"),
+        is_failing: contains(bytes, b"sandbox-failed"),
     }
+}
+
+/// Returns the width and height of a picture as a viewer shows it: turned as its EXIF data say. HEIF and AVIF have
+/// transformations of their own instead, which `imagesize` applies.
+fn displayed_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let size = imagesize::blob_size(bytes).ok()?;
+    let sides = (u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?);
+    let has_own = matches!(imagesize::image_type(bytes), Ok(imagesize::ImageType::Heif(_)));
+    // 5 to 8: the first row of the file is a side of the picture.
+    let lies_on_its_side = !has_own && matches!(orientation(bytes), Some(5..=8));
+    Some(if lies_on_its_side { (sides.1, sides.0) } else { sides })
+}
+
+/// Returns the orientation of EXIF data.
+fn orientation(bytes: &[u8]) -> Option<u32> {
+    let exif = exif::Reader::new().read_from_container(&mut io::Cursor::new(bytes)).ok()?;
+    exif.get_field(exif::Tag::Orientation, exif::In::PRIMARY)?.value.get_uint(0)
 }
 
 /// Returns whether the first bytes contain a word, for platforms that get no file name.
@@ -214,5 +230,55 @@ mod tests {
             assert!(files.read(&large.id).is_none());
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
+    }
+
+    /// EXIF data with an orientation.
+    fn exif(orientation: u8) -> Vec<u8> {
+        let entry = [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0];
+        [&b"MM\0*\0\0\0\x08\0\x01"[..], &entry, &[0; 4]].concat()
+    }
+
+    /// Files of 400 by 300 stored pixels, without pixels.
+    fn pictures(exif: &[u8]) -> [Vec<u8>; 3] {
+        let chunk = |kind: &[u8], data: &[u8]| {
+            [&u32::try_from(data.len()).unwrap().to_be_bytes()[..], kind, data, &[0; 4]].concat()
+        };
+        let header = [&400_u32.to_be_bytes()[..], &300_u32.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
+        let png = [
+            b"\x89PNG\r\n\x1a\n".to_vec(),
+            chunk(b"IHDR", &header),
+            chunk(b"eXIf", exif),
+            chunk(b"IDAT", &[0; 8]),
+            chunk(b"IEND", &[]),
+        ];
+        let app1 = [b"Exif\0\0", exif].concat();
+        let length = u16::try_from(app1.len() + 2).unwrap().to_be_bytes();
+        let jpeg = [
+            &b"\xff\xd8\xff\xe1"[..],
+            &length,
+            &app1,
+            b"\xff\xc0\0\x11\x08\x01\x2c\x01\x90\x03\x01\x22\0\x02\x11\x01\x03\x11\x01",
+            b"\xff\xda\0\x0c\x03\x01\0\x02\x11\x03\x11\0\x3f\0\x55\xff\xd9",
+        ];
+        let part = |kind: &[u8], data: &[u8]| {
+            [kind, &u32::try_from(data.len()).unwrap().to_le_bytes(), data, &vec![0; data.len() % 2]].concat()
+        };
+        let extended = [&[8, 0, 0, 0][..], &399_u32.to_le_bytes()[..3], &299_u32.to_le_bytes()[..3]].concat();
+        let parts = [part(b"VP8X", &extended), part(b"VP8L", &vec![0; HEAD_BYTES]), part(b"EXIF", exif)].concat();
+        let webp = part(b"RIFF", &[b"WEBP", &parts[..]].concat());
+        [png.concat(), jpeg.concat(), webp]
+    }
+
+    #[tokio::test]
+    async fn a_picture_has_the_size_in_which_it_is_displayed() {
+        let files = Files::open(None).unwrap();
+        for orientation in 0..=9 {
+            for bytes in pictures(&exif(orientation)) {
+                let sides = if (5..=8).contains(&orientation) { (300, 400) } else { (400, 300) };
+                let stored = files.store(&bytes[..]).await.unwrap();
+                assert_eq!(stored.pixels, Some(sides), "{orientation}: {:?}", stored.mime);
+                assert_eq!(files.store_bytes(bytes.into()).unwrap().pixels, Some(sides));
+            }
+        }
     }
 }

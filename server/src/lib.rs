@@ -33,7 +33,7 @@ use config::{
     Storage, Temporal, WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, member::Role, scope::Scope};
-use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 use url::Url;
 
 /// Publishes posts to many social accounts and reports the results
@@ -297,8 +297,14 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report(Err(error.into())),
     };
-    report(runtime.block_on(run(cli.command)))
+    let outcome = runtime.block_on(run(cli.command));
+    // Work on blocking threads can't be stopped, and a runtime that is dropped waits for it.
+    runtime.shutdown_timeout(BLOCKING_TIMEOUT);
+    report(outcome)
 }
+
+/// Time that blocking work has to end, such as the inspection of a file, when everything else has ended.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Parses the command line with the secrets from files, or reports what is wrong with it.
 fn parse() -> Result<Cli, ExitCode> {

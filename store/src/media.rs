@@ -12,7 +12,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    Bound, MediaId, MediaKind, MediaStatus, Owner, PostId,
+    Bound, Fit, MediaId, MediaKind, MediaStatus, Mode, Owner, PostId,
     event::{self, EventName},
     media::{DeclaredFile, Metadata},
     outbox::{MediaAction, MediaJob, Message},
@@ -48,6 +48,8 @@ pub struct Media {
     pub width: Option<u32>,
     /// Height in pixels; `None` for audio.
     pub height: Option<u32>,
+    /// Number of frames of an animation.
+    pub frames: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
     /// What a picture or video holds besides its content; `None` before it was looked for.
@@ -82,6 +84,7 @@ impl Media {
             size_bytes: self.size.unwrap_or_default(),
             width: self.width,
             height: self.height,
+            frames: self.frames,
             duration: self.duration_ms.map(Duration::from_millis),
             alt_text: alt_text.or_else(|| self.alt_text.clone()),
             rendition: None,
@@ -144,6 +147,8 @@ pub struct Inspected {
     pub width: Option<u32>,
     /// Height in pixels; `None` for audio.
     pub height: Option<u32>,
+    /// Number of frames of an animation.
+    pub frames: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
     /// SHA-256 of the bytes; `None` when not all of them were read.
@@ -199,7 +204,7 @@ macro_rules! select {
         sqlx::query_as!(
             Row,
             r#"select id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-                 content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+                 content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
                  declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
                  upload_expires_at, created_at
                from media "# + $tail,
@@ -257,7 +262,7 @@ pub(crate) async fn insert(
              upload_expires_at, created_at, updated_at, bound, storage_limit)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14)
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+             content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -342,7 +347,7 @@ pub async fn list(
     among(&mut count);
     let total: i64 = count.build_query_scalar().fetch_one(db).await?;
     let mut query = QueryBuilder::new(
-        "select id, status, kind, filename, content_type, size, sha256, width, height, duration_ms, metadata, alt_text, declared,
+        "select id, status, kind, filename, content_type, size, sha256, width, height, frames, duration_ms, metadata, alt_text, declared,
            source_url, error_code, error, upload_expires_at, created_at",
     );
     among(&mut query);
@@ -377,7 +382,7 @@ pub async fn settle(
     let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
-           sha256 = $11, updated_at = $12, metadata = $13
+           sha256 = $11, updated_at = $12, frames = $13, is_measured_as_displayed = true, metadata = $14
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
          returning filename, storage_limit",
@@ -393,6 +398,7 @@ pub async fn settle(
         inspected.duration_ms.map(to_i64),
         inspected.sha256,
         now,
+        inspected.frames.map(to_i32),
         inspected.metadata.map(|metadata| metadata.as_str())
     )
     .fetch_optional(&mut *tx)
@@ -412,9 +418,83 @@ pub async fn settle(
         let data = event::media(owner.org, id, inspected.kind, &settled.filename, None);
         append(&mut tx, owner, EventName::MediaReady, data, now).await?;
         wake_targets(&mut tx, owner, id).await?;
+        push_thumbnail(&mut tx, owner, id, &inspected.content_type, inspected.width, inspected.height).await?;
     }
     tx.commit().await?;
     Ok(SettleResult::Settled)
+}
+
+/// Queues the making of a thumbnail: nobody waits for it. The job for a file that is ready does nothing else.
+async fn push_thumbnail(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: MediaId,
+    content_type: &str,
+    width: Option<u32>,
+    height: Option<u32>,
+) -> sqlx::Result<()> {
+    let fit = width.zip(height).and_then(|(width, height)| Fit::thumbnail(content_type, width, height));
+    if fit.is_some() {
+        let probe = Message::ProcessMedia(MediaJob { what: MediaAction::Probe, media: id, owner });
+        outbox::push(tx, &probe).await?;
+    }
+    Ok(())
+}
+
+/// Returns up to `limit` pictures whose stored width and height are not those of the picture as displayed, for
+/// [`remeasure`]. One that is being published or looked up is left until that has ended: what it was fitted to must not
+/// change meanwhile.
+pub async fn unmeasured(db: &PgPool, limit: i64) -> sqlx::Result<Vec<(Owner, Media)>> {
+    let rows = sqlx::query!(
+        r#"select m.id, m.org_id, m.mode as "mode: Parsed<Mode>" from media m
+           where not m.is_measured_as_displayed and m.status = 'ready' and m.deleted_at is null
+             and m.kind in ('image', 'gif')
+             and not exists (
+               select from post_media c join posts p on p.id = c.post_id join targets t on t.post_id = p.id
+               where c.media @> jsonb_build_array(jsonb_build_object('id', m.id::text))
+                 and p.org_id = m.org_id and p.mode = m.mode
+                 and (t.fence > 0 and t.status in ('pending', 'queued', 'failed') or t.next_attempt_at is not null))
+           order by m.id limit $1"#,
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
+        found.extend(get(db, owner, row.id.into()).await?.map(|media| (owner, media)));
+    }
+    Ok(found)
+}
+
+/// Records the size in which a picture is displayed, and the number of its frames. Without `measures`, because the file
+/// is gone or can't be read, those that are stored stay.
+pub async fn remeasure(
+    db: &PgPool,
+    owner: Owner,
+    media: &Media,
+    measures: Option<&Inspected>,
+) -> sqlx::Result<()> {
+    let (width, height) = measures.map_or((media.width, media.height), |found| (found.width, found.height));
+    let frames = measures.map_or(media.frames, |found| found.frames);
+    let mut tx = crate::begin(db).await?;
+    sqlx::query!(
+        "update media set width = $4, height = $5, frames = $6, is_measured_as_displayed = true
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null and not is_measured_as_displayed",
+        media.id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        width.map(to_i32),
+        height.map(to_i32),
+        frames.map(to_i32)
+    )
+    .execute(&mut *tx)
+    .await?;
+    if (width, height) != (media.width, media.height) {
+        let content_type = media.content_type.as_deref().unwrap_or_default();
+        push_thumbnail(&mut tx, owner, media.id, content_type, width, height).await?;
+    }
+    tx.commit().await
 }
 
 /// Returns how large the file of an asset may be by the ceiling on storage; `None` without one. [`settle`] decides.
@@ -703,7 +783,7 @@ pub async fn describe(
         Row,
         r#"update media set alt_text = $2, updated_at = $3 where id = $1
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+             content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -919,6 +999,7 @@ struct Row {
     sha256: Option<String>,
     width: Option<i32>,
     height: Option<i32>,
+    frames: Option<i32>,
     duration_ms: Option<i64>,
     metadata: Option<Parsed<Metadata>>,
     alt_text: Option<String>,
@@ -944,6 +1025,7 @@ impl From<Row> for Media {
             sha256: row.sha256,
             width: row.width.map(i32::unsigned_abs),
             height: row.height.map(i32::unsigned_abs),
+            frames: row.frames.map(i32::unsigned_abs),
             duration_ms: row.duration_ms.map(to_u64),
             metadata: row.metadata.map(|metadata| metadata.0),
             alt_text: row.alt_text,

@@ -11,6 +11,7 @@ use store::keys;
 use tests::{
     World, now,
     samples::{film, gif, painting, pdf, png},
+    wait_until,
 };
 
 /// Sends a form with files, as a browser without scripts does.
@@ -274,10 +275,15 @@ async fn pictures_have_thumbnails_that_only_their_owner_sees() {
     let page = browser.open("/media").await;
     assert!(page.contains(&format!("src=\"/dashboard{path}\" alt=\"A bridge\"")), "{page}");
 
-    let request = browser.http.get(format!("{}/dashboard{path}", browser.origin));
-    let response = request.header(header::COOKIE, &browser.cookie).send().await.unwrap();
-    assert_eq!(response.status(), StatusCode::OK);
-    assert_eq!(response.headers()[header::CONTENT_TYPE], "image/jpeg");
+    // A worker makes it after the upload is confirmed; until then the page has something to show.
+    let response = wait_until("the thumbnail", async || {
+        let request = browser.http.get(format!("{}/dashboard{path}", browser.origin));
+        let response = request.header(header::COOKIE, &browser.cookie).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let content_type = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+        if content_type == "image/jpeg" { Ok(response) } else { Err(content_type) }
+    })
+    .await;
     let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
     assert_eq!(policy, "default-src 'none'; sandbox");
     let thumbnail = response.bytes().await.unwrap();

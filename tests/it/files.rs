@@ -10,7 +10,7 @@ use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
 
 /// Opens a file store in a directory, without a service.
-fn shelf(directory: &Path) -> FileStore {
+pub(crate) fn shelf(directory: &Path) -> FileStore {
     let place = Location::Directory(directory.to_owned());
     FileStore::open(&place, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap()
 }

@@ -19,6 +19,7 @@ pub mod login;
 mod metrics;
 pub mod network;
 mod pds;
+pub mod photos;
 mod pointers;
 pub mod proof;
 mod receiver;

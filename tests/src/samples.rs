@@ -31,6 +31,25 @@ pub fn gif(pictures: usize) -> Vec<u8> {
     [&b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff"[..], &picture.repeat(pictures), b"\x3b"].concat()
 }
 
+/// Returns a GIF of this size whose frames change a pixel each: a few bytes cost a decoder all its pixels again.
+pub fn flicker(width: u16, height: u16, frames: usize) -> Vec<u8> {
+    let sides = [width, height].map(u16::to_le_bytes).concat();
+    [&b"GIF89a"[..], &sides, &gif(frames)[10..]].concat()
+}
+
+/// Returns a lossless WebP of one color: some thirty bytes for any size.
+/// <https://developers.google.com/speed/webp/docs/webp_lossless_bitstream_specification>
+pub fn blank_webp(width: u32, height: u32) -> Vec<u8> {
+    // No alpha, version 0, no transformation, no color cache, no further codes; then five codes of a single symbol, which
+    // take no bits of the data.
+    let code = 0b0001;
+    let codes = (0..5).fold(0_u64, |codes, at| codes | code << (4 * at));
+    let bits = u64::from(width - 1) | u64::from(height - 1) << 14 | codes << 35;
+    let stream = [&[0x2f][..], &bits.to_le_bytes(), &[0]].concat();
+    let length = |bytes: usize| u32::try_from(bytes).expect("short").to_le_bytes();
+    [&b"RIFF"[..], &length(stream.len() + 12), b"WEBPVP8L", &length(stream.len()), &stream].concat()
+}
+
 /// Returns an ISO base media box.
 pub fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     [&u32::try_from(content.len() + 8).expect("short").to_be_bytes()[..], kind, content].concat()

@@ -46,6 +46,9 @@ const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
 /// Largest picture that is its own thumbnail, in bytes.
 const MAX_OWN_THUMBNAIL: u64 = 1 << 20;
 
+/// A GIF of one transparent pixel.
+const CLEAR: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0\x21\xf9\x04\x01\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
+
 /// True for requests that upload files: their bodies have a time limit of their own.
 pub(crate) fn is_upload(request: &Request) -> bool {
     let path = request.uri().path();
@@ -238,8 +241,8 @@ pub(crate) async fn give_file(
     Ok(serve_asset(request, app, &file, &row))
 }
 
-/// Serves the thumbnail of a picture. One that has none, such as a picture of an earlier version, is its own
-/// thumbnail if it is small.
+/// Serves the thumbnail of a picture. Until a worker has made it, and for a picture of which none can be made, that is
+/// the picture itself if it is small, and else nothing to be seen, below which the page shows an icon.
 pub(crate) async fn give_thumbnail(
     request: &Request,
     app: &App,
@@ -257,7 +260,12 @@ pub(crate) async fn give_thumbnail(
             Ok(serve(request, app, &thumbnail, fitted.content_type, fitted.size))
         }
         (None, Some(size)) if size <= MAX_OWN_THUMBNAIL => Ok(serve(request, app, &file, mime, size)),
-        (None, _) => Err(missing()),
+        (None, _) => Ok(Response::builder()
+            .content_type("image/gif")
+            .header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+            .header(header::CONTENT_SECURITY_POLICY, policy("image/gif"))
+            .header(header::CACHE_CONTROL, "no-store")
+            .body(CLEAR)),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn probe(
     if format.shape == Shape::Pdf {
         check_end(file, size, b"%%EOF").map_err(|error| broken(&error))?;
     }
-    Ok(Dimensions { kind: format.kind, mime: format.mime, pixels: None, duration: None })
+    Ok(Dimensions { kind: format.kind, mime: format.mime, pixels: None, frames: None, duration: None })
 }
 
 fn check_end(file: &mut (impl Read + Seek), size: u64, marker: &[u8]) -> io::Result<()> {

@@ -11,7 +11,8 @@ use std::{
 
 /// Reads a GIF.
 pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
-    let (pixels, frames, hundredths) = walk(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
+    let Animation { pixels, frames, hundredths, .. } =
+        Animation::read(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
     if frames == 0 {
         return Err(unfit("the GIF has no frames"));
     }
@@ -20,41 +21,65 @@ pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal
         kind: if is_animated { MediaKind::Gif } else { MediaKind::Image },
         mime: "image/gif",
         pixels: Some(pixels),
+        frames: is_animated.then_some(frames),
         duration: is_animated.then(|| Duration::from_millis(hundredths * 10)),
     })
 }
 
-/// Returns width and height, number of frames, and their total duration in hundredths of a second.
-fn walk(file: &mut (impl Read + Seek)) -> io::Result<((u32, u32), u64, u64)> {
-    let [w0, w1, h0, h1, flags, _, _] = take_at(file, 6)?;
-    let pixels = (u16::from_le_bytes([w0, w1]).into(), u16::from_le_bytes([h0, h1]).into());
-    skip_colors(file, flags)?;
-    let (mut frames, mut hundredths) = (0, 0);
-    loop {
-        match take::<1>(file)? {
-            [0x3b] => return Ok((pixels, frames, hundredths)),
-            [0x2c] => {
-                let description: [u8; 9] = take(file)?;
-                skip_colors(file, description[8])?;
-                // LZW minimum code size.
-                take::<1>(file)?;
-                skip_blocks(file)?;
-                frames += 1;
-            }
-            [0x21] => {
-                let [label] = take(file)?;
-                if label == 0xf9 {
-                    let [length, _, low, high, ..] = take::<6>(file)?;
-                    if length != 4 {
-                        return Err(malformed("a control block"));
-                    }
-                    hundredths += u64::from(u16::from_le_bytes([low, high]));
-                    // This read included the block terminator.
-                } else {
+/// Contents of a GIF.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Animation {
+    /// Width and height.
+    pub(crate) pixels: (u32, u32),
+    /// Number of frames.
+    pub(crate) frames: u32,
+    /// Pixels that are decoded for all frames together: of each the canvas, or the frame if that is larger.
+    pub(crate) frame_pixels: u64,
+    /// Play time, in hundredths of a second.
+    hundredths: u64,
+}
+
+impl Animation {
+    /// Reads all blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the file is malformed or ends too early.
+    pub(crate) fn read(file: &mut (impl Read + Seek)) -> io::Result<Self> {
+        let [w0, w1, h0, h1, flags, _, _] = take_at(file, 6)?;
+        let sides = |[w0, w1, h0, h1]: [u8; 4]| {
+            (u32::from(u16::from_le_bytes([w0, w1])), u32::from(u16::from_le_bytes([h0, h1])))
+        };
+        let area = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
+        let mut found = Self { pixels: sides([w0, w1, h0, h1]), ..Self::default() };
+        skip_colors(file, flags)?;
+        loop {
+            match take::<1>(file)? {
+                [0x3b] => return Ok(found),
+                [0x2c] => {
+                    let [_, _, _, _, w0, w1, h0, h1, flags] = take(file)?;
+                    skip_colors(file, flags)?;
+                    // LZW minimum code size.
+                    take::<1>(file)?;
                     skip_blocks(file)?;
+                    found.frames = found.frames.saturating_add(1);
+                    found.frame_pixels += area(found.pixels).max(area(sides([w0, w1, h0, h1])));
                 }
+                [0x21] => {
+                    let [label] = take(file)?;
+                    if label == 0xf9 {
+                        let [length, _, low, high, ..] = take::<6>(file)?;
+                        if length != 4 {
+                            return Err(malformed("a control block"));
+                        }
+                        found.hundredths += u64::from(u16::from_le_bytes([low, high]));
+                        // This read included the block terminator.
+                    } else {
+                        skip_blocks(file)?;
+                    }
+                }
+                _ => return Err(malformed("a block")),
             }
-            _ => return Err(malformed("a block")),
         }
     }
 }

@@ -3,8 +3,8 @@
 mod audio;
 mod document;
 pub(crate) mod ebml;
-mod gif;
-mod image;
+pub(crate) mod gif;
+pub(crate) mod image;
 pub(crate) mod mp4;
 
 use crate::{
@@ -22,7 +22,10 @@ use std::{
 pub(crate) struct Dimensions {
     kind: MediaKind,
     mime: &'static str,
+    /// Width and height as displayed.
     pixels: Option<(u32, u32)>,
+    /// Number of frames of an animation.
+    frames: Option<u32>,
     duration: Option<Duration>,
 }
 
@@ -46,6 +49,7 @@ pub(crate) fn probe(
         content_type: dimensions.mime,
         width,
         height,
+        frames: dimensions.frames,
         duration: dimensions.duration,
     })
 }

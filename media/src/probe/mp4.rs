@@ -54,10 +54,10 @@ pub(super) fn probe(
     let duration = movie.duration.or(longest).filter(|duration| !duration.is_zero());
     if let Some(pixels) = movie.tracks.iter().filter(is(b"vide")).find_map(|track| track.pixels) {
         let mime = if format.kind == MediaKind::Video { format.mime } else { "video/mp4" };
-        return Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), duration });
+        return Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), frames: None, duration });
     }
     if movie.tracks.iter().any(|track| is(b"soun")(&track)) {
-        return Ok(Dimensions { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, duration });
+        return Ok(Dimensions { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, frames: None, duration });
     }
     Err(unfit("the file has neither a video nor an audio track"))
 }

@@ -1,0 +1,251 @@
+//! Pictures in all orientations that cameras store: each part of the service is compared with a reader that shares no
+//! code with it.
+
+use crate::{
+    analytics::{every, scheduled, triggered},
+    files::shelf,
+    replay::client,
+    world,
+};
+use ::media::{FileStore, MinRate, StoredFile};
+use domain::{Fit, Media, MediaId, MediaKind, Mode, OrgId, Owner, media::DeclaredFile};
+use futures::stream;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tests::{
+    World, if_right,
+    photos::{FORMATS, ImageFormat, Photo, orientation},
+    samples::boxed,
+    wait_until,
+};
+use tokio::sync::watch;
+use uuid::Uuid;
+use workflows::clean_up_media;
+
+pub(crate) fn asset(number: u128) -> StoredFile {
+    let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
+    let media = MediaId(Uuid::from_u128(number));
+    StoredFile { media, owner, filename: "a".to_owned(), rendition: None }
+}
+
+/// Stores a picture, and returns it as it is measured.
+pub(crate) async fn stored(shelf: &FileStore, number: u128, bytes: &[u8]) -> Media {
+    let (asset, size) = (asset(number), bytes.len() as u64);
+    let pieces = stream::iter([Ok(bytes.to_vec().into())]);
+    let tempo = MinRate { idle_timeout: Duration::from_secs(30), bytes_per_second: 1 };
+    shelf.receive(&asset, pieces, u64::MAX, &DeclaredFile::default(), tempo).await.unwrap();
+    shelf.promote(&asset).await.unwrap();
+    let found = shelf.inspect(&asset, size, &DeclaredFile::default()).await.unwrap();
+    Media {
+        id: asset.media.0,
+        kind: found.kind,
+        mime: found.content_type.to_owned(),
+        filename: asset.filename,
+        size_bytes: size,
+        width: found.width,
+        height: found.height,
+        frames: found.frames,
+        duration: None,
+        alt_text: None,
+        rendition: None,
+    }
+}
+
+/// Makes a rendition, and returns its file.
+async fn fitted(shelf: &FileStore, number: u128, size: u64, fit: &Fit) -> Vec<u8> {
+    let stop = watch::Sender::new(false);
+    let made = shelf.fit(&asset(number), size, fit, &stop.subscribe()).await.unwrap();
+    let rendition = StoredFile { rendition: Some(made.name), ..asset(number) };
+    shelf.read(&rendition, 0..made.size).await.unwrap().to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_picture_is_measured_and_rendered_as_it_is_displayed() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    let mut number = 0;
+    for format in FORMATS {
+        for orientation in 1..=8 {
+            number += 1;
+            let photo = Photo { width: 300, height: 400, orientation, format };
+            let bytes = photo.bytes();
+            let medium = stored(&shelf, number, &bytes).await;
+            assert_eq!((medium.width, medium.height), (Some(300), Some(400)), "{photo:?}");
+            // Also in the box that an earlier version chose, which measured the stored pixels.
+            let boxes = [(150, 200), (200, 150), (300, 400), (400, 300)];
+            for (width, height) in boxes {
+                let kind = MediaKind::Image;
+                let fit = Fit { kind, width, height, max_bytes: 1 << 20, keeps_transparency: true };
+                let made = fitted(&shelf, number, medium.size_bytes, &fit).await;
+                photo.assert_shown(&made, &format!("in {width}x{height}"));
+            }
+            let thumbnail = Fit::thumbnail(&medium.mime, 300, 400).unwrap();
+            let made = fitted(&shelf, number, medium.size_bytes, &thumbnail).await;
+            assert_eq!(photo.assert_shown(&made, "thumbnail"), (300, 400));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_platform_gets_pictures_upright_and_in_their_shape() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    let all = (1..=8).map(|orientation| (orientation, ImageFormat::Jpeg));
+    let others = [(6, ImageFormat::Png), (8, ImageFormat::WebP)];
+    let mut fits = 0;
+    for (number, (orientation, format)) in all.chain(others).enumerate() {
+        let photo = Photo { width: 1110, height: 1480, orientation, format };
+        let bytes = photo.bytes();
+        let number = number as u128;
+        let medium = stored(&shelf, number, &bytes).await;
+        // More bytes than any platform takes.
+        let large = Media { size_bytes: 1 << 40, ..medium.clone() };
+        for platform in platforms::all() {
+            let Some(fit) = platform.fit(0, &Value::Null, &large) else { continue };
+            let made = fitted(&shelf, number, medium.size_bytes, &fit).await;
+            let (width, height) = photo.assert_shown(&made, platform.id);
+            assert!(width <= fit.width && height <= fit.height, "{}: {width}x{height}", platform.id);
+            fits += 1;
+        }
+    }
+    assert!(fits >= 80, "most platforms take pictures: {fits}");
+}
+
+/// HEIF files say themselves how they are turned, and their EXIF orientation does not count.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heif_picture_is_measured_by_its_own_rotation() {
+    let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
+    for (number, (turns, sides)) in [(0, (400, 300)), (1, (300, 400)), (2, (400, 300)), (3, (300, 400))].into_iter().enumerate() {
+        let size = [0, 400_u32, 300].map(u32::to_be_bytes).concat();
+        let properties = [boxed(b"ispe", &size), boxed(b"irot", &[turns])].concat();
+        let properties = boxed(b"iprp", &boxed(b"ipco", &properties));
+        let meta = boxed(b"meta", &[vec![0; 4], properties].concat());
+        let bytes = [boxed(b"ftyp", b"heic\0\0\0\0heicmif1"), meta, boxed(b"mdat", &[0; 16])].concat();
+        let medium = stored(&shelf, number as u128, &bytes).await;
+        assert_eq!((medium.width, medium.height), (Some(sides.0), Some(sides.1)), "irot {turns}");
+        assert_eq!(medium.mime, "image/heif");
+    }
+}
+
+/// Returns the picture of a published post, as the simulated platform has it.
+async fn arrived(world: &World, target: &Value) -> Vec<u8> {
+    let page = world.http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    let file = page.split_once("/_media/").unwrap_or_else(|| panic!("no picture: {page}")).1;
+    let file = file.split_once('"').unwrap().0;
+    let answer = world.http.get(format!("{}/_media/{file}", world.sandbox_url)).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK, "{file}");
+    answer.bytes().await.unwrap().to_vec()
+}
+
+/// Returns the `aspectRatio` of the picture in a post on Bluesky.
+async fn aspect_ratio(world: &World, target: &Value) -> Value {
+    let uri = target["platform_post_id"].as_str().unwrap();
+    let mut parts = uri.trim_start_matches("at://").split('/');
+    let mut part = || parts.next().unwrap();
+    let url = format!(
+        "{}/bsky.social/xrpc/com.atproto.repo.getRecord?repo={}&collection={}&rkey={}",
+        world.sandbox_url,
+        part(),
+        part(),
+        part()
+    );
+    let record: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
+    record["value"]["embed"]["images"][0]["aspectRatio"].clone()
+}
+
+/// Phones store upright photos on their side. Bluesky takes 2 MB, TikTok 1080 pixels across, Instagram no WebP.
+#[tokio::test]
+async fn an_upright_photo_arrives_upright_in_its_shape() {
+    let platforms = ["instagram", "bluesky", "tiktok", "x"];
+    let world = world().platforms(&platforms).approved().start().await;
+    let accounts = [
+        world.connect("instagram", "ada").await,
+        world.connect("bluesky", "ada.bsky.social").await,
+        world.connect("tiktok", "ada").await,
+        world.connect("x", "ada").await,
+    ];
+    let photo = Photo { width: 1200, height: 1500, orientation: 6, format: ImageFormat::WebP };
+    let medium = world.medium("phone.webp", None, photo.bytes()).await;
+    assert_eq!((&medium["width"], &medium["height"]), (&json!(1200), &json!(1500)), "{medium}");
+    let body = json!({
+        "containers": [{ "content": "Look", "media": [{ "id": medium["id"] }] }],
+        "accounts": accounts,
+        "config": { "tiktok": { "privacy_level": "SELF_ONLY" } },
+    });
+    let ended = world.ended(&world.post(body).await).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    for target in ended["targets"].as_array().unwrap() {
+        let platform = target["platform"].as_str().unwrap();
+        let bytes = arrived(&world, target).await;
+        let sides = photo.assert_shown(&bytes, platform);
+        if platform == "bluesky" {
+            assert!(bytes.len() <= 2_000_000);
+            let ratio = aspect_ratio(&world, target).await;
+            assert_eq!(ratio, json!({ "width": sides.0, "height": sides.1 }), "of the rendition");
+        }
+    }
+
+    // A small one is published as it is, and Bluesky is told how it is displayed.
+    let photo = Photo { width: 300, height: 400, orientation: 8, format: ImageFormat::Jpeg };
+    let medium = world.medium("small.jpg", None, photo.bytes()).await;
+    let body = json!({
+        "containers": [{ "content": "And here", "media": [{ "id": medium["id"] }] }], "accounts": [accounts[1]],
+    });
+    let ended = world.ended(&world.post(body).await).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let target = &ended["targets"][0];
+    assert_eq!(orientation(&arrived(&world, target).await), Some(8), "it is the original");
+    assert_eq!(aspect_ratio(&world, target).await, json!({ "width": 300, "height": 400 }));
+}
+
+/// The shape that counts is the one that is displayed, for `validate` and for the platform. Instagram takes 4:5 and
+/// wider.
+#[tokio::test]
+async fn the_displayed_shape_is_checked() {
+    let world = world().platforms(&["instagram"]).start().await;
+    let account = world.connect("instagram", "ada").await;
+    for (sides, is_valid) in [((540, 960), false), ((960, 540), true)] {
+        let photo = Photo { width: sides.0, height: sides.1, orientation: 6, format: ImageFormat::Jpeg };
+        let medium = world.medium("phone.jpg", None, photo.bytes()).await;
+        let body = json!({
+            "containers": [{ "content": "Look", "media": [{ "id": medium["id"] }] }], "accounts": [account],
+        });
+        let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+        assert_eq!(verdict["valid"], is_valid, "{sides:?}: {verdict:#}");
+        if is_valid {
+            let ended = world.ended(&world.post(body).await).await;
+            assert_eq!(ended["status"], "published", "{ended:#}");
+        } else {
+            assert_eq!(verdict["issues"][0]["code"], "media_aspect_ratio", "{verdict:#}");
+        }
+    }
+}
+
+/// An earlier version stored the width and height of the pixels.
+#[tokio::test]
+async fn a_picture_that_was_measured_as_it_is_stored_is_measured_again() {
+    let world = world().own().everywhere().start().await;
+    let temporal = client().await;
+    let handle = temporal.get_schedule_handle(clean_up_media::id(world.variable("FANFARE_TASK_QUEUE")));
+    scheduled(&handle, |found| every(found) == Some(3600)).await;
+    let photo = Photo { width: 300, height: 400, orientation: 6, format: ImageFormat::Jpeg };
+    let [measured, lost] = ["a.jpg", "lost.jpg"].map(|name| world.medium(name, None, photo.bytes()));
+    let (measured, lost) = (measured.await, lost.await);
+    let as_stored = "update media set width = 400, height = 300, is_measured_as_displayed = false where org_id = $1";
+    sqlx::query(as_stored).bind(world.owner.org.0).execute(&world.db).await.unwrap();
+    // A file that is gone keeps its measures, and does not stop the others.
+    let folder = world.files.join(format!("test/{}/{}", world.owner.org, lost["id"].as_str().unwrap()));
+    std::fs::remove_dir_all(folder).unwrap();
+    triggered(&handle).await;
+    let path = format!("/media/{}", measured["id"].as_str().unwrap());
+    let shown = world.until_at(&path, "its measures", |medium| medium["width"] == 300).await;
+    assert_eq!(shown["height"], 400);
+    wait_until("nothing to be left to measure", async || {
+        let left = "select count(*) from media where not is_measured_as_displayed";
+        let left: i64 = sqlx::query_scalar(left).fetch_one(&world.db).await.unwrap();
+        if_right(left, |left| *left == 0)
+    })
+    .await;
+    let path = format!("/media/{}", lost["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await["width"], 400);
+}
