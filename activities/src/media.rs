@@ -29,6 +29,7 @@ use futures::TryStreamExt;
 use reqwest::{StatusCode, header};
 use std::{io, sync::Arc, time::Duration};
 use store::{
+    bounds::unbounded,
     ceilings::Exceeded,
     media::{Fault, Inspected, Reason, SettleResult},
 };
@@ -143,7 +144,7 @@ impl Media {
     /// Inspects the uploaded file of an asset.
     async fn confirm(&self, asset: MediaRef) -> anyhow::Result<ConfirmResult> {
         let MediaRef { media, owner } = asset;
-        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else {
+        let Some(row) = store::media::get(&self.deps.engine.db, unbounded(owner), media).await? else {
             return Ok(ConfirmResult::Settled);
         };
         if row.status != MediaStatus::PendingUpload {
@@ -224,7 +225,7 @@ impl Media {
                 info!(media.id = %file.media, "Medium {} can't be cleaned: {reason}", file.media);
                 Ok(None)
             }
-            Err(files::FitError::Store(error)) => Err(error.into()),
+            Err(error @ (files::FitError::NotNow(_) | files::FitError::Store(_))) => Err(error.into()),
         }
     }
 
@@ -232,7 +233,7 @@ impl Media {
     /// shows the file does without it. A file that can't be decoded has none.
     async fn make_thumbnail(&self, job: &MediaJob) -> Result<(), ActivityError> {
         let engine = &self.deps.engine;
-        let row = store::media::get(&engine.db, job.owner, job.media).await?;
+        let row = store::media::get(&engine.db, unbounded(job.owner), job.media).await?;
         let Some(row) = row.filter(|row| row.status == MediaStatus::Ready) else { return Ok(()) };
         let mime = row.content_type.as_deref().unwrap_or_default();
         let fit = row.width.zip(row.height).and_then(|(width, height)| Fit::thumbnail(mime, width, height));
@@ -240,7 +241,7 @@ impl Media {
         let (media, file) = (job.media, file(job.owner, &row));
         match engine.media.fit(&file, size, &fit, &engine.stop).await {
             // Deleted meanwhile, and its files perhaps before this one was there.
-            Ok(_) if store::media::get(&engine.db, job.owner, media).await?.is_none() => {
+            Ok(_) if store::media::get(&engine.db, unbounded(job.owner), media).await?.is_none() => {
                 Ok(engine.media.discard(&file).await.map_err(anyhow::Error::from)?)
             }
             Ok(_) => Ok(()),
@@ -279,7 +280,7 @@ impl Media {
                 let taking = self.deps.engine.media.promote(file);
                 let taken = tokio::time::timeout(limit.to_std()?, taking).await;
                 taken.context("the store did not take the file in in time")??;
-            } else if store::media::get(&self.deps.engine.db, owner, row.id).await?.is_none() {
+            } else if store::media::get(&self.deps.engine.db, unbounded(owner), row.id).await?.is_none() {
                 anyhow::bail!("the asset was deleted");
             } else {
                 tokio::time::sleep(POLL_INTERVAL).await;
@@ -325,7 +326,9 @@ impl Media {
     /// Inspects the whole of a file whose headers were inspected before.
     async fn probe(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
+        let Some(row) = store::media::get(&self.deps.engine.db, unbounded(owner), media).await? else {
+            return Ok(());
+        };
         if row.status != MediaStatus::Uploaded {
             return Ok(());
         }
@@ -340,7 +343,9 @@ impl Media {
     /// Downloads the file of an import.
     async fn fetch(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
+        let Some(row) = store::media::get(&self.deps.engine.db, unbounded(owner), media).await? else {
+            return Ok(());
+        };
         let (MediaStatus::PendingUpload, Some(source)) = (row.status, &row.source_url) else { return Ok(()) };
         let file = file(owner, &row);
         if !self.deps.engine.media.has(&file).await? {
@@ -429,7 +434,7 @@ impl Media {
     /// Deletes the file of a deleted asset, and then its row.
     async fn discard(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        if store::media::get(&self.deps.engine.db, owner, media).await?.is_some() {
+        if store::media::get(&self.deps.engine.db, unbounded(owner), media).await?.is_some() {
             return Ok(());
         }
         if let Some(row) = store::media::find_deleted(&self.deps.engine.db, owner, media).await? {

@@ -50,7 +50,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<EventPage, Problem>
     let page = List::Events.request(call, filter.limit, filter.after.as_deref())?;
     let names: Vec<_> =
         filter.types.iter().flat_map(|names| names_in(names)).filter_map(Result::ok).collect();
-    let batch = events::read(call.db(), call.owner, call.bound, &names, page).await?;
+    let batch = events::read(call.db(), call.access(), &names, page).await?;
     let next_cursor = List::Events.next(call, Some(batch.next)).unwrap_or_default();
     Ok(EventPage { data: batch.events.into_iter().map(Event::from).collect(), next_cursor })
 }

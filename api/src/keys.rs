@@ -25,7 +25,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use store::{
     accounts,
-    bounds::{self, Resource},
+    bounds::{Resource, unbounded},
     keys,
 };
 use uuid::Uuid;
@@ -112,19 +112,19 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
 
 /// Checks that the profile or the accounts of a bound exist. A tenant is only a name.
 async fn check_bound(call: &Call<'_>, owner: Owner, bound: &Bound) -> Result<(), Problem> {
-    let exists =
-        async |resource, id| bounds::contains(call.db(), owner, Bound::ORGANIZATION, resource, id).await;
+    // Only a key of the whole organization creates keys, and may do so for the other mode.
+    let access = unbounded(owner);
     match bound {
         Bound::Organization | Bound::Tenant(_) => Ok(()),
         Bound::Profile(ProfileId(id)) => {
-            if exists(Resource::Profile, *id).await? {
+            if access.contains(call.db(), Resource::Profile, *id).await? {
                 return Ok(());
             }
             let issue = Issue::custom(["profile_id"], "The profile does not exist");
             Err(Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue]))
         }
         Bound::Accounts(ids) => {
-            let found = accounts::get_many(call.db(), owner, ids).await?;
+            let found = accounts::get_many(call.db(), access, ids).await?;
             let is_unknown = |id: &AccountId| !found.iter().any(|account| account.id == *id);
             let unknown = ids.iter().enumerate().filter(|(_, id)| is_unknown(id)).map(|(index, _)| {
                 Issue::custom([Segment::from("account_ids"), index.into()], "The account does not exist")

@@ -384,10 +384,8 @@ async fn reconnected(
     body: &NewAuthorization,
 ) -> Result<Option<accounts::Account>, Problem> {
     let Some(id) = body.reconnect_account_id else { return Ok(None) };
-    let account = accounts::get(call.db(), call.owner, AccountId(id)).await?;
-    let is_meant =
-        |account: &accounts::Account| account.platform == platform && account.is_within(call.bound);
-    let Some(account) = account.filter(is_meant) else {
+    let account = accounts::get(call.db(), call.access(), AccountId(id)).await?;
+    let Some(account) = account.filter(|account| account.platform == platform) else {
         let issue =
             Issue::custom(["reconnect_account_id"], format!("There is no such account of {platform}"));
         let problem = Problem::new(Code::AccountNotFound, "the account to reconnect was not found");

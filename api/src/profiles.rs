@@ -128,8 +128,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
 /// Lists profiles.
 pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<ProfileList, Problem> {
     let page = List::Profiles.paged(call, paging)?;
-    let Page { items: mut profiles, next } = profiles::list(call.db(), call.owner, page).await?;
-    profiles.retain(|profile| call.bound.has_profile(profile.id, profile.tenant_id.as_deref()));
+    let Page { items: profiles, next } = profiles::list(call.db(), call.access(), page).await?;
     let mut data = Vec::with_capacity(profiles.len());
     for profile in profiles {
         data.push(shown(call, profile).await?);
@@ -139,7 +138,7 @@ pub async fn list(call: &Call<'_>, paging: &Paging) -> Result<ProfileList, Probl
 
 /// Returns a profile.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Profile, Problem> {
-    let profile = profiles::get(call.db(), call.owner, read(id)?).await?;
+    let profile = profiles::get(call.db(), call.access(), read(id)?).await?;
     shown(call, profile.ok_or_else(missing)?).await
 }
 
@@ -170,7 +169,7 @@ async fn check_members(call: &Call<'_>, id: ProfileId) -> Result<(), Problem> {
     if !call.bound.is_limited() {
         return Ok(());
     }
-    let profile = profiles::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+    let profile = profiles::get(call.db(), call.access(), id).await?.ok_or_else(missing)?;
     let ids: Vec<_> = profile.social_account_ids.into_iter().map(AccountId).collect();
     if accounts::within(call, &ids).await?.len() < ids.len() {
         let detail = format!("the profile has accounts that are not within {}", call.bound);
@@ -206,7 +205,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
         default_config: body.default_config.map(config).transpose()?,
         accounts: asked.as_ref().map(|asked| asked.iter().copied().map(AccountId).collect()),
     };
-    let edited = profiles::edit(call.db(), call.owner, id, edit, call.by, call.now()).await?;
+    let edited = profiles::edit(call.db(), call.access(), id, edit, call.by, call.now()).await?;
     shown(call, saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())?).await
 }
 
@@ -214,7 +213,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     check_members(call, id).await?;
-    if !profiles::delete(call.db(), call.owner, id, call.by, call.now()).await? {
+    if !profiles::delete(call.db(), call.access(), id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })

@@ -48,16 +48,6 @@ impl Bound {
             Self::Accounts(own) => own.contains(&id),
         }
     }
-
-    /// Returns true if a profile with this tenant is within the bound. A list of accounts has no profiles.
-    pub fn has_profile(&self, id: ProfileId, tenant: Option<&str>) -> bool {
-        match self {
-            Self::Organization => true,
-            Self::Tenant(own) => tenant == Some(own),
-            Self::Profile(own) => id == *own,
-            Self::Accounts(_) => false,
-        }
-    }
 }
 
 /// What the key is limited to, for messages.
@@ -98,16 +88,6 @@ mod tests {
             (Bound::Accounts(Vec::new()), account, None, None, false),
         ] {
             assert_eq!(bound.has_account(id, tenant, group), is_within, "{bound:?} {id} {tenant:?}");
-        }
-        for (bound, tenant, is_within) in [
-            (Bound::Organization, None, true),
-            (tenant.clone(), Some("a"), true),
-            (tenant, None, false),
-            (Bound::Profile(profile), None, true),
-            (Bound::Profile(another), Some("a"), false),
-            (Bound::Accounts(vec![account]), Some("a"), false),
-        ] {
-            assert_eq!(bound.has_profile(profile, tenant), is_within, "{bound:?} {tenant:?}");
         }
     }
 

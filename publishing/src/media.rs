@@ -10,6 +10,7 @@ use platforms::MediaStore;
 use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{
+    bounds::unbounded,
     media, organizations,
     posts::{Attachment, Container},
 };
@@ -109,7 +110,7 @@ impl Engine {
         if ids.is_empty() {
             return Ok(None);
         }
-        let found = media::find(&self.db, owner, &ids).await?;
+        let found = media::find(&self.db, unbounded(owner), &ids).await?;
         if found.iter().all(|asset| asset.source_url.is_none()) {
             return Ok(None);
         }
@@ -133,7 +134,7 @@ impl Engine {
         }
         let deadline = Instant::now() + READY_TIMEOUT;
         loop {
-            let found = media::find(&self.db, owner, &ids).await?;
+            let found = media::find(&self.db, unbounded(owner), &ids).await?;
             let mut media = Vec::with_capacity(references.len());
             let mut unready = None;
             for reference in references {

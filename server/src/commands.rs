@@ -19,7 +19,7 @@ use std::{
 use store::{
     Pool,
     audit::Action,
-    bounds::{self, Resource},
+    bounds::{Resource, unbounded},
     freezes::{self, Scope as Frozen},
     keys, operators, organizations,
     team::{self, InviteResult},
@@ -147,7 +147,7 @@ pub(crate) async fn create_key(options: NewKey) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
     let owner = Owner { org, mode };
     let exists = async |resource, id| {
-        if bounds::contains(&db, owner, Bound::ORGANIZATION, resource, id).await? {
+        if unbounded(owner).contains(&db, resource, id).await? {
             return Ok(());
         }
         let resource = format!("{resource:?}").to_lowercase();

@@ -31,7 +31,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
-use store::{Pool, accounts, durability::Unchecked, page, vault};
+use store::{Pool, accounts, bounds::unbounded, durability::Unchecked, page, vault};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -350,7 +350,8 @@ async fn connect(
     for platform in platforms::all() {
         let filter =
             accounts::Filter { platform: Some(platform.id.to_owned()), ..accounts::Filter::default() };
-        let known = accounts::list(db, owner, &filter, page::Request { after: None, limit: 1 }).await?;
+        let known =
+            accounts::list(db, unbounded(owner), &filter, page::Request { after: None, limit: 1 }).await?;
         if !known.items.is_empty() {
             continue;
         }

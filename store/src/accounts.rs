@@ -8,7 +8,7 @@
 use crate::{
     Change,
     audit::{self, Action, Actor},
-    bounds,
+    bounds::{self, Access, Resource},
     decode::Parsed,
     grants,
     page::{Cursor, Page, Request},
@@ -140,8 +140,6 @@ pub struct Filter {
     pub username: Option<String>,
     /// The platform's own id of the account.
     pub network_unique_id: Option<String>,
-    /// Bound of the caller's key.
-    pub bound: Bound,
 }
 
 /// The account that an entry of a post's `accounts` names.
@@ -362,8 +360,14 @@ pub(crate) async fn hand_over(
     audit::record(tx, owner, by, now, change).await
 }
 
-/// Returns one page of the owner's accounts, without disconnected ones.
-pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Account>> {
+/// Returns one page of the accounts that a caller reaches, without disconnected ones.
+pub async fn list(
+    db: &PgPool,
+    access: Access<'_>,
+    filter: &Filter,
+    page: Request,
+) -> sqlx::Result<Page<Account>> {
+    let (owner, bound) = access.parts();
     let mut query = QueryBuilder::new(
         "select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
                 profile_url, tenant_id, profile_id, social_network_id, status, scopes, token_expires_at,
@@ -389,14 +393,15 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
         }
     }
     query.push(" and ");
-    bounds::push_accounts(&mut query, &filter.bound);
+    bounds::push_accounts(&mut query, bound);
     page.close(&mut query);
     let rows = query.build_query_as::<Account>().fetch_all(db).await?;
     Ok(page.page(rows, |account| Cursor { created_at: account.created_at, id: account.id.0 }))
 }
 
 /// Returns an account, unless it was disconnected.
-pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
+pub async fn get(db: &PgPool, access: Access<'_>, id: AccountId) -> sqlx::Result<Option<Account>> {
+    let Some(owner) = access.reach(db, Resource::Account, id.0).await? else { return Ok(None) };
     query_account!(
         "select",
         "from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
@@ -409,8 +414,9 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
 }
 
 /// Returns those of the accounts that are connected, in no particular order.
-pub async fn get_many(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
-    let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
+pub async fn get_many(db: &PgPool, access: Access<'_>, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
+    let ids = ids.iter().map(|id| id.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     query_account!(
         "select",
         "from accounts where id = any($1) and org_id = $2 and mode = $3 and status <> 'disconnected'",
@@ -446,12 +452,13 @@ pub async fn connected_ids(
 /// it. Returns `None` when the account or the profile does not exist.
 pub async fn edit(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: AccountId,
     edit: Edit,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Account>> {
+    let Some(owner) = access.reach(db, Resource::Account, id.0).await? else { return Ok(None) };
     let mut tx = crate::begin(db).await?;
     let before = sqlx::query!(
         "select tenant_id, profile_id from accounts
@@ -505,15 +512,11 @@ pub async fn edit(
     Ok(edited)
 }
 
-/// Finds the account that each entry names, of those within the bound: by id, by handle or by the platform's own id.
+/// Finds the account that each entry names, of those that the caller reaches: by id, by handle or by the platform's own id.
 ///
 /// An id wins over an equal handle.
-pub async fn resolve(
-    db: &PgPool,
-    owner: Owner,
-    bound: &Bound,
-    entries: &[String],
-) -> sqlx::Result<Vec<Resolution>> {
+pub async fn resolve(db: &PgPool, access: Access<'_>, entries: &[String]) -> sqlx::Result<Vec<Resolution>> {
+    let (owner, bound) = access.parts();
     let ids: Vec<Uuid> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
     let mut accounts = query_account!(
         "select",

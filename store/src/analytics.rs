@@ -3,8 +3,9 @@
 //! Growth is read from the sums of each account and day that [`crate::metrics::record`] keeps, so that its cost does
 //! not grow with the number of posts. The best posts are those among the latest of the period, a bounded number.
 
+use crate::bounds::Whole;
 use chrono::{DateTime, NaiveDate, Utc};
-use domain::{AccountId, Metrics, Owner, PostId};
+use domain::{AccountId, Metrics, PostId};
 use sqlx::PgPool;
 
 /// The latest published targets of a period that are compared.
@@ -143,7 +144,7 @@ macro_rules! growth {
 }
 
 /// Returns growth by day and platform, earliest first. Days without growth are left out.
-pub async fn days(db: &PgPool, owner: Owner, filter: &Filter) -> sqlx::Result<Vec<Day>> {
+pub async fn days(db: &PgPool, owner: Whole, filter: &Filter) -> sqlx::Result<Vec<Day>> {
     let rows = sqlx::query!(
         r#"select d.day, a.platform, sum(d.impressions)::float8 as "impressions!", sum(d.reach)::float8 as "reach!",
              sum(d.likes)::float8 as "likes!", sum(d.comments)::float8 as "comments!",
@@ -171,7 +172,7 @@ pub async fn days(db: &PgPool, owner: Owner, filter: &Filter) -> sqlx::Result<Ve
 /// Returns growth by account, that with most of a metric first.
 pub async fn accounts(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     filter: &Filter,
     metric: Metric,
 ) -> sqlx::Result<Vec<Account>> {
@@ -216,7 +217,7 @@ pub async fn accounts(
 /// Returns the targets with most of a metric among the latest [`COMPARED`] that were published in the period.
 pub async fn best(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     filter: &Filter,
     metric: Metric,
     limit: i64,

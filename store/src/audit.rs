@@ -4,7 +4,7 @@
 //! entry without its change. It contains no secret; of changed members only the names.
 
 use crate::page::{Cursor, Page, Request};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 pub use domain::audit::{Actor, ActorKind};
 use domain::{MemberId, OrgId, Owner, PersonId};
 use serde_json::Value;
@@ -127,6 +127,41 @@ pub(crate) async fn record(
     change: Change,
 ) -> sqlx::Result<()> {
     insert(tx, owner.org, Some(owner.mode.as_str()), by, now, change).await
+}
+
+/// Records a change that programs make all the time, such as the creation of client tokens: one entry per key and hour, of
+/// the first one, with their number as `count`.
+pub(crate) async fn record_counted(
+    tx: &mut PgConnection,
+    owner: Owner,
+    by: &Actor,
+    now: DateTime<Utc>,
+    change: Change,
+) -> sqlx::Result<()> {
+    let key = by.key.as_ref().map(|(id, _)| id.0);
+    // Of two calls that begin an hour at once, the second waits for the first one's entry.
+    sqlx::query!("select from api_keys where id = $1 for no key update", key).execute(&mut *tx).await?;
+    let hour = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);
+    let counted = sqlx::query!(
+        "update audit_entries set details = jsonb_set(details, '{count}', to_jsonb((details ->> 'count')::bigint + 1))
+         where id = (
+           select id from audit_entries
+           where org_id = $1 and mode = $2 and key_id = $3 and action = $4 and at >= $5 and details ? 'count'
+           order by at desc, id desc limit 1)",
+        owner.org.0,
+        owner.mode.as_str(),
+        key,
+        change.action.as_str(),
+        hour
+    )
+    .execute(&mut *tx)
+    .await?;
+    if counted.rows_affected() > 0 {
+        return Ok(());
+    }
+    let mut details = change.details;
+    details["count"] = 1.into();
+    record(tx, owner, by, now, Change { details, ..change }).await
 }
 
 /// Records a change of what both modes of an organization share.

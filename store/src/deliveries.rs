@@ -5,6 +5,7 @@
 //! is in [`crate::drain`].
 
 use crate::{
+    bounds::Whole,
     decode::Parsed,
     drain,
     page::{Cursor, Page, Request},
@@ -175,7 +176,7 @@ pub struct OfEvent {
 }
 
 /// Returns the deliveries of an event, without those to deleted endpoints.
-pub async fn of_event(db: &PgPool, owner: Owner, event: EventId) -> sqlx::Result<Vec<OfEvent>> {
+pub async fn of_event(db: &PgPool, owner: Whole, event: EventId) -> sqlx::Result<Vec<OfEvent>> {
     let rows = sqlx::query!(
         r#"select d.id, d.webhook_id, w.url, d.status as "status: Parsed<DeliveryStatus>", d.attempts, d.response_status,
              d.error

@@ -11,6 +11,7 @@
 
 use crate::{
     audit::{self, Action, Actor},
+    bounds::{Access, Resource},
     decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
@@ -34,11 +35,12 @@ pub const BATCH: i64 = 100;
 // Model: Disconnect.
 pub async fn disconnect(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: AccountId,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let Some(owner) = access.reach(db, Resource::Account, id.0).await? else { return Ok(false) };
     let mut tx = crate::begin(db).await?;
     let disconnected = sqlx::query!(
         "update accounts set status = 'disconnected', last_error_code = null, updated_at = $4

@@ -18,12 +18,13 @@
 //! all cursors again even when a backup is restored that has forgotten some.
 
 use crate::{
-    bounds, drain,
+    bounds::{self, Access, Whole},
+    drain,
     page::{Cursor, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Bound, EventId, Owner, PostId, TargetId, WebhookId,
+    AccountId, EventId, Owner, PostId, TargetId, WebhookId,
     event::{self, EventName},
 };
 use serde::Deserialize;
@@ -155,15 +156,15 @@ pub async fn append_for(
     if due.is_empty() { Ok(()) } else { drain::wake_sleeping(tx, owner, &due).await }
 }
 
-/// Returns the events of the owner's stream after a place that are within a bound; of the given names, or all if
+/// Returns the events of the owner's stream after a place that a caller reaches; of the given names, or all if
 /// there are none.
 pub async fn read(
     db: &PgPool,
-    owner: Owner,
-    bound: &Bound,
+    access: Access<'_>,
     names: &[EventName],
     page: Request,
 ) -> sqlx::Result<Batch> {
+    let (owner, bound) = access.parts();
     let start = Cursor { created_at: DateTime::UNIX_EPOCH, id: Uuid::nil() };
     let after = page.after.unwrap_or(start);
     let Some(head) = place(db, owner).await? else { return Ok(Batch { events: Vec::new(), next: after }) };
@@ -215,7 +216,7 @@ pub struct Listed {
 /// given. For people: one whose transaction commits late may appear below those that were seen.
 pub async fn newest(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     names: &[EventName],
     before: Option<EventId>,
     limit: u32,
@@ -250,7 +251,7 @@ pub async fn newest(
 }
 
 /// Returns an event of the last 30 days with its exact body.
-pub async fn get(db: &PgPool, owner: Owner, id: EventId) -> sqlx::Result<Option<(Listed, String)>> {
+pub async fn get(db: &PgPool, owner: Whole, id: EventId) -> sqlx::Result<Option<(Listed, String)>> {
     let row = sqlx::query!(
         "select event, post_id, created_at, body from events
          where id = $1 and org_id = $2 and mode = $3 and created_at > now() - interval '30 days'",

@@ -5,6 +5,7 @@
 //! of pages stored before: of two attempts at one page, one changes something, and posts are counted once.
 
 use crate::{
+    bounds::{Access, Resource},
     decode::Parsed,
     events::{self, NewEvent},
     outbox,
@@ -149,11 +150,14 @@ macro_rules! returning {
 /// Creates an import of a connected account and queues it.
 pub async fn create(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     new: NewImport,
     now: DateTime<Utc>,
 ) -> sqlx::Result<CreateResult> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else {
+        return Ok(CreateResult::NotConnected);
+    };
     let mut tx = crate::begin(db).await?;
     // Locked, so that a disconnection fails imports created before it and prevents later ones.
     let platform = sqlx::query_scalar!(
@@ -191,10 +195,11 @@ pub async fn create(
 /// Returns an import of an account.
 pub async fn get(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     id: ImportId,
 ) -> sqlx::Result<Option<Import>> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else { return Ok(None) };
     sqlx::query_as!(
         Import,
         r#"select id, account_id, status as "status: Parsed<ImportStatus>", from_date, to_date, imported_count,
@@ -212,10 +217,13 @@ pub async fn get(
 /// Returns one page of an account's imports.
 pub async fn list(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     page: Request,
 ) -> sqlx::Result<Page<Import>> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else {
+        return Ok(Page::empty());
+    };
     let mut query = QueryBuilder::new(
         "select id, account_id, status, from_date, to_date, imported_count, skipped_count, error_message,
                 started_at, finished_at, created_at
@@ -231,10 +239,13 @@ pub async fn list(
 /// Returns one page of an account's imported posts, newest first.
 pub async fn posts(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     page: Request,
 ) -> sqlx::Result<Page<ImportedPost>> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else {
+        return Ok(Page::empty());
+    };
     let mut query = QueryBuilder::new(
         "select id, platform_post_id, platform_post_url, content, media, metrics, published_at
          from imported_posts where account_id = ",

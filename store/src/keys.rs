@@ -213,7 +213,8 @@ pub async fn create_client(
     .await?;
     let details = json!({ "bound": bound.to_string(), "expires_at": expires_at });
     let change = Change { action: Action::ClientTokenCreated, object: id.0, details };
-    audit::record(&mut tx, owner, by, now, change).await?;
+    // One is created for each visitor of a customer's page.
+    audit::record_counted(&mut tx, owner, by, now, change).await?;
     tx.commit().await?;
     Ok((id, text))
 }

@@ -1,7 +1,8 @@
 //! Publications of an account in a window of time, to hold against its platform's limits.
 
+use crate::bounds::{Access, Resource};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner};
+use domain::AccountId;
 use sqlx::PgPool;
 use std::collections::HashMap;
 
@@ -29,12 +30,13 @@ pub struct Count {
 /// there is none. What was unpublished counts: the platform has counted it.
 pub async fn published(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     counts: Countable,
     since: DateTime<Utc>,
     limit: u32,
 ) -> sqlx::Result<Option<Count>> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else { return Ok(None) };
     let row = sqlx::query!(
         r#"select count(*) as "used!", min(at) as oldest from (
              select u.published_at as at
@@ -69,12 +71,13 @@ pub async fn published(
 /// Returns how many main posts each account has published after `since`, or is to publish until `until`.
 pub async fn planned(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     accounts: &[AccountId],
     since: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> sqlx::Result<HashMap<AccountId, u64>> {
-    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let ids = accounts.iter().map(|account| account.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     let rows = sqlx::query!(
         r#"select account_id as "account_id!", count(*) as "count!" from (
              select t.account_id from targets t join posts p on p.id = t.post_id
@@ -102,11 +105,12 @@ pub async fn planned(
 /// Returns until when accounts rest because their platform throttled them; those that don't are not in the map.
 pub async fn rests(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     accounts: &[AccountId],
     now: DateTime<Utc>,
 ) -> sqlx::Result<HashMap<AccountId, DateTime<Utc>>> {
-    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let ids = accounts.iter().map(|account| account.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     let rows = sqlx::query!(
         r#"select id, rests_until as "rests_until!" from accounts
            where id = any($1) and org_id = $2 and mode = $3 and rests_until > $4"#,

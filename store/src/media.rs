@@ -4,7 +4,7 @@
 //! row and then looks for posts, so that no post is left with a deleted asset.
 
 use crate::{
-    bounds,
+    bounds::{self, Access, Resource, Whole},
     ceilings::{self, Exceeded, Kind},
     decode::Parsed,
     events::{self, NewEvent},
@@ -164,8 +164,6 @@ pub struct Filter {
     pub kind: Option<MediaKind>,
     /// Processing status.
     pub status: Option<MediaStatus>,
-    /// Bound of the caller's key.
-    pub bound: Bound,
 }
 
 /// A page of a list, with the length of the whole list.
@@ -290,7 +288,8 @@ pub(crate) async fn insert(
 }
 
 /// Returns an asset.
-pub async fn get(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<Media>> {
+pub async fn get(db: &PgPool, access: Access<'_>, id: MediaId) -> sqlx::Result<Option<Media>> {
+    let Some(owner) = access.reach(db, Resource::Media, id.0).await? else { return Ok(None) };
     let row = select!(
         "where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
         id.0,
@@ -302,13 +301,37 @@ pub async fn get(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<
     Ok(row.map(Media::from))
 }
 
-/// Returns those of the owner's assets that have these ids.
-pub async fn find(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Vec<Media>> {
+/// Returns those of the assets with these ids that a caller reaches.
+pub async fn find(db: &PgPool, access: Access<'_>, ids: &[Uuid]) -> sqlx::Result<Vec<Media>> {
+    let (owner, ids) = access.reach_all(db, Resource::Media, ids.to_vec()).await?;
     let rows = select!(
         "where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null",
-        ids,
+        &ids,
         owner.org.0,
         owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(Media::from).collect())
+}
+
+/// Returns those of the assets with these ids that are attached to a post, if a caller reaches the post: one that another
+/// key uploaded is seen through the post that it was attached to.
+pub async fn attached(
+    db: &PgPool,
+    access: Access<'_>,
+    post: PostId,
+    ids: &[Uuid],
+) -> sqlx::Result<Vec<Media>> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Vec::new()) };
+    let rows = select!(
+        "where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null
+           and exists (select from post_media m
+                       where m.post_id = $4 and m.media @> jsonb_build_array(jsonb_build_object('id', media.id::text)))",
+        ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        post.0
     )
     .fetch_all(db)
     .await?;
@@ -323,14 +346,15 @@ pub async fn find_deleted(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Resul
     Ok(row.map(Media::from))
 }
 
-/// Returns a page of the owner's assets, newest first.
+/// Returns a page of the assets that a caller reaches, newest first.
 pub async fn list(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     filter: Filter,
     limit: u32,
     offset: u64,
 ) -> sqlx::Result<MediaPage> {
+    let (owner, bound) = access.parts();
     let among = |query: &mut QueryBuilder<sqlx::Postgres>| {
         query.push(" from media where deleted_at is null and org_id = ").push_bind(owner.org.0);
         query.push(" and mode = ").push_bind(owner.mode.as_str());
@@ -341,7 +365,7 @@ pub async fn list(
             query.push(" and status = ").push_bind(status.as_str());
         }
         query.push(" and ");
-        bounds::push_media(query, &filter.bound);
+        bounds::push_media(query, bound);
     };
     let mut count = QueryBuilder::new("select count(*)");
     among(&mut count);
@@ -462,7 +486,7 @@ pub async fn unmeasured(db: &PgPool, limit: i64) -> sqlx::Result<Vec<(Owner, Med
     let mut found = Vec::with_capacity(rows.len());
     for row in rows {
         let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
-        found.extend(get(db, owner, row.id.into()).await?.map(|media| (owner, media)));
+        found.extend(get(db, bounds::unbounded(owner), row.id.into()).await?.map(|media| (owner, media)));
     }
     Ok(found)
 }
@@ -733,11 +757,14 @@ async fn append(
 /// while an attempt is under way or its outcome is unknown, so that a look-up finds what was sent.
 pub async fn describe(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: MediaId,
     alt_text: Option<&str>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<DescribeResult> {
+    let Some(owner) = access.reach(db, Resource::Media, id.0).await? else {
+        return Ok(DescribeResult::NotFound);
+    };
     let mut tx = crate::begin(db).await?;
     // No attempt takes up a target of these posts before the text is set: it locks them, too. Posts before the asset,
     // as an edit of a post locks them.
@@ -799,10 +826,13 @@ pub async fn describe(
 /// Deletes an asset, unless a post uses it, and queues the deletion of its bytes.
 pub async fn delete(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: MediaId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<DeleteResult> {
+    let Some(owner) = access.reach(db, Resource::Media, id.0).await? else {
+        return Ok(DeleteResult::NotFound);
+    };
     let mut tx = crate::begin(db).await?;
     if !lock(&mut tx, owner, id).await? {
         return Ok(DeleteResult::NotFound);
@@ -843,7 +873,7 @@ pub struct Use {
 }
 
 /// Returns up to `limit` posts that use each of the owner's assets with these ids, newest first.
-pub async fn uses(db: &PgPool, owner: Owner, ids: &[Uuid], limit: i64) -> sqlx::Result<Vec<Use>> {
+pub async fn uses(db: &PgPool, owner: Whole, ids: &[Uuid], limit: i64) -> sqlx::Result<Vec<Use>> {
     let rows = sqlx::query!(
         r#"select wanted.id as "media!", p.id as "post!",
              coalesce((select left(c.content, 80) from containers c where c.post_id = p.id and c.position = 0), '') as "text!"
@@ -912,14 +942,15 @@ pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uu
 /// an unknown one, is not in the map.
 pub async fn expiry(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     ids: &[Uuid],
     retention: Option<TimeDelta>,
 ) -> sqlx::Result<HashMap<MediaId, DateTime<Utc>>> {
+    let (owner, ids) = access.reach_all(db, Resource::Media, ids.to_vec()).await?;
     let rows = sqlx::query!(
         r#"select id, media_expires_at(m, $4, $5) as expires_at from media m
            where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null"#,
-        ids,
+        &ids,
         owner.org.0,
         owner.mode.as_str(),
         UPLOAD_TTL as _,

@@ -4,7 +4,10 @@
 //! platform doesn't answer. Recording a snapshot downsamples older ones, and snapshots older than two years
 //! are deleted: the stored metrics of a target don't grow with the number of requests.
 
-use crate::decode::Parsed;
+use crate::{
+    bounds::{Access, Resource},
+    decode::Parsed,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, Metrics, Mode, Owner, PostId, TargetId};
 use sqlx::PgPool;
@@ -130,7 +133,8 @@ pub async fn prune(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<
 }
 
 /// Returns the latest snapshot of each target of a post.
-pub async fn latest(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Snapshot>> {
+pub async fn latest(db: &PgPool, access: Access<'_>, post: PostId) -> sqlx::Result<Vec<Snapshot>> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Vec::new()) };
     sqlx::query_as!(
         Row,
         "select distinct on (s.target_id) s.target_id, s.impressions, s.reach, s.likes, s.comments, s.shares,
@@ -148,7 +152,13 @@ pub async fn latest(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec
 }
 
 /// Returns the latest `limit` snapshots of each target of a post, oldest first.
-pub async fn series(db: &PgPool, owner: Owner, post: PostId, limit: i64) -> sqlx::Result<Vec<Snapshot>> {
+pub async fn series(
+    db: &PgPool,
+    access: Access<'_>,
+    post: PostId,
+    limit: i64,
+) -> sqlx::Result<Vec<Snapshot>> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Vec::new()) };
     sqlx::query_as!(
         Row,
         "select s.target_id, s.impressions, s.reach, s.likes, s.comments, s.shares, s.saves, s.clicks,

@@ -5,10 +5,11 @@
 
 use crate::{
     accounts::{Account, AccountStatus, query_account},
+    bounds::Whole,
     decode::Parsed,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, Owner, PostId, PostStatus, TargetId, TargetStatus, WebhookId};
+use domain::{AccountId, PostId, PostStatus, TargetId, TargetStatus, WebhookId};
 use serde::Deserialize;
 use sqlx::{PgPool, types::Json};
 use std::collections::HashMap;
@@ -121,7 +122,7 @@ pub struct AccountName {
 
 /// Returns targets that failed and are retried, that failed for good during the last day, or that are late,
 /// grouped by platform, status and code. Groups that can still be published come first, and then the latest.
-pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<StuckGroup>> {
+pub async fn stuck(db: &PgPool, owner: Whole, now: DateTime<Utc>) -> sqlx::Result<Vec<StuckGroup>> {
     let rows = sqlx::query!(
         r#"with troubled as (
              (select t.id, t.post_id, t.account_id, t.platform, t.status, t.error_code, t.updated_at, 1 as kind from targets t
@@ -208,7 +209,7 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
 /// with its post.
 pub async fn of_cause(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     platform: &str,
     status: TargetStatus,
     error_code: Option<&str>,
@@ -255,7 +256,7 @@ impl Steps {
 }
 
 /// Returns which steps an organization has done.
-pub async fn steps(db: &PgPool, owner: Owner) -> sqlx::Result<Steps> {
+pub async fn steps(db: &PgPool, owner: Whole) -> sqlx::Result<Steps> {
     sqlx::query_as!(
         Steps,
         r#"select
@@ -285,7 +286,7 @@ pub struct Upcoming {
 /// Returns the posts that are published next.
 pub async fn upcoming(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     limit: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<Upcoming>> {
@@ -323,7 +324,7 @@ pub struct Scheduled {
 /// the end of the last.
 pub async fn scheduled(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     days: &[DateTime<Utc>],
     account: Option<AccountId>,
     limit: i64,
@@ -378,7 +379,7 @@ pub struct Published {
 }
 
 /// Returns the targets that were published last, latest first.
-pub async fn published(db: &PgPool, owner: Owner, limit: i64) -> sqlx::Result<Vec<Published>> {
+pub async fn published(db: &PgPool, owner: Whole, limit: i64) -> sqlx::Result<Vec<Published>> {
     sqlx::query_as!(
         Published,
         r#"select t.post_id as post, left(c.content, $4) as "excerpt!", t.platform, a.username,
@@ -415,7 +416,7 @@ pub struct Health {
 }
 
 /// Returns how many accounts and endpoints work.
-pub async fn health(db: &PgPool, owner: Owner) -> sqlx::Result<Health> {
+pub async fn health(db: &PgPool, owner: Whole) -> sqlx::Result<Health> {
     sqlx::query_as!(
         Health,
         r#"select a.active as "accounts_active!", a.refused as "accounts_refused!", w.active as "webhooks_active!",
@@ -436,7 +437,7 @@ pub async fn health(db: &PgPool, owner: Owner) -> sqlx::Result<Health> {
 }
 
 /// Returns accounts whose grant was lost, the latest first.
-pub async fn to_reconnect(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account>> {
+pub async fn to_reconnect(db: &PgPool, owner: Whole) -> sqlx::Result<Vec<Account>> {
     query_account!(
         "select",
         "from accounts where org_id = $1 and mode = $2 and status in ('token_expired', 'reauth_required')
@@ -450,7 +451,7 @@ pub async fn to_reconnect(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account
 }
 
 /// Returns endpoints that failed often in a row, or have deliveries of the last day that failed and were not delivered since.
-pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<FailingEndpoint>> {
+pub async fn failing(db: &PgPool, owner: Whole, now: DateTime<Utc>) -> sqlx::Result<Vec<FailingEndpoint>> {
     sqlx::query_as!(
         FailingEndpoint,
         r#"select w.id as webhook, w.url, w.is_active, d.given_up as "given_up!", d.waiting as "waiting!",
@@ -478,7 +479,7 @@ pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Res
 /// Returns previews of posts.
 pub async fn previews(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     posts: &[PostId],
 ) -> sqlx::Result<HashMap<PostId, PostPreview>> {
     let ids: Vec<Uuid> = posts.iter().map(|post| post.0).collect();
@@ -501,7 +502,7 @@ pub async fn previews(
 /// Returns the names of accounts, disconnected ones included.
 pub async fn names(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     accounts: &[AccountId],
 ) -> sqlx::Result<HashMap<AccountId, AccountName>> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.0).collect();
@@ -522,7 +523,7 @@ pub async fn names(
 }
 
 /// Returns the account that was connected first and can publish.
-pub async fn first_account(db: &PgPool, owner: Owner) -> sqlx::Result<Option<AccountId>> {
+pub async fn first_account(db: &PgPool, owner: Whole) -> sqlx::Result<Option<AccountId>> {
     let id = sqlx::query_scalar!(
         "select id from accounts where org_id = $1 and mode = $2 and status = 'active' order by created_at, id limit 1",
         owner.org.0,

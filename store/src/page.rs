@@ -47,6 +47,13 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+impl<T> Page<T> {
+    /// A page without rows, the last one.
+    pub(crate) const fn empty() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
+}
+
 impl Request {
     /// Appends the page's bounds and order to a query. It reads one row more than requested, to know whether
     /// there is another page. A first page gets no condition at all: one with `or` could not use the index

@@ -4,7 +4,8 @@
 //! publishing. Editing, deleting and the first attempt compete for the post's row: the first to lock it wins.
 
 use crate::{
-    Transaction, bounds,
+    Transaction,
+    bounds::{self, Access, Resource},
     ceilings::Exceeded,
     decode::Parsed,
     events::{self, NewEvent},
@@ -291,8 +292,20 @@ pub enum CreateError {
     MediaMissing,
     /// The storage has no room for the files to fetch.
     Exceeded(Exceeded),
+    /// The key is taken.
+    KeyTaken(KeyTaken),
     /// A statement failed.
     Database(sqlx::Error),
+}
+
+/// The key is the one of a post that the caller does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTaken;
+
+impl From<KeyTaken> for CreateError {
+    fn from(taken: KeyTaken) -> Self {
+        Self::KeyTaken(taken)
+    }
 }
 
 impl From<sqlx::Error> for CreateError {
@@ -327,8 +340,6 @@ pub struct Filter {
     pub scheduled_after: Option<DateTime<Utc>>,
     /// Scheduled before this time (exclusive).
     pub scheduled_before: Option<DateTime<Utc>>,
-    /// Bound of the caller's key.
-    pub bound: Bound,
 }
 
 macro_rules! select {
@@ -370,23 +381,23 @@ macro_rules! select {
 ///
 /// # Errors
 ///
-/// When a media asset is missing.
+/// When a media asset is missing, or the key is the one of a post that the caller does not reach.
 pub async fn create(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     new: NewPost,
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
     let post = build(new.clone(), now.trunc_subsecs(6));
     if !is_one_statement(&post, &new) {
-        return write(crate::begin(db).await?, owner, post, &new, None).await;
+        return write(crate::begin(db).await?, access, post, &new, None).await;
     }
     let _wake = (!post.is_draft).then(transaction::wake);
-    if insert(db, owner, &post, None, &new).await? {
+    if insert(db, access.owner_of_new(), &post, None, &new).await? {
         return Ok(Created::New(post));
     }
     let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
-    let first = replay(db, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
+    let first = replay(db, access, key).await?.ok_or(sqlx::Error::RowNotFound)??;
     Ok(Created::Replay(first))
 }
 
@@ -402,10 +413,11 @@ fn is_one_statement(post: &Post, new: &NewPost) -> bool {
 ///
 /// # Errors
 ///
-/// When the queue has no open slot, or a media asset is missing.
+/// When the queue has no open slot, a media asset is missing, or the key is the one of a post that the caller does not
+/// reach.
 pub async fn queue(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     new: NewPost,
     queue: &Queue,
     now: DateTime<Utc>,
@@ -413,14 +425,14 @@ pub async fn queue(
     // A slot is lost only to another post that was committed, so the loop ends when the slots run out.
     loop {
         let mut tx = crate::begin(db).await?;
-        let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
+        let Some(slot) = slots::reserve(&mut tx, access.owner_of_new(), queue, None, now).await? else {
             // The last slot may have gone to a call with the same key.
             let key = new.external_ref.as_ref().ok_or(CreateError::NoOpenSlot)?;
-            let first = replay_in(&mut tx, owner, key).await?;
+            let first = replay_in(&mut tx, access, key).await?.transpose()?;
             return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
         };
         let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
-        match write(tx, owner, post, &new, Some(queue.account)).await {
+        match write(tx, access, post, &new, Some(queue.account)).await {
             Err(CreateError::Database(error)) if slots::is_taken(&error) => {}
             written => return written,
         }
@@ -430,11 +442,12 @@ pub async fn queue(
 /// Writes a new post with its timeline entry and outbox message, unless its key is taken.
 async fn write(
     mut tx: Transaction,
-    owner: Owner,
+    access: Access<'_>,
     post: Post,
     new: &NewPost,
     slot_account: Option<AccountId>,
 ) -> Result<Created, CreateError> {
+    let owner = access.owner_of_new();
     for (id, import) in &new.imports {
         media::insert(&mut tx, owner, *id, import, post.created_at).await?;
     }
@@ -443,7 +456,7 @@ async fn write(
     if !insert(&mut *tx, owner, &post, slot_account, new).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
-        let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
+        let first = replay_in(&mut tx, access, key).await?.ok_or(sqlx::Error::RowNotFound)??;
         return Ok(Created::Replay(first));
     }
     if !has_media {
@@ -457,13 +470,18 @@ async fn write(
     Ok(Created::New(post))
 }
 
-/// Returns the post that was created with this key, deleted or not.
-pub async fn replay(db: &PgPool, owner: Owner, external_ref: &str) -> sqlx::Result<Option<Post>> {
-    replay_in(&mut *db.acquire().await?, owner, external_ref).await
+/// Returns the post that was created with this key, deleted or not, if the caller reaches it.
+pub async fn replay(
+    db: &PgPool,
+    access: Access<'_>,
+    external_ref: &str,
+) -> sqlx::Result<Option<Result<Post, KeyTaken>>> {
+    replay_in(&mut *db.acquire().await?, access, external_ref).await
 }
 
 /// Returns a post, unless it was deleted.
-pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<Post>> {
+pub async fn get(db: &PgPool, access: Access<'_>, id: PostId) -> sqlx::Result<Option<Post>> {
+    let Some(owner) = access.reach(db, Resource::Post, id.0).await? else { return Ok(None) };
     let row = select!(
         "where p.id = $1 and p.org_id = $2 and p.mode = $3 and p.deleted_at is null",
         id.0,
@@ -481,30 +499,30 @@ enum Source {
     /// All posts of the owner, or of one status.
     Posts,
     /// The targets of each of the owner's accounts that meet a condition.
-    Accounts(fn(&mut QueryBuilder<Postgres>, &Filter)),
+    Accounts(fn(&mut QueryBuilder<Postgres>, &Filter, &Bound)),
     /// The targets of a platform.
     Platform(String),
 }
 
 impl Source {
-    fn of(filter: &Filter) -> Self {
+    fn of(filter: &Filter, bound: &Bound) -> Self {
         if !filter.metadata.is_empty() {
             // They have an index of their own.
             Self::Posts
         } else if filter.social_account_id.is_some() {
-            Self::Accounts(|query, filter| {
+            Self::Accounts(|query, filter, _| {
                 query.push("accounts.id = ").push_bind(filter.social_account_id.map(|account| account.0));
             })
         } else if filter.profile_id.is_some() {
-            Self::Accounts(|query, filter| {
+            Self::Accounts(|query, filter, _| {
                 query.push("accounts.profile_id = ").push_bind(filter.profile_id);
             })
         } else if filter.tenant_id.is_some() {
-            Self::Accounts(|query, filter| {
+            Self::Accounts(|query, filter, _| {
                 query.push("accounts.tenant_id = ").push_bind(filter.tenant_id.clone());
             })
-        } else if filter.bound.is_limited() {
-            Self::Accounts(|query, filter| bounds::push_accounts(query, &filter.bound))
+        } else if bound.is_limited() {
+            Self::Accounts(|query, _, bound| bounds::push_accounts(query, bound))
         } else {
             match &filter.platform {
                 Some(platform) if filter.status.is_none() => Self::Platform(platform.clone()),
@@ -514,14 +532,21 @@ impl Source {
     }
 
     /// Appends the query of one page to another one. Its rows are [`Listed`].
-    fn push_page(&self, query: &mut QueryBuilder<Postgres>, owner: Owner, filter: &Filter, page: Request) {
+    fn push_page(
+        &self,
+        query: &mut QueryBuilder<Postgres>,
+        access: Access<'_>,
+        filter: &Filter,
+        page: Request,
+    ) {
+        let (owner, bound) = access.parts();
         const COLUMNS: &str =
             "posts.id, posts.status, posts.is_draft, posts.scheduled_at, posts.published_at,
              posts.metadata, posts.created_at";
         match self {
             Self::Posts => {
                 query.push(format_args!("select {COLUMNS}, posts.created_at as listed_at from posts where "));
-                push_conditions(query, owner, filter);
+                push_conditions(query, access, filter);
                 page.close_at("posts.created_at", "posts.id", query);
             }
             Self::Platform(platform) => {
@@ -533,7 +558,7 @@ impl Source {
                 ));
                 query.push_bind(owner.org.0).push(" and targets.mode = ").push_bind(owner.mode.as_str());
                 query.push(" and targets.platform = ").push_bind(platform.clone()).push(" and ");
-                push_conditions(query, owner, &Filter { platform: None, ..filter.clone() });
+                push_conditions(query, access, &Filter { platform: None, ..filter.clone() });
                 page.close_at("targets.created_at", "targets.post_id", query);
             }
             Self::Accounts(condition) => {
@@ -551,11 +576,11 @@ impl Source {
                        from targets join posts on posts.id = targets.post_id
                        where targets.account_id = accounts.id and "
                 ));
-                push_conditions(query, owner, &rest);
+                push_conditions(query, access, &rest);
                 page.close_at("targets.created_at", "targets.post_id", query);
                 query.push(") found where accounts.org_id = ").push_bind(owner.org.0);
                 query.push(" and accounts.mode = ").push_bind(owner.mode.as_str()).push(" and ");
-                condition(query, filter);
+                condition(query, filter, bound);
                 query.push(" order by listed_at desc, id desc limit ").push_bind(i64::from(page.limit) + 1);
             }
         }
@@ -563,7 +588,8 @@ impl Source {
 }
 
 /// Appends the conditions on rows of `posts`, except the one on texts.
-fn push_conditions(query: &mut QueryBuilder<Postgres>, owner: Owner, filter: &Filter) {
+fn push_conditions(query: &mut QueryBuilder<Postgres>, access: Access<'_>, filter: &Filter) {
+    let (owner, bound) = access.parts();
     query.push("posts.deleted_at is null and posts.org_id = ").push_bind(owner.org.0);
     query.push(" and posts.mode = ").push_bind(owner.mode.as_str());
     if let Some(status) = filter.status {
@@ -610,22 +636,28 @@ fn push_conditions(query: &mut QueryBuilder<Postgres>, owner: Owner, filter: &Fi
         }
     }
     query.push(" and ");
-    bounds::push_posts(query, &filter.bound);
+    bounds::push_posts(query, bound);
 }
 
-/// Returns one page of the owner's posts, without deleted ones.
-pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
-    let source = Source::of(filter);
+/// Returns one page of the posts that a caller reaches, without deleted ones.
+pub async fn list(
+    db: &PgPool,
+    access: Access<'_>,
+    filter: &Filter,
+    page: Request,
+) -> sqlx::Result<Page<Summary>> {
+    let (_, bound) = access.parts();
+    let source = Source::of(filter, bound);
     let cursor = |listed: &Listed| Cursor { created_at: listed.listed_at, id: listed.post.id.0 };
     let Some(text) = &filter.text else {
         let mut query = QueryBuilder::new("");
-        source.push_page(&mut query, owner, filter, page);
+        source.push_page(&mut query, access, filter, page);
         let rows = query.build_query_as::<Listed>().fetch_all(db).await?;
         return Ok(summaries(page.page(rows, cursor)));
     };
     let mut query = QueryBuilder::new("with searched as materialized (");
     // The last post that was looked through follows the matching ones, if there may be more after it.
-    source.push_page(&mut query, owner, filter, Request { limit: SEARCHED - 1, ..page });
+    source.push_page(&mut query, access, filter, Request { limit: SEARCHED - 1, ..page });
     query.push(
         ") (select *, true as is_match from searched
             where exists (
@@ -693,11 +725,12 @@ fn escape(text: &str) -> String {
 // Model: Delete.
 pub async fn delete(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: PostId,
     request_id: Option<&str>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let Some(owner) = access.reach(db, Resource::Post, id.0).await? else { return Ok(false) };
     let mut tx = crate::begin(db).await?;
     let Some(Locked { status: before, may_have_workflow, .. }) = lock(&mut tx, owner, id).await? else {
         return Ok(false);
@@ -790,7 +823,8 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
 }
 
 /// Inserts a new post's rows without those of its variants, and the message that starts its workflow unless it is a
-/// draft or due beyond the horizon. Returns false, and writes nothing, when its key is taken. With a `slot_account`, `scheduled_at` is a slot of that account's queue.
+/// draft or due beyond the horizon. Returns false, and writes nothing, when its key is taken. With a `slot_account`,
+/// `scheduled_at` is a slot of that account's queue.
 async fn insert(
     db: impl PgExecutor<'_>,
     owner: Owner,
@@ -910,16 +944,25 @@ async fn read(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<P
         .map(Post::from)
 }
 
-async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Result<Option<Post>> {
+async fn replay_in(
+    tx: &mut PgConnection,
+    access: Access<'_>,
+    key: &str,
+) -> sqlx::Result<Option<Result<Post, KeyTaken>>> {
+    let (owner, bound) = access.parts();
     let row = select!(
         "where p.org_id = $1 and p.mode = $2 and p.external_ref = $3",
         owner.org.0,
         owner.mode.as_str(),
         key
     )
-    .fetch_optional(tx)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(row.map(Post::from))
+    let Some(row) = row else { return Ok(None) };
+    if bound.is_limited() && !access.contains(tx, Resource::Post, row.id.0).await? {
+        return Ok(Some(Err(KeyTaken)));
+    }
+    Ok(Some(Ok(row.into())))
 }
 
 /// A post's row, locked until the transaction ends.

@@ -6,13 +6,14 @@
 use crate::{
     Change,
     audit::{self, Action, Actor},
+    bounds::{self, Access, Resource},
     ceilings::{self, Exceeded, Kind},
     page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -20,9 +21,10 @@ use uuid::Uuid;
 const BATCH: i64 = 500;
 
 /// A group of accounts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct Profile {
     /// Profile id.
+    #[sqlx(try_from = "Uuid")]
     pub id: ProfileId,
     /// Name of the profile.
     pub name: String,
@@ -139,31 +141,27 @@ pub async fn create(
     Ok(Created::Stored(profile))
 }
 
-/// Returns a page of the owner's profiles, newest first.
-pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Profile>> {
-    let before = page.before();
-    let rows = sqlx::query_as!(
-        Profile,
-        r#"select id, name, tenant_id, description, timezone, default_config,
-             array(select id from accounts
-                   where accounts.profile_id = profiles.id and status <> 'disconnected'
-                   order by created_at, id) as "social_account_ids!",
-             created_at, updated_at
-           from profiles where org_id = $1 and mode = $2 and (created_at, id) < ($3, $4)
-           order by created_at desc, id desc limit $5"#,
-        owner.org.0,
-        owner.mode.as_str(),
-        before.created_at,
-        before.id,
-        page.rows()
-    )
-    .fetch_all(db)
-    .await?;
+/// Returns a page of the profiles that a caller reaches, newest first.
+pub async fn list(db: &PgPool, access: Access<'_>, page: Request) -> sqlx::Result<Page<Profile>> {
+    let (owner, bound) = access.parts();
+    let mut query = QueryBuilder::new(
+        "select id, name, tenant_id, description, timezone, default_config,
+           array(select id from accounts
+                 where accounts.profile_id = profiles.id and status <> 'disconnected'
+                 order by created_at, id) as social_account_ids,
+           created_at, updated_at
+         from profiles where org_id = ",
+    );
+    query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str()).push(" and ");
+    bounds::push_profiles(&mut query, bound);
+    page.close(&mut query);
+    let rows = query.build_query_as::<Profile>().fetch_all(db).await?;
     Ok(page.page(rows, |row| Cursor { created_at: row.created_at, id: row.id.0 }))
 }
 
 /// Returns a profile.
-pub async fn get(db: &PgPool, owner: Owner, id: ProfileId) -> sqlx::Result<Option<Profile>> {
+pub async fn get(db: &PgPool, access: Access<'_>, id: ProfileId) -> sqlx::Result<Option<Profile>> {
+    let Some(owner) = access.reach(db, Resource::Profile, id.0).await? else { return Ok(None) };
     let mut connection = db.acquire().await?;
     find(&mut connection, owner, id).await
 }
@@ -201,12 +199,13 @@ pub async fn configs(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Ha
 /// Updates a profile. Returns `None` when it doesn't exist.
 pub async fn edit(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: ProfileId,
     edit: Edit,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Saved>> {
+    let Some(owner) = access.reach(db, Resource::Profile, id.0).await? else { return Ok(None) };
     let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update profiles set
@@ -325,11 +324,12 @@ async fn set_accounts(
 /// interrupted, the profile has fewer accounts, and is deleted by the next call.
 pub async fn delete(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: ProfileId,
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let Some(owner) = access.reach(db, Resource::Profile, id.0).await? else { return Ok(false) };
     loop {
         let left = sqlx::query!(
             "update accounts set profile_id = null, updated_at = $4

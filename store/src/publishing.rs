@@ -20,6 +20,7 @@ mod unpublish;
 mod waits;
 
 use crate::{
+    bounds::{Access, Resource},
     decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
@@ -1044,12 +1045,13 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
 /// its whole thread, and notifies its workflow; the account rests no longer. Returns false for any other target.
 pub async fn retry_now(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     post: PostId,
     target: TargetId,
     request_id: Option<&str>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(false) };
     end_rests(db, owner, post, Some(&[target]), false).await?;
     let mut tx = crate::begin(db).await?;
     let is_retried = retry_now_in(&mut tx, owner, post, target, request_id, now).await?;

@@ -1,7 +1,8 @@
 //! Search over everything of an owner: by id, and by name.
 
+use crate::bounds::Whole;
 use chrono::{DateTime, Utc};
-use domain::{Owner, PostId};
+use domain::PostId;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ pub enum Located {
 }
 
 /// Returns what an id of the owner leads to; `None` if nothing has it.
-pub async fn locate(db: &PgPool, owner: Owner, id: Uuid) -> sqlx::Result<Option<Located>> {
+pub async fn locate(db: &PgPool, owner: Whole, id: Uuid) -> sqlx::Result<Option<Located>> {
     let row = sqlx::query!(
         r#"select 'post' as "kind!", id as "id!" from posts
              where id = $3 and org_id = $1 and mode = $2 and deleted_at is null
@@ -79,7 +80,7 @@ fn pattern(text: &str) -> String {
 }
 
 /// Returns connected accounts with a text in their handle or name.
-pub async fn accounts(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
+pub async fn accounts(db: &PgPool, owner: Whole, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
     sqlx::query_as!(
         Hit,
         "select id, username as name, platform as detail, created_at from accounts
@@ -95,7 +96,7 @@ pub async fn accounts(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx
 }
 
 /// Returns files with a text in their name, among the latest.
-pub async fn media(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
+pub async fn media(db: &PgPool, owner: Whole, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
     sqlx::query_as!(
         Hit,
         r#"select id as "id!", filename as "name!", kind as "detail!", created_at as "created_at!" from (
@@ -114,7 +115,7 @@ pub async fn media(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx::R
 }
 
 /// Returns webhook endpoints with a text in their address or description.
-pub async fn webhooks(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
+pub async fn webhooks(db: &PgPool, owner: Whole, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
     sqlx::query_as!(
         Hit,
         r#"select id, url as name, coalesce(description, '') as "detail!", created_at from webhooks
@@ -130,7 +131,7 @@ pub async fn webhooks(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx
 }
 
 /// Returns API keys with a text in their name, or with these last four characters.
-pub async fn keys(db: &PgPool, owner: Owner, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
+pub async fn keys(db: &PgPool, owner: Whole, text: &str, limit: i64) -> sqlx::Result<Vec<Hit>> {
     sqlx::query_as!(
         Hit,
         r#"select id, name, '…' || last_four as "detail!", created_at from api_keys

@@ -6,6 +6,7 @@
 //! take, and skips those that other transactions have locked.
 
 use crate::{
+    bounds::{self, Access, Resource, Whole},
     ceilings::{self, Exceeded, Kind},
     page::{Cursor, Page, Request},
 };
@@ -14,7 +15,7 @@ use domain::{
     AccountId, Owner, PostId,
     slot::{Schedule, Slot},
 };
-use sqlx::{PgConnection, PgPool, types::Json};
+use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -49,12 +50,17 @@ pub struct Queue {
 /// Returns `None` when the account doesn't exist.
 pub async fn set(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: Option<AccountId>,
     slots: Vec<Slot>,
     limit: Option<u64>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Result<Set, Exceeded>>> {
+    let owner = match account {
+        Some(account) => access.reach(db, Resource::Account, account.0).await?,
+        None => access.whole().map(|whole| *whole),
+    };
+    let Some(owner) = owner else { return Ok(None) };
     let count = slots.len() as u64;
     let mut tx = crate::begin(db).await?;
     let row = sqlx::query_as!(
@@ -86,26 +92,23 @@ pub async fn set(
     Ok(Some(Ok(row.into())))
 }
 
-/// Returns a page of the owner's sets, the organization's first, without those of disconnected accounts.
-pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page<Set>> {
+/// Returns a page of the sets of accounts that a caller reaches, without those of disconnected ones; before them the
+/// organization's, which a limited caller does not reach.
+pub async fn list(db: &PgPool, access: Access<'_>, page: Request) -> sqlx::Result<Page<Set>> {
+    let (owner, bound) = access.parts();
     let beyond = page.beyond();
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select s.id, s.account_id, s.slots as "slots: Json<Vec<Slot>>", s.created_at, s.updated_at
-           from slots s left join accounts a on a.id = s.account_id
-           where s.org_id = $1 and s.mode = $2
-             and case when s.account_id is null then $3
-               else a.status <> 'disconnected' and (s.created_at, s.id) > ($4, $5) end
-           order by s.account_id is not null, s.created_at, s.id limit $6"#,
-        owner.org.0,
-        owner.mode.as_str(),
-        page.after.is_none(),
-        beyond.created_at,
-        beyond.id,
-        page.rows()
-    )
-    .fetch_all(db)
-    .await?;
+    let mut query = QueryBuilder::new(
+        "select s.id, s.account_id, s.slots, s.created_at, s.updated_at
+         from slots s left join accounts on accounts.id = s.account_id where s.org_id = ",
+    );
+    query.push_bind(owner.org.0).push(" and s.mode = ").push_bind(owner.mode.as_str());
+    query.push(" and case when s.account_id is null then ");
+    query.push_bind(page.after.is_none() && !bound.is_limited());
+    query.push(" else accounts.status <> 'disconnected' and (s.created_at, s.id) > (");
+    query.push_bind(beyond.created_at).push(", ").push_bind(beyond.id).push(") and ");
+    bounds::push_accounts(&mut query, bound);
+    query.push(" end order by s.account_id is not null, s.created_at, s.id limit ").push_bind(page.rows());
+    let rows = query.build_query_as::<Row>().fetch_all(db).await?;
     // After the organization's set come those of all accounts.
     let key = |row: &Row| match row.account_id {
         Some(_) => Cursor { created_at: row.created_at, id: row.id },
@@ -116,7 +119,8 @@ pub async fn list(db: &PgPool, owner: Owner, page: Request) -> sqlx::Result<Page
 }
 
 /// Returns the slots that apply to an account: its own, else the organization's; empty without any.
-pub async fn of(db: &PgPool, owner: Owner, account: AccountId) -> sqlx::Result<Vec<Slot>> {
+pub async fn of(db: &PgPool, access: Access<'_>, account: AccountId) -> sqlx::Result<Vec<Slot>> {
+    let Some(owner) = access.reach(db, Resource::Account, account.0).await? else { return Ok(Vec::new()) };
     let slots = sqlx::query_scalar!(
         r#"select slots as "slots: Json<Vec<Slot>>" from slots
            where org_id = $1 and mode = $2 and (account_id = $3 or account_id is null)
@@ -134,11 +138,14 @@ pub async fn of(db: &PgPool, owner: Owner, account: AccountId) -> sqlx::Result<V
 /// Returns the next `count` open slots after `after`, without reserving them.
 pub async fn open(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     queue: &Queue,
     after: DateTime<Utc>,
     count: usize,
 ) -> sqlx::Result<Vec<DateTime<Utc>>> {
+    let Some(owner) = access.reach(db, Resource::Account, queue.account.0).await? else {
+        return Ok(Vec::new());
+    };
     open_to(&mut *db.acquire().await?, owner, queue, after, None, count).await
 }
 
@@ -183,7 +190,7 @@ pub struct Planned {
 /// Returns the slots of active accounts that have some, up to `limit` accounts, or of one account.
 pub async fn planned(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     account: Option<AccountId>,
     limit: i64,
 ) -> sqlx::Result<Vec<Planned>> {
@@ -215,7 +222,7 @@ pub async fn planned(
 /// Returns the slots that posts hold in a time.
 pub async fn taken(
     db: &PgPool,
-    owner: Owner,
+    owner: Whole,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> sqlx::Result<HashSet<(AccountId, DateTime<Utc>)>> {
@@ -302,6 +309,7 @@ pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.constraint() == Some("posts_slot_key"))
 }
 
+#[derive(sqlx::FromRow)]
 struct Row {
     id: Uuid,
     account_id: Option<Uuid>,

@@ -3,7 +3,10 @@
 //! Entries are written in the transaction that causes them. Deliveries are not copied here: they are rows
 //! that change with each attempt, and are joined when the timeline is read.
 
-use crate::page::{Cursor, Page, Request};
+use crate::{
+    bounds::{Access, Resource, Whole},
+    page::{Cursor, Page, Request},
+};
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId};
 use serde_json::Value;
@@ -65,8 +68,17 @@ pub(crate) async fn reopen(tx: &mut PgConnection, post: PostId, now: DateTime<Ut
     Ok(())
 }
 
-/// Returns a page of a post's timeline with its deliveries, oldest first; empty for a post that doesn't exist.
-pub async fn list(db: &PgPool, owner: Owner, post: PostId, page: Request) -> sqlx::Result<Page<Entry>> {
+/// Returns a page of a post's timeline, oldest first; empty for a post that doesn't exist.
+///
+/// Deliveries are among it for callers who may see the organization's webhooks: `webhooks` is their proof.
+pub async fn list(
+    db: &PgPool,
+    access: Access<'_>,
+    post: PostId,
+    page: Request,
+    webhooks: Option<Whole>,
+) -> sqlx::Result<Page<Entry>> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Page::empty()) };
     let beyond = page.beyond();
     let rows = sqlx::query!(
         r#"with post as (
@@ -94,6 +106,7 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId, page: Request) -> sql
                select coalesce(substring(url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)'), 'the endpoint') as host
                from webhooks where id = d.webhook_id
              ) w on true
+             where $7
            )
            select at as "at!", line as "line!", kind as "kind!", message as "message!", target_id, detail as "detail!"
            from entries where (at, line) > ($4, $5) order by at, line limit $6"#,
@@ -102,7 +115,8 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId, page: Request) -> sql
         owner.mode.as_str(),
         beyond.created_at,
         beyond.id,
-        page.rows()
+        page.rows(),
+        webhooks.is_some()
     )
     .fetch_all(db)
     .await?;

@@ -4,6 +4,9 @@
 //! One statement authenticates a request and counts it in every bucket, locking one row: counts are never
 //! partial, no two locks wait for each other, and all processes share the limits. Requests without a valid
 //! key are counted by IP address.
+//!
+//! Keys with a bound and client tokens are given to others, who may be an attacker's: they count in a row of their own
+//! and, before that, in a bucket of each, so that they use up nothing that the organization's keys need.
 
 use crate::{
     decode::Parsed,
@@ -13,6 +16,7 @@ use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
 use domain::{Bound, Mode, Owner, client::Client, scope::Scope};
 use sqlx::{PgPool, types::Json};
 use std::net::{IpAddr, Ipv6Addr};
+use uuid::Uuid;
 
 /// Number of expired rows that a request deletes: more than the one that it may leave behind.
 const PURGE_LIMIT: i64 = 8;
@@ -55,7 +59,7 @@ pub struct Admission {
     pub plan: String,
     /// State of each bucket, in the order of the buckets.
     pub levels: Vec<Level>,
-    /// Requests of the key's owner counted this month.
+    /// Requests counted this month: of the organization's keys and people, or of its limited callers.
     pub requests: u64,
     /// True if the monthly quota is used up and refuses this request.
     pub is_over_quota: bool,
@@ -127,8 +131,27 @@ impl Month {
     }
 }
 
-/// Authenticates a caller by their key and counts the request. Returns `None` when the key is unknown,
-/// revoked or expired. Without `quotas` the request counts in the buckets only.
+/// The outcome of authenticating a caller by a key.
+#[derive(Clone, Debug)]
+pub enum Authenticated {
+    /// By a key of the organization, with which the request was counted.
+    Counted(Admission),
+    /// By a key with a bound or a client token. Nothing was counted yet: [`count_limited`] does.
+    Limited(Key),
+}
+
+impl Authenticated {
+    /// Returns the request as it was counted; `None` if it was not.
+    pub fn counted(self) -> Option<Admission> {
+        match self {
+            Self::Counted(admission) => Some(admission),
+            Self::Limited(_) => None,
+        }
+    }
+}
+
+/// Authenticates a caller by their key, and counts the request if the key is of the whole organization. Returns `None`
+/// when the key is unknown, revoked or expired. Without `quotas` the request counts in the buckets only.
 ///
 /// A request that a bucket refuses counts in no bucket and in no quota; one that only the quota refuses
 /// counts in the buckets. The last use of a key is updated at most once a minute.
@@ -138,8 +161,8 @@ pub async fn authenticate_and_count(
     buckets: &[Bucket],
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Admission>> {
-    admit(db, &keys::digests(presented)[..], None, buckets, quotas, now).await
+) -> sqlx::Result<Option<Authenticated>> {
+    count_own(db, &keys::digests(presented)[..], None, buckets, quotas, now).await
 }
 
 /// Counts a request of a caller who was authenticated by other means than a key. Returns `None` when the organization
@@ -151,28 +174,41 @@ pub async fn count_owner(
     quotas: Option<&Quotas>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Admission>> {
-    admit(db, &[], Some(owner), buckets, quotas, now).await
+    let counted = count_own(db, &[], Some(owner), buckets, quotas, now).await?;
+    Ok(counted.and_then(Authenticated::counted))
 }
 
-/// Counts a request of a key, or else of an owner.
-async fn admit(
-    db: &PgPool,
-    digests: &[Vec<u8>],
-    owner: Option<Owner>,
-    buckets: &[Bucket],
-    quotas: Option<&Quotas>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<Option<Admission>> {
-    let names: Vec<_> = buckets.iter().map(|bucket| bucket.name.to_owned()).collect();
-    let ceilings: Vec<_> = buckets.iter().map(|bucket| i64::from(bucket.ceiling)).collect();
-    let starts: Vec<_> = buckets.iter().map(|bucket| bucket.start(now)).collect();
-    let lengths: Vec<_> = buckets.iter().map(|bucket| i64::from(bucket.seconds)).collect();
-    let unlimited = Quotas::default();
-    let limited = quotas.unwrap_or(&unlimited);
-    // A window or month started by another process, whose clock is slightly ahead, is continued. Losing the
-    // latest counts in a crash of Postgres is cheaper than waiting for the disk at every request, hence the
-    // `synchronous_commit` at the end.
-    let row = sqlx::query!(
+/// Parameters of the statement that counts a request.
+struct Parameters {
+    names: Vec<String>,
+    ceilings: Vec<i64>,
+    starts: Vec<i64>,
+    lengths: Vec<i64>,
+    quotas: Quotas,
+    month: NaiveDate,
+}
+
+impl Parameters {
+    fn new(buckets: &[Bucket], quotas: Option<&Quotas>, now: DateTime<Utc>) -> Self {
+        Self {
+            names: buckets.iter().map(|bucket| bucket.name.to_owned()).collect(),
+            ceilings: buckets.iter().map(|bucket| i64::from(bucket.ceiling)).collect(),
+            starts: buckets.iter().map(|bucket| bucket.start(now)).collect(),
+            lengths: buckets.iter().map(|bucket| i64::from(bucket.seconds)).collect(),
+            quotas: quotas.cloned().unwrap_or_default(),
+            month: Month::of(now).start.date_naive(),
+        }
+    }
+}
+
+/// The statement that authenticates a key and counts a request in a table, for keys that meet a condition, beside what
+/// is counted elsewhere for the same quota.
+///
+/// A window or month started by another process, whose clock is slightly ahead, is continued. Losing the latest counts in
+/// a crash of Postgres is cheaper than waiting for the disk at every request, hence the `synchronous_commit` at the end.
+macro_rules! count {
+    ($table:literal, $keys:literal, $beside:literal, $digests:expr, $owner:expr, $of:expr, $is_metered:expr, $now:expr $(,)?) => {
+        sqlx::query!(
         r#"with key as (
              select k.id, k.org_id, k.mode, k.name, k.scopes, k.bound, k.client, k.last_four, k.expires_at, k.revoked_at,
                     k.last_used_at, k.created_at, k.created_by, o.plan
@@ -192,10 +228,10 @@ async fn admit(
            ), quota as (
              select most from unnest($7::text[], $8::bigint[]) as q (plan, most) join key using (plan)
            ), metered as (
-             insert into mode_usage as m (org_id, mode, month, requests, windows)
+             insert into "# + $table + r#" as m (org_id, mode, month, requests, windows)
              select org_id, mode, $9, $10::boolean::int,
                     (select coalesce(jsonb_object_agg(name, jsonb_build_array(start, 1)), '{}') from bucket)
-             from key
+             from key where "# + $keys + r#"
              on conflict (org_id, mode) do update set (month, requests, exhausted, windows) = (
                select greatest(m.month, excluded.month),
                       quota.requests + ($10 and not quota.used_up and not buckets.full)::int,
@@ -216,42 +252,97 @@ async fn admit(
                    ) known, lateral (select coalesce(begun between start and start + length, false) as runs) state
                  ) level) level
                ) buckets, (
-                 select requests, requests >= coalesce((select most from quota), requests + 1) as used_up
-                 from (select case when m.month >= excluded.month then m.requests else 0 end as requests) month
+                 select requests,
+                        requests + beside >= coalesce((select most from quota), requests + beside + 1) as used_up
+                 from (select case when m.month >= excluded.month then m.requests else 0 end as requests,
+                              "# + $beside + r#" as beside) month
                ) quota
              )
              returning requests, exhausted, windows
            )
            select id as "id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>", name as "name!",
                   scopes as "scopes!: Vec<Parsed<Scope>>", bound as "bound: Json<Bound>", client as "client: Json<Client>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!", created_by,
-                  plan as "plan!", requests as "requests!", exhausted as "exhausted!", windows as "windows!"
-           from key, metered, set_config('synchronous_commit', 'off', true)"#,
+                  plan as "plan!", requests as "requests?", exhausted as "exhausted?", windows as "windows?"
+           from key left join metered on true cross join set_config('synchronous_commit', 'off', true)"#,
+            $digests,
+            $now,
+            &$of.names,
+            &$of.ceilings,
+            &$of.starts,
+            &$of.lengths,
+            &$of.quotas.plans,
+            &$of.quotas.most,
+            $of.month,
+            $is_metered,
+            $owner.map(|owner: Owner| owner.org.0),
+            $owner.map(|owner: Owner| owner.mode.as_str())
+        )
+    };
+}
+
+/// Reads an [`Admission`] from a row of [`count`].
+macro_rules! admission {
+    ($row:expr, $buckets:expr, $windows:expr) => {{
+        let level = |bucket: &Bucket| {
+            let number = |at: usize| $windows[bucket.name][at].as_i64().unwrap_or_default();
+            bucket.level(number(0), number(1))
+        };
+        Admission {
+            levels: $buckets.iter().map(level).collect(),
+            requests: to_u64($row.requests.unwrap_or_default()),
+            is_over_quota: $row.exhausted.unwrap_or_default(),
+            plan: $row.plan,
+            key: key!($row),
+        }
+    }};
+}
+
+/// Counts a request of a key of the organization, or else of an owner.
+async fn count_own(
+    db: &PgPool,
+    digests: &[Vec<u8>],
+    owner: Option<Owner>,
+    buckets: &[Bucket],
+    quotas: Option<&Quotas>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Authenticated>> {
+    let of = Parameters::new(buckets, quotas, now);
+    let row = count!("mode_usage", "key.bound is null", "0", digests, owner, of, quotas.is_some(), now)
+        .fetch_optional(db)
+        .await?;
+    Ok(row.map(|mut row| match row.windows.take() {
+        Some(windows) => Authenticated::Counted(admission!(row, buckets, windows)),
+        None => Authenticated::Limited(key!(row)),
+    }))
+}
+
+/// Counts a request of a key with a bound, or of a client token, beside those of the organization's keys. It needs quota
+/// that neither they nor other limited callers have used. Returns `None` when the key has ended meanwhile.
+pub async fn count_limited(
+    db: &PgPool,
+    presented: &str,
+    buckets: &[Bucket],
+    quotas: Option<&Quotas>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Admission>> {
+    let of = Parameters::new(buckets, quotas, now);
+    let digests = &keys::digests(presented)[..];
+    let row = count!(
+        "limited_usage",
+        "key.bound is not null",
+        "coalesce((select own.requests from mode_usage own
+                   where own.org_id = m.org_id and own.mode = m.mode and own.month = $9), 0)",
         digests,
-        now,
-        &names,
-        &ceilings,
-        &starts,
-        &lengths,
-        &limited.plans,
-        &limited.most,
-        Month::of(now).start.date_naive(),
+        None,
+        of,
         quotas.is_some(),
-        owner.map(|owner| owner.org.0),
-        owner.map(|owner| owner.mode.as_str())
+        now
     )
     .fetch_optional(db)
     .await?;
-    let Some(row) = row else { return Ok(None) };
-    let level = |bucket: &Bucket| {
-        let number = |at: usize| row.windows[bucket.name][at].as_i64().unwrap_or_default();
-        bucket.level(number(0), number(1))
-    };
-    Ok(Some(Admission {
-        levels: buckets.iter().map(level).collect(),
-        key: key!(row),
-        plan: row.plan,
-        requests: to_u64(row.requests),
-        is_over_quota: row.exhausted,
+    Ok(row.and_then(|mut row| {
+        let windows = row.windows.take()?;
+        Some(admission!(row, buckets, windows))
     }))
 }
 
@@ -263,6 +354,16 @@ pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<U
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
     };
+    count_from(db, bucket, address, now).await
+}
+
+/// Counts a request of one key, or of one member, in a bucket that no other fills.
+pub async fn count_one(db: &PgPool, bucket: Bucket, caller: Uuid, now: DateTime<Utc>) -> sqlx::Result<Level> {
+    count_from(db, bucket, caller.to_string(), now).await
+}
+
+/// Counts a request from an address, or of the caller whose id is in its place.
+async fn count_from(db: &PgPool, bucket: Bucket, address: String, now: DateTime<Utc>) -> sqlx::Result<Level> {
     let start = bucket.start(now);
     let calls = sqlx::query_scalar!(
         r#"with ended as (
@@ -296,11 +397,12 @@ pub async fn address_count(db: &PgPool) -> sqlx::Result<u64> {
 /// Returns the usage of an owner in a month; `None` when the organization doesn't exist.
 pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Option<Usage>> {
     let row = sqlx::query!(
-        r#"select o.plan, coalesce(m.requests, 0) as "requests!",
+        r#"select o.plan, coalesce(m.requests, 0) + coalesce(l.requests, 0) as "requests!",
              (select count(*) from targets where org_id = $1 and mode = $2 and status = 'published'
                 and published_at >= $4 and published_at < $5) as "posts!",
              (select count(*) from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') as "accounts!"
            from organizations o left join mode_usage m on m.org_id = o.id and m.mode = $2 and m.month = $3
+             left join limited_usage l on l.org_id = o.id and l.mode = $2 and l.month = $3
            where o.id = $1"#,
         owner.org.0,
         owner.mode.as_str(),

@@ -8,7 +8,9 @@ use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
 use std::{collections::HashSet, time::Duration};
 use store::{
-    accounts, keys,
+    accounts,
+    bounds::unbounded,
+    keys,
     keys::NewKey,
     organizations,
     posts::{self, Container, NewPost},
@@ -365,7 +367,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
     let world = world().start().await;
     world.connect("x", "ada").await;
     let page = store::page::Request { after: None, limit: 1 };
-    let account = accounts::list(&world.db, world.owner, &accounts::Filter::default(), page)
+    let account = accounts::list(&world.db, unbounded(world.owner), &accounts::Filter::default(), page)
         .await
         .unwrap()
         .items
@@ -387,7 +389,7 @@ async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list()
             request_id: None,
             horizon: Duration::ZERO,
         };
-        posts::create(&world.db, world.owner, new, now).await.unwrap();
+        posts::create(&world.db, unbounded(world.owner), new, now).await.unwrap();
     }
     let all = world.get("/posts?limit=100").await;
     assert_eq!((all["data"].as_array().unwrap().len(), &all["next_cursor"]), (5, &Value::Null));

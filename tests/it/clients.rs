@@ -117,6 +117,24 @@ async fn a_client_token_does_nothing_else() {
     assert_eq!(call(&world, text(&bare), Method::POST, "/social-networks/x/auth-url", named).await.0, 403);
 }
 
+/// A page makes one for each of its visitors, who would fill the trail.
+#[tokio::test]
+async fn the_client_tokens_of_an_hour_are_one_entry_of_the_trail() {
+    let world = world().start().await;
+    for _ in 0..5 {
+        mint(&world, json!({ "tenant_id": "mine" })).await;
+    }
+    let trail = world.get("/account/audit?action=client_token.created").await;
+    let counts: Vec<_> = trail["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["details"]["count"].as_u64().unwrap())
+        .collect();
+    // The hour may have ended between them.
+    assert!(counts.len() <= 2 && counts.iter().sum::<u64>() == 5, "{trail:#}");
+}
+
 #[tokio::test]
 async fn an_ended_client_token_says_so() {
     let world = world().start().await;

@@ -1,7 +1,8 @@
 //! Rate limits that all processes share, the headers that report them, and quotas.
 
 use crate::{dashboard::Browser, world};
-use domain::{Mode, Owner, scope::Scope};
+use chrono::TimeDelta;
+use domain::{Mode, Owner, client::Client, scope::Scope};
 use futures::{StreamExt, stream};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use std::{
     net::TcpListener,
     time::{Duration, Instant},
 };
-use store::{keys, organizations};
+use store::{audit::Actor, keys, organizations};
 use tests::{World, if_right, now, wait_until};
 
 /// A day, so that no window ends during a test, except at midnight.
@@ -295,6 +296,94 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
 }
 
 #[tokio::test]
+async fn what_limited_callers_use_up_is_not_the_organizations() {
+    let world = limited(json!({ "global": 6, "client-token": 4, "bound-key": 3 })).await;
+    let create = async |path: &str, body: Value| {
+        let made = request(&world, Method::POST, path).json(&body).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED, "{path}");
+        made.json::<Value>().await.unwrap()
+    };
+    let token = create("/client-tokens", json!({ "tenant_id": "a" })).await;
+    let bound = json!({ "name": "Bound", "scopes": ["*"], "tenant_id": "a" });
+    let bound = create("/api-keys", bound).await;
+    let with = |key: &Value| {
+        let url = format!("{}/social-accounts", world.base);
+        world.http.get(url).bearer_auth(key.as_str().unwrap())
+    };
+    for left in [3, 2, 1, 0] {
+        let (status, levels, answer) = send(with(&token["token"])).await;
+        assert_eq!((status, levels), (200, Some((4, left))), "{answer}");
+    }
+    refused(&with(&token["token"]).send().await.unwrap());
+    // Two are left of what both have together.
+    for left in [1, 0] {
+        let (status, levels, answer) = send(with(&bound["key"])).await;
+        assert_eq!((status, levels), (200, Some(if left == 0 { (6, 0) } else { (6, left) })), "{answer}");
+    }
+    refused(&with(&bound["key"]).send().await.unwrap());
+    // The organization has used two, and has four left.
+    for left in [3, 2, 1, 0] {
+        let (status, levels, answer) = send(request(&world, Method::GET, "/posts")).await;
+        assert_eq!((status, levels), (200, Some((6, left))), "{answer}");
+    }
+    refused(&request(&world, Method::GET, "/posts").send().await.unwrap());
+}
+
+#[tokio::test]
+async fn an_access_is_ended_and_the_usage_read_whatever_is_used_up() {
+    let plans = json!([{ "key": "default", "name": "Small", "api_requests": 8 }]);
+    let limits = limits(json!({ "global": 8, "team": 1, "dashboard": 3 }));
+    let world =
+        world().set("FANFARE_PLANS", &plans.to_string()).set("FANFARE_RATE_LIMITS", &limits).start().await;
+    let create = async |path: &str, body: Value| {
+        let made = request(&world, Method::POST, path).json(&body).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED, "{path}");
+        made.json::<Value>().await.unwrap()
+    };
+    let token = create("/client-tokens", json!({ "tenant_id": "a" })).await;
+    let [leaked, rotated, other] = [
+        create("/api-keys", json!({ "name": "Leaked", "scopes": ["*"] })).await,
+        create("/api-keys", json!({ "name": "Rotated", "scopes": ["posts:read"] })).await,
+        create("/api-keys", json!({ "name": "Other", "scopes": ["posts:read"] })).await,
+    ];
+    let member = create("/team", json!({ "email": "me@example.com", "role": "viewer" })).await;
+    let id = |made: &Value| made["id"].as_str().unwrap().to_owned();
+    let mut thief = Browser::new(&world);
+    assert_eq!(thief.sign_in(leaked["key"].as_str().unwrap()).await.status, StatusCode::SEE_OTHER);
+    for _ in 0..3 {
+        thief.open("/posts").await;
+    }
+    assert_eq!(thief.get("/posts").await.status, StatusCode::TOO_MANY_REQUESTS);
+    let steal = || {
+        let url = format!("{}/posts", world.base);
+        world.http.get(url).bearer_auth(leaked["key"].as_str().unwrap())
+    };
+    wait_until("the leaked key to use everything up", async || {
+        if_right(send(steal()).await.0, |status| *status == 429)
+    })
+    .await;
+    refused(&request(&world, Method::GET, "/posts").send().await.unwrap());
+    for (method, path, status) in [
+        (Method::GET, "/account/usage".to_owned(), 200),
+        (Method::DELETE, format!("/client-tokens/{}", id(&token)), 200),
+        (Method::POST, format!("/api-keys/{}/rotate", id(&rotated)), 201),
+        (Method::DELETE, format!("/team/{}", id(&member)), 200),
+    ] {
+        let (found, levels, answer) = send(request(&world, method.clone(), &path)).await;
+        assert_eq!((found, levels.is_some()), (status, true), "{method} {path}: {answer}");
+    }
+    // The pages of each who is signed in count apart.
+    let browser = Browser::signed_in(&world).await;
+    assert!(browser.open("/keys").await.contains(&id(&other)));
+    let revoked = browser.post(&format!("/keys/{}/revoke", id(&other)), &[]).await;
+    assert_eq!(revoked.status, StatusCode::SEE_OTHER, "{}", revoked.text);
+    let (status, _, answer) =
+        send(request(&world, Method::DELETE, &format!("/api-keys/{}", id(&leaked)))).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(send(steal()).await.0, 401);
+}
+
+#[tokio::test]
 async fn usage_reports_the_current_month() {
     let plans = json!([{ "key": "default", "name": "Small", "posts": 1, "social_accounts": 5 }]);
     let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
@@ -408,4 +497,20 @@ async fn unknown_keys_are_counted_by_address_and_only_they_are_refused() {
     }
     refused(&with(&unknown(3)).await);
     assert_eq!(with(&world.key).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn client_tokens_that_have_ended_are_counted_like_unknown_keys() {
+    let world = limited(json!({ "unknown-keys": 2 })).await;
+    let (client, then) = (Client { platforms: Vec::new(), redirect_uri: None }, now() - TimeDelta::hours(1));
+    let expired = keys::create_client(&world.db, world.owner, "a", &client, then, &Actor::OPERATOR, then);
+    let (_, expired) = expired.await.unwrap();
+    let with = |key: &str| world.http.get(format!("{}/social-accounts", world.base)).bearer_auth(key);
+    for _ in 0..2 {
+        let (status, _, problem) = send(with(&expired)).await;
+        assert_eq!(status, 401, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("expired"), "{problem}");
+    }
+    refused(&with(&expired).send().await.unwrap());
+    assert_eq!(send(with(&world.key)).await.0, 200);
 }

@@ -49,6 +49,7 @@ mod files;
 mod horizon;
 mod hostile;
 mod imports;
+mod isolation;
 mod keeping;
 mod keys;
 mod lifecycle;

@@ -8,6 +8,7 @@ use crate::{
 };
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
+    bounds::unbounded,
     keys::{self, NewKey},
     media::{DeleteResult, Filter, Inspected, NewMedia, SettleResult},
     organizations,
@@ -860,15 +861,18 @@ async fn an_asset_is_settled_once_and_visible_only_to_its_owner() {
     let owner = Owner { org, mode: Mode::Test };
     let asset = store::media::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap().unwrap();
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(Uuid::from_u128(9)), ..owner }] {
-        assert!(store::media::get(&db, stranger, asset.id).await.unwrap().is_none());
-        assert!(store::media::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
+        assert!(store::media::get(&db, unbounded(stranger), asset.id).await.unwrap().is_none());
+        assert!(store::media::find(&db, unbounded(stranger), &[asset.id.0]).await.unwrap().is_empty());
         let settled = store::media::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap();
         assert_eq!(settled, SettleResult::WasSettled);
         assert_eq!(
-            store::media::delete(&db, stranger, asset.id, at(1)).await.unwrap(),
+            store::media::delete(&db, unbounded(stranger), asset.id, at(1)).await.unwrap(),
             DeleteResult::NotFound
         );
-        assert_eq!(store::media::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
+        assert_eq!(
+            store::media::list(&db, unbounded(stranger), Filter::default(), 9, 0).await.unwrap().total,
+            0
+        );
     }
     // One claim at a time is valid, until it is stale.
     assert!(store::media::claim_processing(&db, owner, asset.id, at(0), at(10)).await.unwrap());
@@ -878,13 +882,16 @@ async fn an_asset_is_settled_once_and_visible_only_to_its_owner() {
     let settle =
         async |found: Inspected, now| store::media::settle(&db, owner, asset.id, &found, now).await.unwrap();
     assert_eq!(settle(found(None), at(30)).await, SettleResult::Settled);
-    assert_eq!(store::media::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
+    assert_eq!(
+        store::media::get(&db, unbounded(owner), asset.id).await.unwrap().unwrap().status,
+        MediaStatus::Uploaded
+    );
     assert_eq!(settle(found(None), at(31)).await, SettleResult::WasSettled);
     let whole = Inspected { size: 5 << 30, ..found(Some("a")) };
     assert_eq!(settle(whole, at(32)).await, SettleResult::Settled);
     let fault = store::media::Fault { reason: store::media::Reason::Unfit, message: "late".to_owned() };
     assert!(!store::media::fail(&db, owner, asset.id, &fault, at(33)).await.unwrap());
-    let row = store::media::get(&db, owner, asset.id).await.unwrap().unwrap();
+    let row = store::media::get(&db, unbounded(owner), asset.id).await.unwrap().unwrap();
     assert_eq!((row.status, row.kind, row.size), (MediaStatus::Ready, MediaKind::Image, Some(5 << 30)));
     assert_eq!(row.fault, None);
 }
@@ -912,7 +919,7 @@ async fn unused_media_expire_and_media_in_use_are_kept() {
         "containers": [{ "content": "Later", "media": [{ "id": needed.0 }] }], "accounts": [account], "is_draft": true,
     });
     let post = world.post(draft).await;
-    assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), DeleteResult::InUse);
+    assert_eq!(store::media::delete(db, unbounded(owner), needed, at(2)).await.unwrap(), DeleteResult::InUse);
     // An asset is deleted after the time that is shown, not at it.
     let (retention, moment) = (Some(TimeDelta::days(30)), TimeDelta::microseconds(1));
     let shown = async |asset: MediaId| world.get(&format!("/media/{}", asset.0)).await["expires_at"].clone();
@@ -921,15 +928,15 @@ async fn unused_media_expire_and_media_in_use_are_kept() {
     assert_eq!(uploads, at(0) + store::media::UPLOAD_TTL);
     assert_eq!(store::media::expire(db, None, 10, uploads).await.unwrap(), 0);
     assert_eq!(store::media::expire(db, None, 10, uploads + moment).await.unwrap(), 1);
-    assert!(store::media::get(db, owner, awaited).await.unwrap().is_none());
-    store::media::delete(db, owner, fresh, at(6)).await.unwrap();
+    assert!(store::media::get(db, unbounded(owner), awaited).await.unwrap().is_none());
+    store::media::delete(db, unbounded(owner), fresh, at(6)).await.unwrap();
     let ends = time(&shown(idle).await);
     assert_eq!(ends, at(0) + TimeDelta::days(30));
     assert_eq!(store::media::expire(db, None, 10, ends + moment).await.unwrap(), 0, "kept without limit");
     assert_eq!(store::media::expire(db, retention, 10, ends).await.unwrap(), 0);
     assert_eq!(store::media::expire(db, retention, 10, ends + moment).await.unwrap(), 1);
-    assert!(store::media::get(db, owner, idle).await.unwrap().is_none());
-    assert!(store::media::get(db, owner, needed).await.unwrap().is_some());
+    assert!(store::media::get(db, unbounded(owner), idle).await.unwrap().is_none());
+    assert!(store::media::get(db, unbounded(owner), needed).await.unwrap().is_some());
     // One that an unfinished post uses has no such time, in lists either.
     assert_eq!(shown(needed).await, Value::Null);
     let listed = world.get("/media").await;
@@ -940,12 +947,12 @@ async fn unused_media_expire_and_media_in_use_are_kept() {
     // Media of a post that has ended are kept for the retention period.
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
-    let ends = store::media::expiry(db, owner, &[needed.0], retention).await.unwrap()[&needed];
+    let ends = store::media::expiry(db, unbounded(owner), &[needed.0], retention).await.unwrap()[&needed];
     assert!(ends > Utc::now() + TimeDelta::days(29), "counted from the post's end, not from the upload");
     assert_eq!(shown(needed).await, domain::event::timestamp(ends));
     assert_eq!(store::media::expire(db, retention, 10, ends).await.unwrap(), 0);
     assert_eq!(store::media::expire(db, retention, 10, ends + moment).await.unwrap(), 1);
-    assert!(store::media::get(db, owner, needed).await.unwrap().is_none());
+    assert!(store::media::get(db, unbounded(owner), needed).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -335,7 +335,8 @@ async fn a_large_profile_is_deleted_in_parts() {
     };
     let (db, owner) = (world.db.clone(), world.owner);
     let deleting = tokio::spawn(async move {
-        store::profiles::delete(&db, owner, id.parse().unwrap(), &store::audit::Actor::OPERATOR, tests::now())
+        let (access, by) = (store::bounds::unbounded(owner), &store::audit::Actor::OPERATOR);
+        store::profiles::delete(&db, access, id.parse().unwrap(), by, tests::now())
             .await
             .unwrap()
     });

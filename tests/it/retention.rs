@@ -2,12 +2,14 @@
 
 use crate::{PROGRAM, WHOLE, database};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, Mode, OrgId, Owner};
+use domain::{Mode, OrgId, Owner};
 use futures::future::join_all;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::collections::BTreeMap;
 use store::{
-    Pool, events,
+    Pool,
+    bounds::unbounded,
+    events,
     page::Request,
     retention::{self, Report, Retention},
     timeline,
@@ -79,7 +81,7 @@ async fn each_week_has_a_partition_and_old_ones_are_dropped() {
     // A stream is read across partitions.
     let owner = Owner { org: ORG, mode: Mode::Live };
     let page = Request { after: None, limit: 100 };
-    assert_eq!(events::read(&db, owner, &Bound::Organization, &[], page).await.unwrap().events.len(), 12);
+    assert_eq!(events::read(&db, unbounded(owner), &[], page).await.unwrap().events.len(), 12);
 
     // Thirty days before week 12 is in week 7 or 8, and what is as old as that may be in the same partition.
     let report = partition(&db, weeks(12)).await;
@@ -257,6 +259,9 @@ async fn a_timeline_is_kept_for_a_year_after_the_end_of_its_post() {
     assert_eq!(retention::delete_timelines(&db, RETENTION).await.unwrap(), 2);
     assert_eq!(retention::delete_timelines(&db, RETENTION).await.unwrap(), 0);
     for (id, entries) in ids {
-        assert_eq!(timeline::list(&db, owner, id.into(), WHOLE).await.unwrap().items.len(), entries);
+        assert_eq!(
+            timeline::list(&db, unbounded(owner), id.into(), WHOLE, None).await.unwrap().items.len(),
+            entries
+        );
     }
 }

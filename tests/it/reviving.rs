@@ -8,7 +8,7 @@ use domain::scope::Scope;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tests::{Delivery, Receiver, World};
+use tests::{Delivery, Receiver, World, login::joined};
 
 fn path(post: &Value) -> String {
     format!("/posts/{}/retry", post["id"].as_str().unwrap())
@@ -231,4 +231,32 @@ async fn what_an_account_lost_with_its_grant_is_retried_when_it_is_back() {
     let refused = world.get(&format!("/posts/{}", refused["id"].as_str().unwrap())).await;
     assert_eq!(refused["status"], "failed");
     fail(request(&world, Method::POST, "/social-accounts/7/retry-failed"), 404, "not_found").await;
+}
+
+/// A post of two tenants is visible to neither's key, and neither publishes it.
+#[tokio::test]
+async fn a_limited_key_retries_no_post_that_it_does_not_see() {
+    let world = world().start().await;
+    let connect = async || joined(&world, "x", "ada", json!({ "tenant_id": "mine" })).await;
+    let account = connect().await;
+    joined(&world, "x", "bob", json!({ "tenant_id": "theirs" })).await;
+    world.revoke_grants("x", "ada").await;
+    dead(&world, "Mine", &account).await;
+    let mixed =
+        world.ended(&world.post(json!({ "content": "Both", "accounts": ["ada", "bob"] })).await).await;
+    assert_eq!(mixed["status"], "partial", "{mixed:#}");
+    assert_eq!(connect().await, account);
+    let body = json!({ "name": "Limited", "scopes": ["*"], "tenant_id": "mine" });
+    let (_, limited) = world.call(Method::POST, "/api-keys", Some(&body)).await;
+    let path = format!("/social-accounts/{account}/retry-failed");
+    let retry = async |key: &str| {
+        let answer = world.http.post(format!("{}{path}", world.base)).bearer_auth(key).send().await.unwrap();
+        answer.json::<Value>().await.unwrap()
+    };
+    assert_eq!(retry(limited["key"].as_str().unwrap()).await, json!({ "retried": 1 }));
+    assert_eq!(retry(&world.key).await, json!({ "retried": 1 }));
+    assert_eq!(
+        world.until(mixed["id"].as_str().unwrap(), "the rest", |post| post["status"] == "published").await["status"],
+        "published"
+    );
 }

@@ -11,7 +11,9 @@ use std::{
 use store::{
     Commits, Listener, NOTIFY_INTERVAL, Pool,
     audit::{self, Actor},
-    backlog, deliveries, disconnect, drain, events, freezes,
+    backlog,
+    bounds::{Access, unbounded},
+    deliveries, disconnect, drain, events, freezes,
     metrics::{self, CollectionSchedule},
     operators, outbox,
     page::{Cursor, Request},
@@ -136,7 +138,7 @@ async fn a_list_reads_a_bounded_number_of_rows() {
     let all = Filter::default();
     let account = |number| Some(domain::AccountId(id(2, number)));
     let profile = |number| Some(id(1, number));
-    let bound = |number| Bound::Profile(ProfileId(id(1, number)));
+    let bound = Bound::Profile(ProfileId(id(1, 1)));
     let platform = |name: &str| Some(name.to_owned());
     let (full, few) = (25, usize::try_from(POSTS / RARE).unwrap());
     let middle = now() - TimeDelta::seconds(POSTS * 5);
@@ -155,7 +157,6 @@ async fn a_list_reads_a_bounded_number_of_rows() {
         ("a quiet profile", Filter { profile_id: profile(2), ..all.clone() }, few),
         ("a busy tenant", Filter { tenant_id: platform("busy"), ..all.clone() }, full),
         ("a quiet tenant", Filter { tenant_id: platform("quiet"), ..all.clone() }, few),
-        ("a busy bound", Filter { bound: bound(1), ..all.clone() }, full),
         ("a time", Filter { created_before: Some(middle), ..all.clone() }, full),
         (
             "a rare status on a common platform",
@@ -164,13 +165,15 @@ async fn a_list_reads_a_bounded_number_of_rows() {
         ),
     ];
     let after = Cursor { created_at: middle, id: Uuid::max() };
-    for (name, filter, count) in filters {
+    let filters = filters.map(|(name, filter, count)| (name, unbounded(OWNER), filter, count));
+    let limited = ("a busy bound", Access::new(OWNER, &bound), all, full);
+    for (name, access, filter, count) in filters.into_iter().chain([limited]) {
         let first = Request { after: None, limit: 25 };
-        let page = reads(&db, MOST, name, async || posts::list(&db, OWNER, &filter, first).await).await;
+        let page = reads(&db, MOST, name, async || posts::list(&db, access, &filter, first).await).await;
         assert_eq!(page.items.len(), count, "{name}");
         assert!(page.items.is_sorted_by(|one, next| one.created_at > next.created_at), "{name}");
         let next = Request { after: Some(after), ..first };
-        let page = reads(&db, MOST, name, async || posts::list(&db, OWNER, &filter, next).await).await;
+        let page = reads(&db, MOST, name, async || posts::list(&db, access, &filter, next).await).await;
         assert!(page.items.iter().all(|post| post.created_at < middle), "{name}");
     }
     let (first, webhook) = (Request { after: None, limit: 25 }, domain::WebhookId(id(6, 1)));
@@ -180,7 +183,7 @@ async fn a_list_reads_a_bounded_number_of_rows() {
     .await;
     reads(&db, MOST, "events", async || {
         let page = Request { after: Some(Cursor { created_at: middle, id: Uuid::nil() }), limit: 25 };
-        events::read(&db, OWNER, &Bound::Organization, &[], page).await
+        events::read(&db, unbounded(OWNER), &[], page).await
     })
     .await;
     let trail = audit::Filter::default;
@@ -208,7 +211,10 @@ async fn a_list_reads_a_bounded_number_of_rows() {
             reads(&db, MOST, name, async || audit::list(&db, OWNER, filter.clone(), first).await).await;
         assert_eq!(page.items.len(), count, "{name}");
     }
-    reads(&db, MOST, "a timeline", async || timeline::list(&db, OWNER, id(3, 7).into(), WHOLE).await).await;
+    reads(&db, MOST, "a timeline", async || {
+        timeline::list(&db, unbounded(OWNER), id(3, 7).into(), WHOLE, None).await
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,13 +226,14 @@ async fn the_newest_events_are_found_without_reading_the_others() {
         tests::sql(&db, statement).await;
     }
     let names = EventName::ALL;
-    let all = reads(&db, MOST, "events", async || events::newest(&db, OWNER, names, None, 25).await).await;
+    let whole = || unbounded(OWNER).whole().unwrap();
+    let all = reads(&db, MOST, "events", async || events::newest(&db, whole(), names, None, 25).await).await;
     assert_eq!(all.len(), 25);
     let last = all.last().map(|event| event.id);
-    let next = reads(&db, MOST, "older", async || events::newest(&db, OWNER, names, last, 25).await).await;
+    let next = reads(&db, MOST, "older", async || events::newest(&db, whole(), names, last, 25).await).await;
     assert!(next.len() == 25 && next[0].created_at < all[24].created_at, "{next:#?}");
     let rare = [EventName::WebhookFailing];
-    let none = reads(&db, MOST, "rare", async || events::newest(&db, OWNER, &rare, None, 25).await).await;
+    let none = reads(&db, MOST, "rare", async || events::newest(&db, whole(), &rare, None, 25).await).await;
     assert_eq!(none, []);
 }
 
@@ -494,7 +501,7 @@ async fn an_account_with_many_posts_is_removed_in_parts() {
     };
     let account = domain::AccountId(id(2, 1));
     let by = Actor::OPERATOR;
-    assert!(disconnect::disconnect(&db, OWNER, account, &by, now()).await.unwrap());
+    assert!(disconnect::disconnect(&db, unbounded(OWNER), account, &by, now()).await.unwrap());
     assert_eq!(canceled().await, (disconnect::BATCH, disconnect::BATCH));
 
     // A target that is not canceled yet is not published: an attempt finds the account disconnected.

@@ -32,6 +32,7 @@ use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
     audit::Actor,
+    bounds::unbounded,
     deliveries::{self, DeliveryStatus, RedeliverResult, Response},
     disconnect,
     drain::{self, Claim},
@@ -50,7 +51,7 @@ use store::{
     slots::{self, Queue},
     sweep::{self, Timing},
     timeline,
-    usage::{self, Bucket, Quotas},
+    usage::{self, Authenticated, Bucket, Quotas},
     webhooks::{self, NewWebhook},
 };
 
@@ -121,7 +122,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
 }
 
 async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
-    match posts::create(db, owner, new, at(10)).await.unwrap() {
+    match posts::create(db, unbounded(owner), new, at(10)).await.unwrap() {
         Created::New(post) => post,
         Created::Replay(post) => panic!("{} already existed", post.id),
     }
@@ -151,7 +152,7 @@ async fn messages(db: &Pool) -> Vec<Message> {
 
 /// Returns the current state of a post, deleted or not.
 async fn now_of(db: &Pool, owner: Owner, post: &Post) -> Post {
-    posts::replay(db, owner, post.external_ref.as_deref().unwrap()).await.unwrap().unwrap()
+    posts::replay(db, unbounded(owner), post.external_ref.as_deref().unwrap()).await.unwrap().unwrap()
 }
 
 fn statuses(post: &Post) -> Vec<TargetStatus> {
@@ -168,17 +169,17 @@ async fn a_post_reads_back_as_it_was_returned() {
     );
     let new = NewPost { scheduled_at: Some(at(3600)), ..draft_of(&[&x, &bluesky]) };
     let post = create(&db, owner, new).await;
-    assert_eq!(posts::get(&db, owner, post.id).await.unwrap().unwrap(), post);
+    assert_eq!(posts::get(&db, unbounded(owner), post.id).await.unwrap().unwrap(), post);
     assert_eq!(post.status, PostStatus::Scheduled);
     assert_eq!(post.targets[1].account_id, bluesky.id);
     let [Message::PublishPost(job)] = &messages(&db).await[..] else { panic!("one post, one message") };
     assert_eq!((job.post, job.due, job.targets.len()), (post.id, post.scheduled_at, 2));
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(uuid::Uuid::now_v7()), ..owner }]
     {
-        assert_eq!(posts::get(&db, stranger, post.id).await.unwrap(), None);
-        assert!(!posts::delete(&db, stranger, post.id, None, at(30)).await.unwrap());
-        assert_eq!(timeline::list(&db, stranger, post.id, WHOLE).await.unwrap().items, []);
-        assert_eq!(accounts::get(&db, stranger, x.id).await.unwrap(), None);
+        assert_eq!(posts::get(&db, unbounded(stranger), post.id).await.unwrap(), None);
+        assert!(!posts::delete(&db, unbounded(stranger), post.id, None, at(30)).await.unwrap());
+        assert_eq!(timeline::list(&db, unbounded(stranger), post.id, WHOLE, None).await.unwrap().items, []);
+        assert_eq!(accounts::get(&db, unbounded(stranger), x.id).await.unwrap(), None);
     }
 }
 
@@ -188,7 +189,7 @@ async fn concurrent_calls_with_one_external_ref_create_one_post() {
     let owner = owner(&db).await;
     let account = account(&db, owner, "x", "1", "ada").await;
     let new = || NewPost { external_ref: Some("order-1".to_owned()), ..draft_of(&[&account]) };
-    let created = join_all((0..16).map(|_| posts::create(&db, owner, new(), at(10)))).await;
+    let created = join_all((0..16).map(|_| posts::create(&db, unbounded(owner), new(), at(10)))).await;
     let (mut made, mut ids) = (0, HashSet::new());
     for created in created {
         let post = match created.unwrap() {
@@ -204,13 +205,13 @@ async fn concurrent_calls_with_one_external_ref_create_one_post() {
     assert_eq!((made, ids.len()), (1, 1));
     assert_eq!(messages(&db).await.len(), 1);
     let id = ids.into_iter().next().unwrap();
-    assert_eq!(timeline::list(&db, owner, id, WHOLE).await.unwrap().items.len(), 1);
+    assert_eq!(timeline::list(&db, unbounded(owner), id, WHOLE, None).await.unwrap().items.len(), 1);
 
-    assert!(posts::delete(&db, owner, id, None, at(20)).await.unwrap());
-    let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
+    assert!(posts::delete(&db, unbounded(owner), id, None, at(20)).await.unwrap());
+    let again = posts::create(&db, unbounded(owner), new(), at(30)).await.unwrap();
     assert!(matches!(again, Created::Replay(post) if post.id == id && post.status == PostStatus::Canceled));
     let live = Owner { mode: Mode::Live, ..owner };
-    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap(), Created::New(_)));
+    assert!(matches!(posts::create(&db, unbounded(live), new(), at(30)).await.unwrap(), Created::New(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,7 +226,7 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
     let stranger = account(&db, Owner { mode: Mode::Live, ..owner }, "x", "400", "stranger").await;
     for transition in [true, false] {
         assert_eq!(
-            disconnect::disconnect(&db, owner, gone.id, &Actor::OPERATOR, at(5)).await.unwrap(),
+            disconnect::disconnect(&db, unbounded(owner), gone.id, &Actor::OPERATOR, at(5)).await.unwrap(),
             transition
         );
     }
@@ -245,17 +246,16 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
         (String::new(), None),
     ];
     let entries: Vec<_> = expected.iter().map(|(entry, _)| entry.clone()).collect();
-    let found = accounts::resolve(&db, owner, Bound::ORGANIZATION, &entries).await.unwrap();
+    let found = accounts::resolve(&db, unbounded(owner), &entries).await.unwrap();
     for ((entry, expected), found) in expected.iter().zip(found) {
         let expected =
             expected.map_or(Resolution::None, |account| Resolution::One(Box::new(account.clone())));
         assert_eq!(found, expected, "{entry}");
     }
-    let found = accounts::resolve(&db, owner, Bound::ORGANIZATION, &["same".to_owned(), "ada".to_owned()])
-        .await
-        .unwrap();
+    let found =
+        accounts::resolve(&db, unbounded(owner), &["same".to_owned(), "ada".to_owned()]).await.unwrap();
     assert!(matches!(&found[..], [Resolution::Ambiguous, Resolution::One(_)]));
-    assert_eq!(accounts::resolve(&db, owner, Bound::ORGANIZATION, &[]).await.unwrap(), []);
+    assert_eq!(accounts::resolve(&db, unbounded(owner), &[]).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,7 +265,7 @@ async fn reconnecting_keeps_the_id_and_reactivates_the_account() {
     let first = account(&db, owner, "x", "1", "ada").await;
     let read = grants::get(&db, owner, first.id).await.unwrap().unwrap();
     grants::mark_lost(&db, owner, first.id, read.version, &Failure::revoked("Revoked"), at(1)).await.unwrap();
-    let lost = accounts::get(&db, owner, first.id).await.unwrap().unwrap();
+    let lost = accounts::get(&db, unbounded(owner), first.id).await.unwrap().unwrap();
     assert_eq!(lost.status, AccountStatus::ReauthRequired);
     assert_eq!(lost.last_error_code.as_deref(), Some("token_expired"));
     let mut tx = ::store::begin(&db).await.unwrap();
@@ -309,7 +309,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     assert_eq!(tenant(None).await.1, of("two"));
     // From then on each tenant has an account of its own, and returns to it; no login takes that of another one.
     let leave =
-        async |id| assert!(disconnect::disconnect(&db, owner, id, &Actor::OPERATOR, at(2)).await.unwrap());
+        async |id| assert!(disconnect::disconnect(&db, unbounded(owner), id, &Actor::OPERATOR, at(2)).await.unwrap());
     leave(id).await;
     let (third, found) = tenant(Some("three")).await;
     assert_eq!((third == id, found), (false, of("three")));
@@ -340,7 +340,9 @@ async fn one_of_two_concurrent_refreshes_of_a_grant_is_kept() {
     let kept = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
     assert_eq!(kept.version, read.version + 1);
-    assert!(disconnect::disconnect(&db, owner, account.id, &Actor::OPERATOR, at(10)).await.unwrap());
+    assert!(
+        disconnect::disconnect(&db, unbounded(owner), account.id, &Actor::OPERATOR, at(10)).await.unwrap()
+    );
     assert!(!store(b"late", kept.version).await, "the account stays disconnected");
     assert_eq!(grants::get(&db, owner, account.id).await.unwrap(), None);
 }
@@ -358,9 +360,9 @@ async fn deleting_a_post_cancels_targets_that_have_not_begun() {
             create(&db, owner, NewPost { is_draft, scheduled_at, external_ref, ..draft_of(&[&account]) })
                 .await;
         assert_eq!(messages(&db).await.len(), usize::from(!is_draft));
-        assert!(posts::delete(&db, owner, post.id, None, at(11)).await.unwrap());
-        assert!(!posts::delete(&db, owner, post.id, None, at(12)).await.unwrap());
-        assert_eq!(posts::get(&db, owner, post.id).await.unwrap(), None);
+        assert!(posts::delete(&db, unbounded(owner), post.id, None, at(11)).await.unwrap());
+        assert!(!posts::delete(&db, unbounded(owner), post.id, None, at(12)).await.unwrap());
+        assert_eq!(posts::get(&db, unbounded(owner), post.id).await.unwrap(), None);
         let post = now_of(&db, owner, &post).await;
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
         let reported = messages(&db).await;
@@ -393,7 +395,7 @@ async fn deleting_a_post_cancels_targets_without_a_call_in_flight() {
     assert!(intend(&db, key.target, calling.fence).await);
     messages(&db).await;
 
-    assert!(posts::delete(&db, owner, post.id, None, at(21)).await.unwrap());
+    assert!(posts::delete(&db, unbounded(owner), post.id, None, at(21)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Publishing);
     let canceled = TargetStatus::Canceled;
@@ -515,7 +517,7 @@ async fn an_edited_post_is_not_ended_by_the_workflow_of_an_earlier_version() {
             request_id: None,
             horizon: HORIZON,
         };
-        let edited = posts::edit(&db, owner, post.id, edit, at(2)).await.unwrap();
+        let edited = posts::edit(&db, unbounded(owner), post.id, edit, at(2)).await.unwrap();
         let posts::EditResult::Updated(edited) = edited else { panic!("it has not begun: {edited:?}") };
         let failure = Failure::network("an operator stopped it", false);
         let dead = End::Dead { source: failure.code.source(), failure };
@@ -753,7 +755,7 @@ async fn a_dead_target_is_not_settled_again() {
     assert_eq!(late, Settled::Late(TargetStatus::Dead));
     let after = now_of(&db, owner, &post).await;
     assert_eq!((after.status, statuses(&after)), (PostStatus::Failed, vec![TargetStatus::Dead]));
-    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    let entries = timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
     assert!(entries.iter().any(|entry| entry.kind == "late" && entry.message.contains('9')), "{entries:?}");
 }
 
@@ -771,9 +773,14 @@ async fn a_second_platform_id_is_reported_and_the_first_is_kept() {
     let reported = |entries: Vec<timeline::Entry>| {
         entries.into_iter().filter(|entry| entry.kind == "duplicate").collect::<Vec<_>>()
     };
-    assert_eq!(reported(timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items), []);
+    assert_eq!(
+        reported(timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items),
+        []
+    );
     assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap().platform_id, "1");
-    let [reported] = &reported(timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items)[..] else {
+    let [reported] =
+        &reported(timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items)[..]
+    else {
         panic!("one entry")
     };
     assert!(reported.message.contains("2 beside 1"), "{}", reported.message);
@@ -796,7 +803,7 @@ async fn an_attempt_that_only_looks_up_another_is_told_once() {
         let spent = domain::retry::Spent { attempts: 1, token_attempts: 0 };
         publishing::refund_attempts(&db, key.target, Some(look.fence), spent).await.unwrap();
     }
-    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    let entries = timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
     let begun: Vec<_> =
         entries.iter().filter(|entry| entry.kind == "attempt").map(|entry| &entry.message).collect();
     assert_eq!(begun, ["Attempt 1 begins", "Attempt 2 begins"]);
@@ -868,7 +875,9 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     let BeginResult::Failed { pause, failure, number: 2 } = early else { panic!("{early:?}") };
     assert!(pause > Duration::from_secs(500), "{pause:?}");
     assert_eq!((failure.code, &*failure.message), (ErrorCode::Upstream(500), "no"));
-    assert!(publishing::retry_now(&db, owner, post.id, key.target, None, tests::now()).await.unwrap());
+    assert!(
+        publishing::retry_now(&db, unbounded(owner), post.id, key.target, None, tests::now()).await.unwrap()
+    );
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }
 
@@ -903,18 +912,23 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     assert_eq!((target.status, target.attempts), (TargetStatus::Queued, 0));
     assert_eq!(target.error_code.as_deref(), Some("rate_limited"));
     assert!(target.next_attempt_at.is_some_and(|at| at >= next), "{target:?}");
-    let timeline = timeline::list(&db, owner, two.id, WHOLE).await.unwrap().items;
+    let timeline = timeline::list(&db, unbounded(owner), two.id, WHOLE, None).await.unwrap().items;
     assert_eq!(timeline.iter().filter(|entry| entry.kind == "rest").count(), 1);
     // The time is in the row: further tries find it and write nothing.
     assert!(matches!(begin(&db, owner, &two, 0).await.1, BeginResult::Early(_)));
-    assert_eq!(timeline::list(&db, owner, two.id, WHOLE).await.unwrap().items.len(), timeline.len());
+    assert_eq!(
+        timeline::list(&db, unbounded(owner), two.id, WHOLE, None).await.unwrap().items.len(),
+        timeline.len()
+    );
     // Another account does not rest, and a call that was made is looked up.
     assert!(matches!(begin(&db, owner, &two, 1).await.1, BeginResult::Attempt(_)));
     let (_, BeginResult::Attempt(look)) = begin(&db, owner, &three, 0).await else { panic!("in doubt") };
     assert_eq!(look.spent(), 2);
 
     // Someone who knows better.
-    assert!(publishing::retry_now(&db, owner, one.id, key.target, None, tests::now()).await.unwrap());
+    assert!(
+        publishing::retry_now(&db, unbounded(owner), one.id, key.target, None, tests::now()).await.unwrap()
+    );
     let BeginResult::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
         panic!("it is due")
     };
@@ -928,7 +942,9 @@ async fn a_throttled_account_rests_for_all_its_targets() {
     // The account rests no longer, but the row of the other target keeps its time.
     let kept = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(kept, BeginResult::Early(_)), "{kept:?}");
-    assert!(publishing::retry_now(&db, owner, two.id, other.target, None, tests::now()).await.unwrap());
+    assert!(
+        publishing::retry_now(&db, unbounded(owner), two.id, other.target, None, tests::now()).await.unwrap()
+    );
     let retried = publishing::begin(&db, other, Purpose::Publish).await.unwrap();
     assert!(matches!(retried, BeginResult::Attempt(_)), "{retried:?}");
 }
@@ -1073,7 +1089,7 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     let end = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, key, &end, None, at(21)).await.unwrap();
     messages(&db).await;
-    assert!(posts::delete(&db, owner, post.id, None, at(22)).await.unwrap());
+    assert!(posts::delete(&db, unbounded(owner), post.id, None, at(22)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Failed);
     assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
@@ -1102,22 +1118,26 @@ async fn a_timeline_lists_entries_and_deliveries_in_order() {
         webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(1)).await.unwrap().unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
-    let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap();
+    let created = posts::create(&db, unbounded(owner), draft_of(&[&account]), tests::now()).await.unwrap();
     let Created::New(post) = created else { panic!("new") };
     let (key, _) = begin(&db, owner, &post, 0).await;
     let end =
         End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()), left_out: None };
     publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
-    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    let entries =
+        timeline::list(&db, unbounded(owner), post.id, WHOLE, unbounded(owner).whole()).await.unwrap().items;
     let reported: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(reported, ["created", "attempt", "published", "delivery", "delivery"]);
+    let without = timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
+    assert_eq!(without, entries[..3]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
     // When the endpoint is deleted, its workflow ends both deliveries.
     assert!(webhooks::delete(&db, owner, webhook.id, &Actor::OPERATOR, at(23)).await.unwrap());
     let open_from = tests::now() - TimeDelta::days(1);
     assert_eq!(drain::abandon(&db, webhook.id, open_from).await.unwrap(), 2);
-    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    let entries =
+        timeline::list(&db, unbounded(owner), post.id, WHOLE, unbounded(owner).whole()).await.unwrap().items;
     assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
 }
 
@@ -1134,7 +1154,9 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
         // Several share a creation time, and some differ by less than a millisecond.
         let made = at(n / 5) + TimeDelta::microseconds(n % 2);
         let account = if n % 3 == 0 { &bluesky } else { &x };
-        let Created::New(post) = posts::create(&db, owner, draft_of(&[account]), made).await.unwrap() else {
+        let Created::New(post) =
+            posts::create(&db, unbounded(owner), draft_of(&[account]), made).await.unwrap()
+        else {
             panic!("without external_ref, a post is new")
         };
         expected.push((post.created_at, post.id, n % 3 == 0));
@@ -1152,10 +1174,10 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
         let (mut seen, mut after, mut later) = (Vec::new(), None, 1000);
         loop {
             let request = Request { after, limit: 4 };
-            let arrive = posts::create(&db, owner, draft_of(&[&x, &bluesky]), at(later));
+            let arrive = posts::create(&db, unbounded(owner), draft_of(&[&x, &bluesky]), at(later));
             let created_before = Some(at(1000));
             let filter = posts::Filter { created_before, ..filter.clone() };
-            let (page, arrived) = tokio::join!(posts::list(&db, owner, &filter, request), arrive);
+            let (page, arrived) = tokio::join!(posts::list(&db, unbounded(owner), &filter, request), arrive);
             arrived.unwrap();
             let page = page.unwrap();
             later += 1;
@@ -1169,10 +1191,15 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
         assert_eq!(seen, expected);
     }
     let all =
-        posts::list(&db, owner, &posts::Filter::default(), Request { after: None, limit: 1 }).await.unwrap();
+        posts::list(&db, unbounded(owner), &posts::Filter::default(), Request { after: None, limit: 1 })
+            .await
+            .unwrap();
     assert_eq!(all.items[0].status, PostStatus::Queued);
     let none = posts::Filter { status: Some(PostStatus::Draft), ..Default::default() };
-    assert_eq!(posts::list(&db, owner, &none, Request { after: None, limit: 1 }).await.unwrap().items, []);
+    assert_eq!(
+        posts::list(&db, unbounded(owner), &none, Request { after: None, limit: 1 }).await.unwrap().items,
+        []
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1182,7 +1209,8 @@ async fn accounts_are_listed_by_every_filter_at_once() {
     let ada = account(&db, owner, "x", "1", "ada").await;
     let other = account(&db, owner, "bluesky", "did:1", "ada").await;
     let list = async |filter: accounts::Filter, limit| {
-        let page = accounts::list(&db, owner, &filter, Request { after: None, limit }).await.unwrap();
+        let page =
+            accounts::list(&db, unbounded(owner), &filter, Request { after: None, limit }).await.unwrap();
         (page.items, page.next.is_some())
     };
     assert_eq!(list(accounts::Filter::default(), 1).await, (vec![other.clone()], true));
@@ -1196,7 +1224,6 @@ async fn accounts_are_listed_by_every_filter_at_once() {
         network_unique_id: Some("1".to_owned()),
         tenant_id: None,
         profile_id: None,
-        bound: Bound::Organization,
     };
     assert_eq!(list(one.clone(), 25).await, (vec![ada], false));
     assert_eq!(list(accounts::Filter { tenant_id: Some("t".to_owned()), ..one }, 25).await, (vec![], false));
@@ -1213,7 +1240,8 @@ async fn a_key_authenticates_until_it_expires_or_is_revoked() {
     assert!(random.len() == 40 && random.chars().all(|c| c.is_ascii_alphanumeric()));
     assert!(text.ends_with(&key.last_four));
     let open = async |text: &str, now| {
-        usage::authenticate_and_count(&db, text, &[], None, now).await.unwrap().map(|admission| admission.key)
+        let opened = usage::authenticate_and_count(&db, text, &[], None, now).await.unwrap();
+        opened.and_then(Authenticated::counted).map(|admission| admission.key)
     };
     assert_eq!(open(&text, at(1)).await, Some(key.clone()));
     // The first use is recorded; others within the same minute are not.
@@ -1275,10 +1303,8 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
     let live = key(&db, Owner { mode: Mode::Live, ..owner }).await;
     let quotas: Quotas = [("default".to_owned(), 6), ("other".to_owned(), 1)].into_iter().collect();
     let call = async |text: &str, buckets: &[Bucket], second: i64| {
-        let admission = usage::authenticate_and_count(&db, text, buckets, Some(&quotas), at(second))
-            .await
-            .unwrap()
-            .unwrap();
+        let admitted = usage::authenticate_and_count(&db, text, buckets, Some(&quotas), at(second)).await;
+        let admission = admitted.unwrap().and_then(Authenticated::counted).unwrap();
         let calls: Vec<_> = admission.levels.iter().map(|level| level.calls).collect();
         let refused = admission.levels.iter().any(usage::Level::is_exceeded);
         (calls, refused, admission.requests, admission.is_over_quota)
@@ -1309,13 +1335,59 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
     // Another organization is counted separately, and a call without quotas is not counted in the month.
     let other = key(&db, self::owner(&db).await).await;
     assert_eq!(call(&other, &[GLOBAL], 61).await, (vec![1], false, 1, false));
-    let free = usage::authenticate_and_count(&db, &other, &[GLOBAL], None, at(61)).await.unwrap().unwrap();
+    let free = usage::authenticate_and_count(&db, &other, &[GLOBAL], None, at(61)).await.unwrap();
+    let free = free.and_then(Authenticated::counted).unwrap();
     assert_eq!((free.levels[0].calls, free.requests), (2, 1));
     // A plan without a limit is never exceeded.
     assert!(organizations::set_plan(&db, owner.org, "gone").await.unwrap());
     let (_, _, requests, is_over) = call(&text, &[], 40 * 86_400).await;
     assert_eq!((requests, is_over), (2, false));
     assert!(!organizations::set_plan(&db, OrgId(uuid::Uuid::now_v7()), "gone").await.unwrap());
+}
+
+/// Keys with a bound and client tokens share buckets and a part of the quota, and leave the organization's alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn limited_callers_count_beside_the_organizations_keys() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let own = key(&db, owner).await;
+    let limited = async |tenant: &str| {
+        let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: None };
+        let bound = Bound::Tenant(tenant.to_owned());
+        keys::create_within(&db, new, bound, None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap().1
+    };
+    let limited = [limited("one").await, limited("other").await];
+    let quotas: Quotas = [("default".to_owned(), 6)].into_iter().collect();
+    let call = async |text: &str, second: i64| {
+        let admitted = usage::authenticate_and_count(&db, text, &[GLOBAL], Some(&quotas), at(second)).await;
+        let admission = match admitted.unwrap().unwrap() {
+            Authenticated::Counted(admission) => admission,
+            Authenticated::Limited(found) => {
+                assert!(found.bound.is_limited());
+                let counted = usage::count_limited(&db, text, &[GLOBAL], Some(&quotas), at(second)).await;
+                counted.unwrap().unwrap()
+            }
+        };
+        (admission.levels[0].calls, admission.requests, admission.is_over_quota)
+    };
+    for (text, second, expected) in [
+        (&limited[0], 0, (1, 1, false)),
+        (&limited[1], 0, (2, 2, false)),
+        (&limited[0], 0, (3, 3, false)),
+        (&own, 0, (1, 1, false)),
+        (&own, 0, (2, 2, false)),
+        (&limited[0], 0, (4, 4, false)),
+        // Both together have used the quota up: limited callers are refused, the organization is not.
+        (&limited[1], 0, (5, 4, true)),
+        (&limited[1], 0, (6, 4, false)),
+        (&own, 0, (3, 3, false)),
+        (&own, 60, (1, 4, false)),
+    ] {
+        assert_eq!(call(text, second).await, expected, "at {second}");
+    }
+    let month = usage::Month::of(at(0));
+    assert_eq!(usage::read(&db, owner, month).await.unwrap().unwrap().requests, 8);
+    assert!(usage::count_limited(&db, &own, &[GLOBAL], None, at(0)).await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1334,10 +1406,8 @@ async fn concurrent_calls_exceed_no_limit() {
         };
         let (db, quotas, key) = (&db, &quotas, &keys[number / 4 % 2]);
         async move {
-            (
-                number % 2,
-                usage::authenticate_and_count(db, key, &buckets, Some(quotas), at(0)).await.unwrap().unwrap(),
-            )
+            let admitted = usage::authenticate_and_count(db, key, &buckets, Some(quotas), at(0)).await;
+            (number % 2, admitted.unwrap().and_then(Authenticated::counted).unwrap())
         }
     });
     let (mut passed, mut writes, mut over) = (0, 0, 0);
@@ -1469,7 +1539,7 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", false));
     let captured = publishing::capture(&db, loser, 0, "9").await.unwrap();
     assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", true));
-    let reported = timeline::list(&db, owner, loser.post, WHOLE).await.unwrap().items;
+    let reported = timeline::list(&db, unbounded(owner), loser.post, WHOLE, None).await.unwrap().items;
     assert_eq!(reported.iter().filter(|entry| entry.kind == "shared").count(), 1, "{reported:?}");
     let (third, _) = begun(&ada).await;
     let captured = publishing::capture(&db, third, 0, "10").await.unwrap();
@@ -1504,9 +1574,14 @@ async fn disconnecting_an_account_cancels_only_targets_that_have_not_begun() {
     messages(&db).await;
 
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert!(!disconnect::disconnect(&db, stranger, ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
-    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
-    assert!(!disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(31)).await.unwrap(), "once");
+    assert!(
+        !disconnect::disconnect(&db, unbounded(stranger), ada.id, &Actor::OPERATOR, at(30)).await.unwrap()
+    );
+    assert!(disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
+    assert!(
+        !disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(31)).await.unwrap(),
+        "once"
+    );
 
     for (post, status, targets) in [
         (&waiting, PostStatus::Failed, vec![TargetStatus::Canceled]),
@@ -1586,7 +1661,7 @@ async fn an_intent_and_a_disconnection_are_serialized() {
         };
         let (intended, gone) = tokio::join!(
             intend(&db, post.targets[0].id, attempt.fence),
-            disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(21))
+            disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(21))
         );
         assert!(gone.unwrap());
         let status = statuses(&now_of(&db, owner, &post).await)[0];
@@ -1626,7 +1701,7 @@ async fn a_delivery_keeps_its_last_answers() {
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
     let webhook =
         webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
-    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
+    assert!(disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
     let answer = async |status: i32, error: Option<&str>| {
         let claim = claim(&db, webhook.id).await.remove(0);
         let (id, excerpt) = (claim.id, Some(format!("body of {status}")));
@@ -1668,7 +1743,7 @@ async fn an_attempt_of_an_earlier_round_does_not_change_a_delivery() {
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
     let webhook =
         webhooks::create(&db, owner, new, |_| vec![1], None, &Actor::OPERATOR, at(0)).await.unwrap().unwrap();
-    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
+    assert!(disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(1)).await.unwrap());
     let claim = async || {
         let mut claimed = claim(&db, webhook.id).await;
         assert_eq!(claimed.len(), 1);
@@ -1767,7 +1842,7 @@ async fn metrics_are_collected_less_often_as_a_post_ages() {
     assert!(round[..2].iter().all(|id| id.starts_with('d')), "{round:?}");
 
     // Targets of deleted posts and of accounts with a lost grant are not due.
-    assert!(posts::delete(&db, owner, post.id, None, at(20)).await.unwrap());
+    assert!(posts::delete(&db, unbounded(owner), post.id, None, at(20)).await.unwrap());
     let failure = Failure::revoked("gone");
     grants::mark_lost(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
     assert_eq!(due(12 * day).await, ["d-0", "c-0"]);
@@ -1791,7 +1866,7 @@ async fn old_snapshots_are_downsampled_and_then_deleted() {
         }
     }
     let likes = async |post: &Post| -> Vec<u64> {
-        let series = metrics::series(&db, owner, post.id, 10).await.unwrap();
+        let series = metrics::series(&db, unbounded(owner), post.id, 10).await.unwrap();
         series.into_iter().map(|snapshot| snapshot.metrics.likes).collect()
     };
     let thin = async |now| metrics::downsample(&db, owner, target, now).await.unwrap();
@@ -1800,10 +1875,10 @@ async fn old_snapshots_are_downsampled_and_then_deleted() {
     assert_eq!((thin(hour(48, 15)).await, likes(&post).await), (1, vec![3, 4, 5, 7]));
     assert_eq!((thin(hour(32 * 24, 0)).await, likes(&post).await), (2, vec![5, 7]));
     assert_eq!(likes(&other).await, [1, 2, 3, 4, 5, 6, 7], "others are unchanged");
-    let latest = metrics::series(&db, owner, other.id, 2).await.unwrap();
+    let latest = metrics::series(&db, unbounded(owner), other.id, 2).await.unwrap();
     assert_eq!(latest.iter().map(|snapshot| snapshot.metrics.likes).collect::<Vec<_>>(), [6, 7]);
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert_eq!(metrics::series(&db, stranger, post.id, 10).await.unwrap(), []);
+    assert_eq!(metrics::series(&db, unbounded(stranger), post.id, 10).await.unwrap(), []);
     assert_eq!(metrics::downsample(&db, stranger, other.targets[0].id, hour(900, 0)).await.unwrap(), 0);
 
     let late = hour(24, 15) + TimeDelta::days(730);
@@ -1818,20 +1893,22 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
     let owner = owner(&db).await;
     let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
     let noon = Slot { weekday: Weekday::Monday, time: "12:00".parse().unwrap() };
-    slots::set(&db, owner, Some(ada.id), vec![noon], None, at(0)).await.unwrap();
-    assert_eq!(slots::of(&db, owner, ada.id).await.unwrap(), [noon]);
-    assert_eq!(slots::of(&db, owner, bob.id).await.unwrap(), []);
+    slots::set(&db, unbounded(owner), Some(ada.id), vec![noon], None, at(0)).await.unwrap();
+    assert_eq!(slots::of(&db, unbounded(owner), ada.id).await.unwrap(), [noon]);
+    assert_eq!(slots::of(&db, unbounded(owner), bob.id).await.unwrap(), []);
     let schedule = Schedule { slots: vec![noon], zone: "Asia/Kathmandu".parse().unwrap() };
     let queue = Queue { account: ada.id, schedule };
-    let open = slots::open(&db, owner, &queue, at(0), 3).await.unwrap();
-    let push = async || match posts::queue(&db, owner, draft_of(&[&ada, &bob]), &queue, at(0)).await.unwrap()
+    let open = slots::open(&db, unbounded(owner), &queue, at(0), 3).await.unwrap();
+    let push = async || match posts::queue(&db, unbounded(owner), draft_of(&[&ada, &bob]), &queue, at(0))
+        .await
+        .unwrap()
     {
         Created::New(post) => post,
         other => panic!("no new post: {other:?}"),
     };
     let (one, two) = (push().await, push().await);
     assert_eq!([one.scheduled_at, two.scheduled_at], [Some(open[0]), Some(open[1])]);
-    assert_eq!(posts::get(&db, owner, one.id).await.unwrap().unwrap(), one);
+    assert_eq!(posts::get(&db, unbounded(owner), one.id).await.unwrap().unwrap(), one);
     let due: Vec<_> = messages(&db)
         .await
         .into_iter()
@@ -1841,9 +1918,9 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         })
         .collect();
     assert_eq!(due, [(one.id, one.scheduled_at), (two.id, two.scheduled_at)]);
-    assert_eq!(slots::open(&db, owner, &queue, at(0), 1).await.unwrap(), [open[2]]);
-    assert!(posts::delete(&db, owner, one.id, None, at(1)).await.unwrap());
-    assert_eq!(slots::open(&db, owner, &queue, at(0), 2).await.unwrap(), [open[0], open[2]]);
+    assert_eq!(slots::open(&db, unbounded(owner), &queue, at(0), 1).await.unwrap(), [open[2]]);
+    assert!(posts::delete(&db, unbounded(owner), one.id, None, at(1)).await.unwrap());
+    assert_eq!(slots::open(&db, unbounded(owner), &queue, at(0), 2).await.unwrap(), [open[0], open[2]]);
 
     let edit = |post: &Post| Edit {
         version: post.version,
@@ -1859,24 +1936,24 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_rescheduled() {
         horizon: HORIZON,
     };
     let posts::EditResult::Updated(moved) =
-        posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap()
+        posts::requeue(&db, unbounded(owner), two.id, edit(&two), &queue, at(2)).await.unwrap()
     else {
         panic!("it has not begun")
     };
     assert_eq!((moved.scheduled_at, moved.status), (Some(open[0]), PostStatus::Scheduled));
-    let stale = posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap();
+    let stale = posts::requeue(&db, unbounded(owner), two.id, edit(&two), &queue, at(2)).await.unwrap();
     assert_eq!(stale, posts::EditResult::Outdated);
     let posts::EditResult::Updated(moved) =
-        posts::edit(&db, owner, two.id, edit(&moved), at(3)).await.unwrap()
+        posts::edit(&db, unbounded(owner), two.id, edit(&moved), at(3)).await.unwrap()
     else {
         panic!("it has not begun")
     };
     assert_eq!((moved.scheduled_at, moved.status), (None, PostStatus::Queued));
-    assert_eq!(slots::open(&db, owner, &queue, at(0), 3).await.unwrap(), open);
+    assert_eq!(slots::open(&db, unbounded(owner), &queue, at(0), 3).await.unwrap(), open);
     let none = Queue { schedule: Schedule { slots: vec![], ..queue.schedule.clone() }, ..queue };
-    let refused = posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await;
+    let refused = posts::queue(&db, unbounded(owner), draft_of(&[&ada]), &none, at(4)).await;
     assert!(matches!(refused, Err(CreateError::NoOpenSlot)), "{refused:?}");
-    let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
+    let crowded = posts::requeue(&db, unbounded(owner), two.id, edit(&moved), &none, at(4)).await.unwrap();
     assert_eq!(crowded, posts::EditResult::NoOpenSlot);
 }
 
@@ -1904,7 +1981,7 @@ async fn a_search_looks_through_a_bounded_number_of_posts_and_goes_on() {
     .unwrap();
     let page = async |text: &str, after, limit| {
         let filter = posts::Filter { text: Some(text.to_owned()), ..Default::default() };
-        posts::list(&db, owner, &filter, Request { after, limit }).await.unwrap()
+        posts::list(&db, unbounded(owner), &filter, Request { after, limit }).await.unwrap()
     };
     let first = page("MAIN", None, 10).await;
     assert_eq!(first.items, [], "the post is beyond what one page looks through");
@@ -1933,7 +2010,7 @@ async fn report(tx: &mut PgConnection, owner: Owner, number: u64, at: DateTime<U
 
 /// Returns the numbers of the events after a cursor, and the next cursor.
 async fn read_numbers(db: &Pool, owner: Owner, after: Option<Cursor>, limit: u32) -> (Vec<u64>, Cursor) {
-    let batch = events::read(db, owner, Bound::ORGANIZATION, &[], Request { after, limit }).await.unwrap();
+    let batch = events::read(db, unbounded(owner), &[], Request { after, limit }).await.unwrap();
     let number = |event: &events::Event| {
         let body: Value = serde_json::from_str(&event.body).unwrap();
         body["data"]["number"].as_u64().unwrap()
@@ -2095,7 +2172,7 @@ async fn a_reply_waits_for_the_whole_thread_and_keeps_what_it_found() {
     let (reply_key, first) = begin(&db, owner, &reply, 0).await;
     let first = begun(first);
     assert_eq!((&first.place, first.attempts), (&below("1", "2"), 1), "waiting is no attempt");
-    let entries = timeline::list(&db, owner, reply.id, WHOLE).await.unwrap().items;
+    let entries = timeline::list(&db, unbounded(owner), reply.id, WHOLE, None).await.unwrap().items;
     assert_eq!(entries.iter().filter(|entry| entry.kind == "waiting").count(), 1, "{entries:?}");
     // What the post gets later changes nothing for a reply that has begun.
     sqlx::query("update publications set platform_id = 'other' where target_id = $1 and position = 1")
@@ -2108,7 +2185,7 @@ async fn a_reply_waits_for_the_whole_thread_and_keeps_what_it_found() {
     publish(&db, reply_key, 0, second.fence, "3").await;
     publish(&db, reply_key, 1, second.fence, "4").await;
     publishing::mark_complete(&db, reply_key, second.fence, at(22)).await.unwrap();
-    let target = posts::get(&db, owner, reply.id).await.unwrap().unwrap().targets.remove(0);
+    let target = posts::get(&db, unbounded(owner), reply.id).await.unwrap().unwrap().targets.remove(0);
     assert_eq!(target.reply_parent.as_deref(), Some("2"));
     // A reply of the reply belongs to the same thread.
     let next = create(&db, owner, reply_to(&reply)).await;
@@ -2151,7 +2228,7 @@ async fn nothing_is_intended_below_a_post_that_is_gone() {
     let reply = create(&db, owner, reply_to(&parent)).await;
     let (key, attempt) = begin(&db, owner, &reply, 0).await;
     assert!(intend(&db, key.target, begun(attempt).fence).await);
-    posts::delete(&db, owner, parent.id, None, at(30)).await.unwrap();
+    posts::delete(&db, unbounded(owner), parent.id, None, at(30)).await.unwrap();
     assert_eq!(barred(&reply).await, (NoParent::Deleted, false));
     let place = begun(begin(&db, owner, &reply, 0).await.1).place;
     assert_eq!(place, below(&format!("{}-0", parent.id), &format!("{}-1", parent.id)));
@@ -2161,7 +2238,7 @@ async fn nothing_is_intended_below_a_post_that_is_gone() {
     let reply = create(&db, owner, reply_to(&parent)).await;
     assert!(matches!(begin(&db, owner, &reply, 0).await.1, BeginResult::Early(_)));
     messages(&db).await;
-    posts::delete(&db, owner, parent.id, None, at(30)).await.unwrap();
+    posts::delete(&db, unbounded(owner), parent.id, None, at(30)).await.unwrap();
     let is_wake =
         |message: &Message| matches!(message, Message::RetryTarget { post, .. } if *post == reply.id);
     assert!(messages(&db).await.iter().any(is_wake));

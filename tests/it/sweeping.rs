@@ -254,7 +254,10 @@ async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();
     let look = async || {
-        let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
+        let found = store::posts::get(db, store::bounds::unbounded(owner), id(&post).parse().unwrap())
+            .await
+            .unwrap()
+            .unwrap();
         if found.status == domain::PostStatus::Failed { Ok(found) } else { Err(found.status) }
     };
     let ended = wait_until("the post to fail", look).await;

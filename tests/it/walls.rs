@@ -270,3 +270,92 @@ fn modules(dir: &std::path::Path, prefix: &str) -> Vec<(String, String)> {
     }
     all
 }
+
+/// Modules of `store` on what the bound of a key limits.
+const BOUNDED: [&str; 17] = [
+    "accounts",
+    "analytics",
+    "disconnect",
+    "duplicates",
+    "edit",
+    "events",
+    "imports",
+    "limits",
+    "media",
+    "metrics",
+    "overview",
+    "posts",
+    "profiles",
+    "publishing",
+    "revive",
+    "slots",
+    "timeline",
+];
+
+/// Functions of these modules that take an owner alone and that the API calls, and why they may.
+const WITHOUT_BOUND: [(&str, &str); 5] = [
+    ("accounts::connected_ids", "the token of a pending login shows whether what it offers is connected"),
+    ("media::begin_upload", "a signed address or a session admits to the asset"),
+    ("media::create", "a new asset has the bound of its caller"),
+    (
+        "profiles::configs",
+        "the settings of accounts that the caller named, which are resolved within its bound",
+    ),
+    ("profiles::create", "its accounts are checked before, and its tenant is the bound's"),
+];
+
+/// Modules of the API that give access to all data of an organization without a key of the whole organization, and why.
+const UNBOUNDED: [(&str, &str, &str); 8] = [
+    ("accounts::pending", "Call::new(", "the token of a pending login authorizes the selection"),
+    ("accounts::pending", "unbounded(", "the token of a login that was finished shows what it connected"),
+    ("connect::begin", "Call::new(", "a sealed state authorizes the login"),
+    ("connect::callback", "Call::new(", "a sealed state authorizes the login"),
+    ("dashboard::context", "Call::new(", "a limited key opens no session"),
+    ("keys", "unbounded(", "takes a key of the whole organization, which may create keys for the other mode"),
+    ("media::content", "unbounded(", "a signed address or a session admits to the asset"),
+    ("people::openid", "Call::new(", "the call concerns no organization"),
+];
+
+#[test]
+fn the_api_reaches_what_a_bound_limits_through_the_bound() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut takes_owner = BTreeSet::new();
+    for (path, source) in modules(&root.join("store/src"), "") {
+        let module = path.rsplit("::").next().unwrap();
+        for signature in source.split("pub async fn ").skip(1).filter(|_| BOUNDED.contains(&module)) {
+            let (name, rest) = signature.split_once('(').unwrap();
+            let arguments = rest.split_once(')').unwrap().0;
+            if arguments.contains("owner: Owner") {
+                takes_owner.insert(format!("{module}::{name}"));
+            }
+        }
+    }
+    let (mut called, mut opened) = (BTreeSet::new(), BTreeSet::new());
+    for (module, source) in modules(&root.join("api/src"), "") {
+        for what in ["Call::new(", "unbounded(", "Bound::ORGANIZATION"] {
+            if source.contains(what) && (module.as_str(), what) != ("http::caller", "Bound::ORGANIZATION") {
+                opened.insert((module.clone(), what));
+            }
+        }
+        let words: Vec<_> = source.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let alias = |name: &str| {
+            let named = words.windows(3).enumerate().find(|(_, three)| three[1] == "as" && three[2] == name);
+            named.map(|(at, three)| if three[0] == "self" { words[at - 1] } else { three[0] })
+        };
+        for part in source.split("::").collect::<Vec<_>>().windows(2) {
+            let before = part[0].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+            let Some((function, _)) = part[1].split_once('(') else { continue };
+            let before = alias(before).unwrap_or(before);
+            let call = format!("{before}::{function}");
+            if takes_owner.contains(&call) {
+                called.insert(call);
+            }
+        }
+    }
+    assert!(takes_owner.len() > 20, "only {takes_owner:?} were found");
+    let allowed: Vec<_> = WITHOUT_BOUND.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(called.into_iter().collect::<Vec<_>>(), allowed);
+    let allowed: Vec<_> = UNBOUNDED.iter().map(|(module, what, _)| ((*module).to_owned(), *what)).collect();
+    assert_eq!(opened.into_iter().collect::<Vec<_>>(), allowed);
+}

@@ -14,7 +14,7 @@ use std::{
 };
 use store::vault::{self, Opener, PrivateKey};
 use temporalio_client::{WorkflowGetResultOptions, WorkflowStartOptions};
-use tests::{Receiver, World};
+use tests::{Receiver, World, login::joined};
 use workflows::{WorkerRequest, activities::RevealSecretInput, queue, worker_request};
 
 #[tokio::test]
@@ -41,6 +41,36 @@ async fn a_delivery_verifies_against_the_raw_body() {
     assert_eq!(entry["username"], "ada");
     assert!(entry["platformPostId"].is_string());
     assert_eq!(entry.get("error"), None);
+}
+
+#[tokio::test]
+async fn the_deliveries_of_a_post_are_shown_to_who_may_see_webhooks() {
+    let world = world().start().await;
+    joined(&world, "x", "ada", json!({ "tenant_id": "a" })).await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.ended(&world.post(json!({ "content": "Told", "accounts": ["ada"] })).await).await;
+    receiver.events(&["post.published"]).await;
+    let path = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
+    let bound = json!({ "name": "Bound", "scopes": ["*"], "tenant_id": "a" });
+    let bound = world.call(Method::POST, "/api-keys", Some(&bound)).await.1["key"].clone();
+    let own = [&[Scope::PostsRead, Scope::WebhooksRead][..], &[Scope::PostsRead]];
+    let [both, posts] = [key(&world, world.owner, own[0]).await, key(&world, world.owner, own[1]).await];
+    for (key, are_shown) in [(both.as_str(), true), (posts.as_str(), false), (bound.as_str().unwrap(), false)]
+    {
+        let timeline = world.http.get(format!("{}{path}", world.base)).bearer_auth(key).send().await.unwrap();
+        let timeline: Value = timeline.json().await.unwrap();
+        let kinds: Vec<_> = timeline["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["kind"].as_str().unwrap())
+            .collect();
+        assert!(kinds.contains(&"published"), "{timeline:#}");
+        assert_eq!(kinds.contains(&"delivery"), are_shown, "{timeline:#}");
+        let steps = timeline["next"].as_array().unwrap();
+        assert!(are_shown || steps.iter().all(|step| step["action"] != "deliver"), "{timeline:#}");
+    }
 }
 
 #[tokio::test]

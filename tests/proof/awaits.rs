@@ -34,6 +34,7 @@ use store::{
     Pool,
     accounts::{self, Connect},
     audit::Actor,
+    bounds::unbounded,
     organizations,
     posts::{self, Attachment, Container, Created, NewPost},
     publishing::TargetKey,
@@ -224,7 +225,8 @@ impl Runner {
             request_id: None,
             horizon: Duration::ZERO,
         };
-        let Created::New(post) = posts::create(&self.db, self.owner, new, now()).await.unwrap() else {
+        let Created::New(post) = posts::create(&self.db, unbounded(self.owner), new, now()).await.unwrap()
+        else {
             panic!("a new post is new");
         };
         let target = post.targets[0].id;

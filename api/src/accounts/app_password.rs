@@ -78,7 +78,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
     };
     match workers::request(call, login).await? {
         LoginResult::Connected(joined) => {
-            let account = accounts::get(call.db(), call.owner, joined.account).await?;
+            let account = accounts::get(call.db(), call.access(), joined.account).await?;
             // Disconnected concurrently.
             let account = account.ok_or_else(|| Problem::not_found("social account"))?;
             Ok((account.into(), joined.is_new))

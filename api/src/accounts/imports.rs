@@ -104,7 +104,7 @@ pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import
         to_date: body.to_date.map(|date| date.0),
         limit: body.limit.unwrap_or(DEFAULT_MAX_POSTS),
     };
-    match imports::create(call.db(), call.owner, account.id, new, call.now()).await? {
+    match imports::create(call.db(), call.access(), account.id, new, call.now()).await? {
         CreateResult::Created(import) => Ok(import.into()),
         CreateResult::AlreadyOpen => {
             Err(Problem::new(Code::Conflict, "another import of the account is in progress"))
@@ -118,7 +118,7 @@ pub async fn list(call: &Call<'_>, id: &str, paging: Paging) -> Result<ImportPag
     let account = find(call, id).await?.id;
     let list = List::Imports(account);
     let page = list.request(call, paging.limit, paging.cursor.as_deref())?;
-    let found = imports::list(call.db(), call.owner, account, page).await?;
+    let found = imports::list(call.db(), call.access(), account, page).await?;
     let next_cursor = list.next(call, found.next);
     Ok(ImportPage { data: found.items.into_iter().map(Import::from).collect(), next_cursor })
 }
@@ -128,7 +128,7 @@ pub async fn get(call: &Call<'_>, id: &str, import_id: &str) -> Result<Import, P
     let account = find(call, id).await?.id;
     let missing = || Problem::not_found("import");
     let import = import_id.parse().map_err(|_| missing())?;
-    let found = imports::get(call.db(), call.owner, account, import).await?;
+    let found = imports::get(call.db(), call.access(), account, import).await?;
     found.map(Import::from).ok_or_else(missing)
 }
 
@@ -137,7 +137,7 @@ pub async fn posts(call: &Call<'_>, id: &str, paging: Paging) -> Result<Imported
     let account = find(call, id).await?.id;
     let list = List::ImportedPosts(account);
     let page = list.request(call, paging.limit, paging.cursor.as_deref())?;
-    let found = imports::posts(call.db(), call.owner, account, page).await?;
+    let found = imports::posts(call.db(), call.access(), account, page).await?;
     let next_cursor = list.next(call, found.next);
     Ok(ImportedPostPage { data: found.items.into_iter().map(ImportedPost::from).collect(), next_cursor })
 }

@@ -67,7 +67,7 @@ pub async fn read(call: &Call<'_>, id: &str) -> Result<AccountLimits, Problem> {
             None => limits.push(counted),
         }
     }
-    let rests = counts::rests(call.db(), call.owner, &[account.id], now).await?;
+    let rests = counts::rests(call.db(), call.access(), &[account.id], now).await?;
     let rests_until = rests.get(&account.id).copied();
     let exhausted = limits
         .iter()
@@ -94,7 +94,7 @@ async fn counted(
         replies: matches!(cap.counts, Counted::Replies | Counted::All),
         of_app: cap.counts == Counted::PostsOfApp,
     };
-    let found = counts::published(call.db(), call.owner, account, counts, start, cap.limit).await?;
+    let found = counts::published(call.db(), call.access(), account, counts, start, cap.limit).await?;
     let used = found.map_or(0, |count| count.used);
     let resets_at = match cap.window {
         Window::Rolling(_) => found.map(|count| count.oldest + (now - start)),
@@ -155,14 +155,14 @@ pub(crate) async fn exhausted(
         };
         for cap in platform.caps.iter().filter(concerns) {
             let (start, end) = bounds(cap.window, due);
-            let planned = counts::planned(call.db(), call.owner, &ids, start, end).await?;
+            let planned = counts::planned(call.db(), call.access(), &ids, start, end).await?;
             for (account, count) in planned.into_iter().filter(|(_, count)| *count >= cap.limit.into()) {
                 reasons.entry(account).or_insert_with(|| full(platform, cap, count));
             }
         }
     }
     let ids: Vec<_> = accounts.iter().map(|account| account.id).collect();
-    for (account, until) in counts::rests(call.db(), call.owner, &ids, due).await? {
+    for (account, until) in counts::rests(call.db(), call.access(), &ids, due).await? {
         let until = domain::event::timestamp(until);
         reasons.insert(
             account,
@@ -198,7 +198,7 @@ pub(crate) async fn left(
         let caps = platforms::get(platform).map_or(&[][..], |platform| platform.caps);
         for cap in caps.iter().filter(|cap| cap.counts != Counted::Replies) {
             let (start, end) = bounds(cap.window, call.now());
-            let counts = counts::planned(call.db(), call.owner, &ids, start, end).await?;
+            let counts = counts::planned(call.db(), call.access(), &ids, start, end).await?;
             for id in &ids {
                 let used = counts.get(id).copied().unwrap_or(0);
                 let left = Left { used, limit: cap.limit.into(), window: cap.window };
@@ -217,7 +217,7 @@ pub(crate) async fn resting(
     call: &Call<'_>,
     accounts: &[AccountId],
 ) -> Result<HashMap<AccountId, DateTime<Utc>>, Problem> {
-    Ok(counts::rests(call.db(), call.owner, accounts, call.now()).await?)
+    Ok(counts::rests(call.db(), call.access(), accounts, call.now()).await?)
 }
 
 fn full(platform: &Adapter, cap: &Cap, count: u64) -> String {

@@ -33,7 +33,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefi
 use serde_json::{Map, Value};
 use store::{
     accounts::{self, AccountStatus},
-    bounds::{self, Resource},
+    bounds::Resource,
     disconnect,
     publishing::{self, Revived},
 };
@@ -161,8 +161,7 @@ impl Accounts {
 /// Lists the accounts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Problem> {
     let page = List::Accounts.request(call, filter.limit, filter.cursor.as_deref())?;
-    let filter = accounts::Filter { bound: call.bound.clone(), ..filter.into() };
-    let found = accounts::list(call.db(), call.owner, &filter, page).await?;
+    let found = accounts::list(call.db(), call.access(), &filter.into(), page).await?;
     let next_cursor = List::Accounts.next(call, found.next);
     Ok(AccountPage { data: found.items.into_iter().map(Account::from).collect(), next_cursor })
 }
@@ -177,13 +176,13 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
     let id = read(id)?;
     check_move(call, &body).await?;
     // The account is checked before the profile, since an error in the path takes precedence.
-    accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+    accounts::get(call.db(), call.access(), id).await?.ok_or_else(missing)?;
     let edit = accounts::Edit {
         tenant_id: body::change(body.tenant_id),
         profile: body::change(body.profile_id).map(ProfileId),
         display_name: body.display_name,
     };
-    let edited = accounts::edit(call.db(), call.owner, id, edit, call.by, call.now()).await?;
+    let edited = accounts::edit(call.db(), call.access(), id, edit, call.by, call.now()).await?;
     edited.map(Account::from).ok_or_else(|| {
         let issue = Issue::custom(["profile_id"], "The profile does not exist");
         Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])
@@ -204,9 +203,7 @@ async fn check_move(call: &Call<'_>, body: &AccountPatch) -> Result<(), Problem>
     let keeps_profile = match (&body.profile_id, bound) {
         (MaybeUndefined::Undefined, _) | (MaybeUndefined::Null, Bound::Tenant(_)) => true,
         (MaybeUndefined::Null, _) => false,
-        (MaybeUndefined::Value(id), _) => {
-            bounds::contains(call.db(), call.owner, bound, Resource::Profile, *id).await?
-        }
+        (MaybeUndefined::Value(id), _) => call.access().contains(call.db(), Resource::Profile, *id).await?,
     };
     for (keeps, field) in [(keeps_tenant, "tenant_id"), (keeps_profile, "profile_id")] {
         if !keeps {
@@ -221,7 +218,7 @@ async fn check_move(call: &Call<'_>, body: &AccountPatch) -> Result<(), Problem>
 /// Disconnects an account.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    if !disconnect::disconnect(call.db(), call.owner, id, call.by, call.now()).await? {
+    if !disconnect::disconnect(call.db(), call.access(), id, call.by, call.now()).await? {
         return Err(missing());
     }
     Ok(DeletedResource { id: id.0, deleted: true })
@@ -259,7 +256,7 @@ pub(crate) async fn has_lost_targets(call: &Call<'_>, account: &Account) -> Resu
         return Ok(false);
     }
     let id = AccountId(account.id);
-    Ok(!publishing::lost_with_grant(call.db(), call.owner, id, 1, call.now()).await?.is_empty())
+    Ok(!publishing::lost_with_grant(call.db(), call.access(), id, 1, call.now()).await?.is_empty())
 }
 
 /// Starts the targets of an account over that ended because its grant was lost.
@@ -270,10 +267,10 @@ pub async fn retry_failed(call: &Call<'_>, id: &str) -> Result<RetriedTargets, P
         return Err(Problem::new(Code::Conflict, detail));
     }
     let now = call.now();
-    let lost = publishing::lost_with_grant(call.db(), call.owner, account.id, MAX_RETRIED, now).await?;
+    let lost = publishing::lost_with_grant(call.db(), call.access(), account.id, MAX_RETRIED, now).await?;
     let mut retried = 0;
     for (post, target) in lost {
-        let revived = publishing::revive(call.db(), call.owner, post, Some(&[target]), now).await?;
+        let revived = publishing::revive(call.db(), call.access(), post, Some(&[target]), now).await?;
         retried += usize::from(matches!(revived, Revived::Targets(_)));
     }
     Ok(RetriedTargets { retried })
@@ -329,13 +326,12 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
 
 /// Returns those of these accounts that are connected and within the bound of the caller's key.
 pub(crate) async fn within(call: &Call<'_>, ids: &[AccountId]) -> Result<Vec<AccountId>, Problem> {
-    let mut found = accounts::get_many(call.db(), call.owner, ids).await?;
-    found.retain(|account| account.is_within(call.bound));
+    let found = accounts::get_many(call.db(), call.access(), ids).await?;
     Ok(found.into_iter().map(|account| account.id).collect())
 }
 
 pub(crate) async fn find(call: &Call<'_>, id: &str) -> Result<accounts::Account, Problem> {
-    accounts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+    accounts::get(call.db(), call.access(), read(id)?).await?.ok_or_else(missing)
 }
 
 fn read(id: &str) -> Result<AccountId, Problem> {

@@ -21,7 +21,7 @@ pub(crate) async fn accounts(
 ) -> Result<(Vec<Account>, Option<AccountId>), Problem> {
     // The queue's account may be named differently than in the list, so it is resolved as well.
     let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
-    let mut found = accounts::resolve(call.db(), call.owner, call.bound, &asked).await?;
+    let mut found = accounts::resolve(call.db(), call.access(), &asked).await?;
     let queued = queued.map(|_| found.pop().expect("one resolution per entry"));
     let mut accounts: Vec<Account> = Vec::new();
     let (mut issues, mut code) = (Vec::new(), None);
@@ -61,7 +61,7 @@ pub(crate) async fn accounts(
 
 /// Resolves one entry to an account; `field` named it.
 pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result<Account, Problem> {
-    let mut found = accounts::resolve(call.db(), call.owner, call.bound, &[entry.to_owned()]).await?;
+    let mut found = accounts::resolve(call.db(), call.access(), &[entry.to_owned()]).await?;
     match found.pop().expect("one resolution per entry") {
         Resolution::One(account) => Ok(*account),
         Resolution::None => Err(no_account(field)),

@@ -43,7 +43,7 @@ async fn answer(app: &App, request: &Request, text: &str) -> Result<Response, Pr
         Err(Refusal::Expired(state)) => (state, true),
         Ok(_) | Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
-    let call = Call::new(app, state.owner, &Actor::LOGIN);
+    let call = Call::new(app, state.owner, &[], &Actor::LOGIN);
     let brand = Brand::of(app, state.owner).await?;
     if is_expired {
         return Ok(pages::failed(&brand, "", LoginError::StateExpired));

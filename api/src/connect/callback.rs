@@ -137,7 +137,7 @@ async fn handle_callback(app: &App, request: &Request, query: &str) -> Result<Re
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
     let by = actor(app, request, ActorKind::Login, None);
-    let call = Call::new(app, state.owner, &by);
+    let call = Call::new(app, state.owner, &[], &by);
     // Before the state is claimed, so that the login can still be finished where it began.
     if state.is_hosted && !binding::is_same_browser(browser::is_plain(app, request), &params.state, request) {
         return Ok(pages::other_browser(&Brand::of(app, state.owner).await?));
@@ -211,7 +211,7 @@ async fn finish(
     let Some(uri) = &intent.redirect_uri else {
         return match outcome {
             CallbackOutcome::Connected(account) => {
-                let account = accounts::get(call.db(), call.owner, account).await?;
+                let account = accounts::get(call.db(), call.access(), account).await?;
                 Ok(pages::finished(
                     &Brand::of(call.app, call.owner).await?,
                     &intent.platform,

@@ -142,7 +142,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     let before = Filter { first: back(filter.first, days), last: back(filter.first, 1), ..filter.clone() };
     // One read covers the period before, with which this one is compared.
     let both = Filter { first: before.first, ..filter.clone() };
-    let grown = sums::days(context.db(), call.owner, &both).await?;
+    let grown = sums::days(context.db(), context.whole()?, &both).await?;
     let (mut total, mut earlier) = (Growth::default(), Growth::default());
     let mut by_platform: BTreeMap<String, Growth> = BTreeMap::new();
     let mut by_day: HashMap<(NaiveDate, String), i64> = HashMap::new();
@@ -162,8 +162,8 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         (moment, shown.iter().map(cell).collect())
     });
     let accounts = choice::accounts(&call).await?;
-    let by_account = sums::accounts(context.db(), call.owner, &filter, metric).await?;
-    let best = sums::best(context.db(), call.owner, &filter, metric, BEST).await?;
+    let by_account = sums::accounts(context.db(), context.whole()?, &filter, metric).await?;
+    let best = sums::best(context.db(), context.whole()?, &filter, metric, BEST).await?;
     let page = Analytics {
         layout: context.layout("Analytics", "/analytics"),
         periods: PERIODS
@@ -269,10 +269,10 @@ pub(crate) async fn post(
     let post = posts::find(&call, id).await?;
     let metric = context.query.get("metric").parse().unwrap_or(Metric::Impressions);
     let accounts: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-    let names = overview::names(context.db(), call.owner, &accounts).await?;
-    let latest = metrics::latest(context.db(), call.owner, post.id).await?;
+    let names = overview::names(context.db(), context.whole()?, &accounts).await?;
+    let latest = metrics::latest(context.db(), call.access(), post.id).await?;
     let latest: HashMap<_, _> = latest.into_iter().map(|snapshot| (snapshot.target, snapshot)).collect();
-    let series = metrics::series(context.db(), call.owner, post.id, POINTS).await?;
+    let series = metrics::series(context.db(), call.access(), post.id, POINTS).await?;
     let measured: BTreeSet<_> = series.iter().map(|snapshot| snapshot.target).collect();
     let who = |target: &store::posts::Target| {
         names.get(&target.account_id).map_or_else(String::new, |account| account.username.clone())

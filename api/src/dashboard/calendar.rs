@@ -249,10 +249,9 @@ async fn posts(
     limit: i64,
     zone: Tz,
 ) -> Result<ByDay, Problem> {
-    let owner = context.call().owner;
-    let found = overview::scheduled(context.db(), owner, starts, account, limit).await?;
+    let found = overview::scheduled(context.db(), context.whole()?, starts, account, limit).await?;
     let ids: Vec<_> = found.iter().map(|scheduled| scheduled.post).collect();
-    let mut previews = overview::previews(context.db(), owner, &ids).await?;
+    let mut previews = overview::previews(context.db(), context.whole()?, &ids).await?;
     let can_write = context.may(Scope::PostsWrite).is_ok();
     let mut by_day = ByDay::new();
     for scheduled in found {
@@ -293,12 +292,11 @@ async fn open_slots(
     if from >= until || context.may(Scope::SchedulingRead).is_err() {
         return Ok(open);
     }
-    let owner = context.call().owner;
-    let planned = slots::planned(context.db(), owner, account, PLANNED).await?;
+    let planned = slots::planned(context.db(), context.whole()?, account, PLANNED).await?;
     if planned.is_empty() {
         return Ok(open);
     }
-    let taken = slots::taken(context.db(), owner, from, until).await?;
+    let taken = slots::taken(context.db(), context.whole()?, from, until).await?;
     let mut ids: BTreeMap<DateTime<Utc>, Vec<String>> = BTreeMap::new();
     for plan in planned {
         // Like the composer, which queues in the zone of its page.

@@ -24,6 +24,7 @@ use poem::{
 use store::{
     Pool,
     audit::Actor,
+    bounds::Whole,
     sessions::{Holder, Session, SessionMember},
 };
 
@@ -51,7 +52,16 @@ impl<'a> PageContext<'a> {
 
     /// The call for functions of the API.
     pub(crate) fn call(&self) -> Call<'_> {
-        Call::new(self.app, self.session.owner, &self.actor)
+        Call::new(self.app, self.session.owner, self.scopes(), &self.actor)
+    }
+
+    /// The proof that the one who is signed in reaches the whole organization: a limited key opens no session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::whole`].
+    pub(crate) fn whole(&self) -> Result<Whole, Problem> {
+        self.call().whole()
     }
 
     /// Scopes of the one who is signed in.
@@ -85,6 +95,14 @@ impl<'a> PageContext<'a> {
         match &self.session.holder {
             Holder::Member(member) => Some(member),
             Holder::Key(_) => None,
+        }
+    }
+
+    /// Id of the member or the key that is signed in.
+    pub(crate) fn caller(&self) -> uuid::Uuid {
+        match &self.session.holder {
+            Holder::Member(member) => member.id.0,
+            Holder::Key(key) => key.id.0,
         }
     }
 

@@ -65,12 +65,12 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
         Err(_) => EventName::ALL.to_vec(),
     };
     let before = query.get("before").parse::<EventId>().ok();
-    let mut found = events::newest(context.db(), call.owner, &names, before, PAGE + 1).await?;
+    let mut found = events::newest(context.db(), context.whole()?, &names, before, PAGE + 1).await?;
     let has_more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
     // Events outlive their posts.
     let posts: Vec<_> = found.iter().filter_map(|event| event.post).collect();
-    let texts: HashMap<_, _> = overview::previews(context.db(), call.owner, &posts)
+    let texts: HashMap<_, _> = overview::previews(context.db(), context.whole()?, &posts)
         .await?
         .into_iter()
         .map(|(id, preview)| (id, excerpt(&preview.excerpt)))
@@ -110,8 +110,8 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
 pub(crate) async fn show(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     let (call, missing) = (context.call(), || Problem::not_found("event"));
     let id: EventId = id.parse().map_err(|_| missing())?;
-    let (event, body) = events::get(context.db(), call.owner, id).await?.ok_or_else(missing)?;
-    let found = deliveries::of_event(context.db(), call.owner, id).await?;
+    let (event, body) = events::get(context.db(), context.whole()?, id).await?.ok_or_else(missing)?;
+    let found = deliveries::of_event(context.db(), context.whole()?, id).await?;
     let body: Value = serde_json::from_str(&body).expect("a body is JSON");
     let page = Page {
         layout: context.layout(event.event.as_str(), "/events").live(&format!("/events/{id}")),

@@ -53,12 +53,14 @@ pub(crate) async fn checklist(
     if browser::cookie(request, DISMISSED).is_some_and(|org| org == owner.org.to_string()) {
         return Ok(None);
     }
-    let found = overview::steps(context.db(), owner).await?;
+    let found = overview::steps(context.db(), context.whole()?).await?;
     if found.are_done() {
         return Ok(None);
     }
     let account = match found.account {
-        true => overview::first_account(context.db(), owner).await?.map(|account| account.to_string()),
+        true => {
+            overview::first_account(context.db(), context.whole()?).await?.map(|account| account.to_string())
+        }
         false => None,
     };
     let steps = steps(found);

@@ -309,7 +309,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
     let total = found.pagination.total;
     let ids: Vec<_> = found.data.iter().map(|file| file.asset.id).collect();
     let mut uses: HashMap<_, Vec<_>> = HashMap::new();
-    for used in store::media::uses(context.db(), call.owner, &ids, MAX_USES).await? {
+    for used in store::media::uses(context.db(), context.whole()?, &ids, MAX_USES).await? {
         let link = PostLink { id: used.post.to_string(), text: excerpt(&used.text) };
         uses.entry(used.media.0).or_default().push(link);
     }

@@ -54,6 +54,7 @@ use context::PageContext;
 use fields::Fields;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use routes::Route;
+pub use routes::routes;
 use session::SessionState;
 use store::sessions::Ended;
 
@@ -186,7 +187,7 @@ async fn admit(
     }
     let operation = route.operation();
     let operation = operation.as_ref().map(|(method, path)| (method, *path));
-    admission::count_session(context.app, request, context.call().owner, operation).await
+    admission::count_session(context.app, request, context.call().owner, context.caller(), operation).await
 }
 
 /// Routes GET requests to pages.

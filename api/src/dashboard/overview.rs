@@ -164,11 +164,11 @@ async fn draw(
     error: Option<PageError>,
 ) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
-    let stuck = overview::stuck(context.db(), call.owner, now).await?;
-    let refused = overview::to_reconnect(context.db(), call.owner).await?;
+    let stuck = overview::stuck(context.db(), context.whole()?, now).await?;
+    let refused = overview::to_reconnect(context.db(), context.whole()?).await?;
     // An endpoint's address may hold a token, so that not everyone who sees posts sees it.
     let failing = match context.may(Scope::WebhooksRead) {
-        Ok(()) => overview::failing(context.db(), call.owner, now).await?,
+        Ok(()) => overview::failing(context.db(), context.whole()?, now).await?,
         Err(_) => Vec::new(),
     };
     let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
@@ -202,7 +202,7 @@ async fn draw(
         checklist: home::checklist(context, request).await?,
         upcoming: upcoming(context).await?,
         published: published(context).await?,
-        health: overview::health(context.db(), call.owner).await?,
+        health: overview::health(context.db(), context.whole()?).await?,
         posts: posts::lines(context, latest).await?.0,
         can_select: false,
         is_filtered: false,
@@ -212,10 +212,10 @@ async fn draw(
 
 /// The posts that are published next.
 async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
-    let (owner, now, zone) = (context.call().owner, context.now(), zone::current());
-    let found = overview::upcoming(context.db(), owner, NEAR_COUNT, now).await?;
+    let (now, zone) = (context.now(), zone::current());
+    let found = overview::upcoming(context.db(), context.whole()?, NEAR_COUNT, now).await?;
     let ids: Vec<_> = found.iter().map(|upcoming| upcoming.post).collect();
-    let mut previews = overview::previews(context.db(), owner, &ids).await?;
+    let mut previews = overview::previews(context.db(), context.whole()?, &ids).await?;
     let shown = found.into_iter().map(|upcoming| {
         let preview = previews.remove(&upcoming.post);
         let (text, targets) =
@@ -234,7 +234,7 @@ async fn upcoming(context: &PageContext<'_>) -> Result<Vec<Upcoming>, Problem> {
 /// What was published last.
 async fn published(context: &PageContext<'_>) -> Result<Vec<Published>, Problem> {
     let now = context.now();
-    let found = overview::published(context.db(), context.call().owner, NEAR_COUNT).await?;
+    let found = overview::published(context.db(), context.whole()?, NEAR_COUNT).await?;
     let shown = found.into_iter().map(|published| Published {
         post: published.post.to_string(),
         excerpt: posts::excerpt(&published.excerpt),
@@ -314,7 +314,8 @@ pub(crate) async fn retry(context: &PageContext<'_>, request: &Request) -> Resul
         None => {
             let (platform, code) = (form.get("platform"), form.given("code"));
             let found =
-                overview::of_cause(context.db(), call.owner, platform, status, code, call.now()).await?;
+                overview::of_cause(context.db(), context.whole()?, platform, status, code, call.now())
+                    .await?;
             found.into_iter().map(|(post, target)| (post.to_string(), target.to_string())).collect()
         }
     };

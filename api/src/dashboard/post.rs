@@ -144,7 +144,7 @@ pub(crate) async fn show(
     let post = posts::find(&call, id).await?;
     let story = timeline::of(&call, &post, &Paging { limit: None, ..context.paging() }).await?;
     let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-    let names = overview::names(context.db(), call.owner, &ids).await?;
+    let names = overview::names(context.db(), context.whole()?, &ids).await?;
     let who = |target: &store::posts::Target| {
         let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
         format!("{name} on {}", platforms::display_name(&target.platform))
@@ -200,7 +200,7 @@ pub(crate) async fn show(
     contents.extend(own);
     let reply_to = match post.reply_to {
         Some(id) => {
-            let parent = store::posts::get(call.db(), call.owner, id).await?;
+            let parent = store::posts::get(call.db(), call.access(), id).await?;
             Some(ReplyTo { id: id.to_string(), excerpt: parent.as_ref().map(beginning) })
         }
         None => None,

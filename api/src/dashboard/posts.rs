@@ -218,7 +218,7 @@ pub(crate) async fn lines(
     let call = context.call();
     let page = posts::list(&call, filter).await?;
     let ids: Vec<_> = page.data.iter().map(|post| post.id.into()).collect();
-    let mut glances = overview::previews(context.db(), call.owner, &ids).await?;
+    let mut glances = overview::previews(context.db(), context.whole()?, &ids).await?;
     let lines = page.data.into_iter().map(|post| {
         let (text, targets) = match glances.remove(&post.id.into()) {
             Some(glance) => (glance.excerpt, glance.targets),

@@ -91,7 +91,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
             Err(problem) => page.layout.error = Some(PageError::of("search", problem)),
         }
     }
-    let (db, owner) = (context.db(), context.call().owner);
+    let (db, whole) = (context.db(), context.whole()?);
     let line = |hit: Hit, icon, link| Line {
         name: hit.name,
         detail: hit.detail,
@@ -100,7 +100,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         created: ShortTime(hit.created_at),
     };
     if may(Scope::AccountsRead) {
-        let hits = search::accounts(db, owner, text, LIMIT).await?.into_iter().map(|hit| {
+        let hits = search::accounts(db, whole, text, LIMIT).await?.into_iter().map(|hit| {
             let (icon, link) = (hit.detail.clone(), account(hit.id));
             let detail = platforms::display_name(&hit.detail).to_owned();
             line(Hit { detail, ..hit }, Some(icon), link)
@@ -108,7 +108,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         page.groups.push(Group { id: "accounts", name: "Accounts", hits: hits.collect() });
     }
     if may(Scope::MediaRead) {
-        let hits = search::media(db, owner, text, LIMIT).await?.into_iter().map(|hit| {
+        let hits = search::media(db, whole, text, LIMIT).await?.into_iter().map(|hit| {
             let link = medium(hit.id);
             line(hit, None, link)
         });
@@ -116,14 +116,14 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     }
     // An endpoint's address may hold a token, so that not everyone sees it.
     if may(Scope::WebhooksRead) {
-        let hits = search::webhooks(db, owner, text, LIMIT).await?.into_iter().map(|hit| {
+        let hits = search::webhooks(db, whole, text, LIMIT).await?.into_iter().map(|hit| {
             let link = format!("/webhooks/{}", hit.id);
             line(hit, None, link)
         });
         page.groups.push(Group { id: "webhooks", name: "Webhooks", hits: hits.collect() });
     }
     if may(Scope::KeysWrite) {
-        let hits = search::keys(db, owner, text, LIMIT).await?.into_iter().map(|hit| {
+        let hits = search::keys(db, whole, text, LIMIT).await?.into_iter().map(|hit| {
             let link = key(hit.id);
             line(hit, None, link)
         });
@@ -134,7 +134,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
 
 /// The page of an id, if one may open it.
 async fn place(context: &PageContext<'_>, id: Uuid) -> Result<Option<String>, Problem> {
-    let located = search::locate(context.db(), context.call().owner, id).await?;
+    let located = search::locate(context.db(), context.whole()?, id).await?;
     let found = located.map(|located| match located {
         Located::Post(id) => (Scope::PostsRead, format!("/posts/{id}")),
         Located::Account(id) => (Scope::AccountsRead, account(id)),

@@ -1,13 +1,16 @@
 //! Authentication and counting of a request, in one statement (`store::usage`).
 //!
 //! A text that is no key is refused without a look-up. Unknown keys count by IP address and only they are refused
-//! when there are too many, so that nobody can shut out callers with a key who share their address.
+//! when there are too many, so that nobody can shut out callers with a key who share their address. Keys with a bound and
+//! client tokens count apart from the organization's keys, which can't be shut out by them either.
 
 use crate::{
     app::App,
     http::{
         problem::{Code, Problem},
-        rate_limits::{DASHBOARD, LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS},
+        rate_limits::{
+            BOUND_KEY, CLIENT_TOKEN, DASHBOARD, LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS,
+        },
         request_log,
     },
 };
@@ -20,33 +23,40 @@ use std::{
 };
 use store::{
     keys::{self, EndedClient, Key},
-    usage::{self, Bucket, Level},
+    usage::{self, Admission, Authenticated, Bucket, Level},
 };
 use tracing::warn;
+use uuid::Uuid;
 
 /// The header in which proxies list the addresses that a request came through.
 const FORWARDED: &str = "x-forwarded-for";
-/// Operations that need no quota, as methods and paths: reading the usage, and ending an access that was lost. Who has a
-/// leaked key can use up the quota, and must not keep the key by that.
-const UNMETERED: [(Method, &str); 4] = [
+/// Operations that no bucket and no quota refuses, as methods and paths: reading the usage, and ending an access that was
+/// lost. Who has a leaked key can use up both, and must not keep the key by that.
+const ESSENTIAL: [(Method, &str); 5] = [
     (Method::GET, "/account/usage"),
     (Method::DELETE, "/api-keys/{id}"),
+    (Method::POST, "/api-keys/{id}/rotate"),
     (Method::DELETE, "/client-tokens/{id}"),
     (Method::DELETE, "/team/{id}"),
 ];
 
-/// Returns whether an operation needs quota. `path` is relative to the API's prefix; it may be the pattern.
-pub(crate) fn is_metered(method: &Method, path: &str) -> bool {
+/// Returns whether an operation is refused for no bucket and no quota. `path` is relative to the API's prefix; it may be
+/// the pattern.
+pub(crate) fn is_essential(method: &Method, path: &str) -> bool {
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    let fits = |pattern: &str| match pattern.strip_suffix("{id}") {
-        Some(parent) => path.strip_prefix(parent).is_some_and(|id| !id.is_empty() && !id.contains('/')),
-        None => path == pattern,
+    let segments = |path| str::split(path, '/');
+    let fits = |pattern: &'static str| {
+        segments(pattern).count() == segments(path).count()
+            && segments(pattern).zip(segments(path)).all(|(known, found)| match known {
+                "{id}" => !found.is_empty(),
+                _ => known == found,
+            })
     };
-    !UNMETERED.iter().any(|(known, pattern)| known == method && fits(pattern))
+    ESSENTIAL.iter().any(|(known, pattern)| known == method && fits(pattern))
 }
 
-/// Authenticates a request and counts the call, in one database round trip. `path` is relative to the
-/// API's prefix.
+/// Authenticates a request and counts the call, for a key of the organization in one database round trip. `path` is
+/// relative to the API's prefix.
 ///
 /// # Errors
 ///
@@ -63,30 +73,60 @@ pub(crate) async fn authenticate(
     }
     let now = (app.now)();
     let buckets = app.config.limits.of(method, path);
-    let quotas = is_metered(method, path).then(|| app.config.plans.quotas());
-    let admission = usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await?;
-    let Some(admission) = admission else {
-        let detail = match keys::ended_client(&app.db, token).await? {
-            Some(EndedClient::Expired) => "the client token has expired; create another one",
-            Some(EndedClient::Revoked) => "the client token was revoked",
-            None => {
-                let level = level(app, request, UNKNOWN_KEYS).await?;
-                refuse(&[level], now)?;
-                return Err(Problem::invalid_key());
+    let is_essential = is_essential(method, path);
+    let quotas = (!is_essential).then(|| app.config.plans.quotas());
+    let admission = match usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await? {
+        Some(Authenticated::Counted(admission)) => Some(admission),
+        Some(Authenticated::Limited(key)) => {
+            request_log::note(request, &key);
+            let bucket = if key.client.is_some() { CLIENT_TOKEN } else { BOUND_KEY };
+            let own = usage::count_one(&app.db, app.config.limits.in_force(bucket), key.id.0, now).await?;
+            note(request, &[own]);
+            if !is_essential {
+                refuse(&[own], now)?;
             }
-        };
-        return Err(Problem::unauthorized(detail));
+            usage::count_limited(&app.db, token, &buckets, quotas, now).await?
+        }
+        None => None,
+    };
+    let Some(admission) = admission else {
+        // Also a token that has ended: a page of somebody else may go on with it.
+        let level = level(app, request, UNKNOWN_KEYS).await?;
+        refuse(&[level], now)?;
+        return Err(match keys::ended_client(&app.db, token).await? {
+            Some(EndedClient::Expired) => {
+                Problem::unauthorized("the client token has expired; create another one")
+            }
+            Some(EndedClient::Revoked) => Problem::unauthorized("the client token was revoked"),
+            None => Problem::invalid_key(),
+        });
     };
     request_log::note(request, &admission.key);
-    check(request, &admission.levels, now)?;
-    if admission.is_over_quota {
-        return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
-    }
+    admit(app, request, &admission, is_essential, now)?;
     Ok(admission.key)
 }
 
-/// Counts a request of the dashboard by organization and mode: one that acts like the operation that it stands for,
-/// one that only shows a page in a bucket of its own and in no quota, because pages update themselves.
+/// Fails if a bucket or the quota refuses a counted request.
+fn admit(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    is_essential: bool,
+    now: DateTime<Utc>,
+) -> Result<(), Problem> {
+    note(request, &admission.levels);
+    if is_essential {
+        return Ok(());
+    }
+    refuse(&admission.levels, now)?;
+    if admission.is_over_quota {
+        return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
+    }
+    Ok(())
+}
+
+/// Counts a request of the dashboard: one that acts like the operation that it stands for, one that only shows a page
+/// for its caller alone and in no quota, because pages update themselves.
 ///
 /// # Errors
 ///
@@ -95,22 +135,20 @@ pub(crate) async fn count_session(
     app: &App,
     request: &Request,
     owner: Owner,
+    caller: Uuid,
     operation: Option<(&Method, &str)>,
 ) -> Result<(), Problem> {
     let now = (app.now)();
-    let buckets = match operation {
-        Some((method, path)) => app.config.limits.of(method, path),
-        None => vec![app.config.limits.in_force(DASHBOARD)],
+    let Some((method, path)) = operation else {
+        let level = usage::count_one(&app.db, app.config.limits.in_force(DASHBOARD), caller, now).await?;
+        return check(request, &[level], now);
     };
-    let quotas =
-        operation.is_some_and(|(method, path)| is_metered(method, path)).then(|| app.config.plans.quotas());
+    let is_essential = is_essential(method, path);
+    let quotas = (!is_essential).then(|| app.config.plans.quotas());
+    let buckets = app.config.limits.of(method, path);
     let admission = usage::count_owner(&app.db, owner, &buckets, quotas, now).await?;
     let admission = admission.ok_or_else(|| Problem::not_found("organization"))?;
-    check(request, &admission.levels, now)?;
-    if admission.is_over_quota {
-        return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
-    }
-    Ok(())
+    admit(app, request, &admission, is_essential, now)
 }
 
 /// Counts an MCP request by IP address, before its key is read.
@@ -153,10 +191,15 @@ async fn level(app: &App, request: &Request, bucket: Bucket) -> Result<Level, Pr
 }
 
 fn check(request: &Request, levels: &[Level], now: DateTime<Utc>) -> Result<(), Problem> {
+    note(request, levels);
+    refuse(levels, now)
+}
+
+/// Keeps the levels for the response's headers.
+fn note(request: &Request, levels: &[Level]) {
     if let Some(headers) = request.data::<RateLimitHeaders>() {
         headers.note(levels);
     }
-    refuse(levels, now)
 }
 
 fn refuse(levels: &[Level], now: DateTime<Utc>) -> Result<(), Problem> {
@@ -200,7 +243,7 @@ mod tests {
     use store::usage::Bucket;
 
     #[test]
-    fn what_ends_an_access_needs_no_quota() {
+    fn what_ends_an_access_is_refused_for_no_quota_and_no_bucket() {
         let document: Value = serde_json::from_str(&crate::document()).unwrap();
         for (path, operations) in document["paths"].as_object().unwrap() {
             for (method, operation) in operations.as_object().unwrap() {
@@ -209,26 +252,29 @@ mod tests {
                     continue;
                 }
                 let method: Method = method.to_uppercase().parse().unwrap();
-                let is_documented = operation["responses"].get("402").is_some();
-                assert_eq!(is_metered(&method, path), is_documented, "{method} {path}");
+                for status in ["402", "429"] {
+                    let is_documented = operation["responses"].get(status).is_some();
+                    assert_eq!(is_essential(&method, path), !is_documented, "{method} {path} {status}");
+                }
             }
         }
         for (method, path, expected) in [
-            (Method::GET, "/account/usage", false),
-            (Method::HEAD, "/account/usage", false),
-            (Method::DELETE, "/api-keys/7", false),
-            (Method::DELETE, "/api-keys/{id}", false),
-            (Method::DELETE, "/team/7", false),
-            (Method::DELETE, "/client-tokens/7", false),
-            (Method::GET, "/account/requests", true),
-            (Method::POST, "/account/usage", true),
+            (Method::GET, "/account/usage", true),
+            (Method::HEAD, "/account/usage", true),
+            (Method::DELETE, "/api-keys/7", true),
+            (Method::DELETE, "/api-keys/{id}", true),
             (Method::POST, "/api-keys/7/rotate", true),
-            (Method::DELETE, "/api-keys/", true),
-            (Method::DELETE, "/api-keys/7/8", true),
-            (Method::PATCH, "/team/7", true),
-            (Method::DELETE, "/posts/7", true),
+            (Method::DELETE, "/team/7", true),
+            (Method::DELETE, "/client-tokens/7", true),
+            (Method::GET, "/account/requests", false),
+            (Method::POST, "/account/usage", false),
+            (Method::POST, "/api-keys//rotate", false),
+            (Method::DELETE, "/api-keys/", false),
+            (Method::DELETE, "/api-keys/7/8", false),
+            (Method::PATCH, "/team/7", false),
+            (Method::DELETE, "/posts/7", false),
         ] {
-            assert_eq!(is_metered(&method, path), expected, "{method} {path}");
+            assert_eq!(is_essential(&method, path), expected, "{method} {path}");
         }
     }
 

@@ -27,6 +27,7 @@ use std::marker::PhantomData;
 use store::{
     Pool,
     audit::{Actor, ActorKind},
+    bounds::{Access, Whole},
     keys::Key,
 };
 
@@ -53,6 +54,8 @@ pub struct Call<'a> {
     pub owner: Owner,
     /// The data that the caller's key is limited to.
     pub bound: &'a Bound,
+    /// What the caller may do.
+    pub scopes: &'a [Scope],
     /// What the caller's client token is limited to; `None` for an API key.
     pub client: Option<&'a Client>,
     /// Who calls, for the audit trail.
@@ -143,44 +146,65 @@ impl Identity {
         self.request
     }
 
-    /// Returns the call if the key has the scope.
+    /// Returns the call of an operation, if the key has the scope and may call the operation, and `id`, the first
+    /// parameter of its path, is of a resource within the key's bound. Nothing else makes a [`Call`] of a key, so that
+    /// every entrance asks all three.
     ///
     /// # Errors
     ///
-    /// `insufficient_scope` if not.
-    pub fn may(&self, needed: Scope) -> Result<Call<'_>, Problem> {
+    /// `insufficient_scope`, `forbidden` or `not_found`.
+    pub async fn authorize(
+        &self,
+        needed: Scope,
+        method: &Method,
+        path: &str,
+        id: Option<&str>,
+    ) -> Result<Call<'_>, Problem> {
         if !scope::allows(&self.key.scopes, needed) {
             let detail = format!("the API key lacks the scope {needed}");
             return Err(Problem::new(Code::InsufficientScope, detail));
         }
-        Ok(self.call())
-    }
-
-    /// Fails if a key with a bound may not call an operation, or `id` is the first parameter of its path and of a
-    /// resource outside of the bound.
-    ///
-    /// # Errors
-    ///
-    /// `forbidden` or `not_found`.
-    pub async fn reach(&self, method: &Method, path: &str, id: Option<&str>) -> Result<(), Problem> {
         if self.key.client.is_some() && !reach::is_for_clients(method, path) {
             let detail = "a client token connects accounts and lists them; this takes an API key";
             return Err(reach::forbidden(detail));
         }
-        reach::check(&self.call(), Reach::of(method, path), id).await
+        let call = self.call();
+        reach::check(&call, Reach::of(method, path), id).await?;
+        Ok(call)
     }
 
     fn call(&self) -> Call<'_> {
-        let Key { owner, bound, client, .. } = &self.key;
+        let Key { owner, bound, scopes, client, .. } = &self.key;
         let (client, by) = (client.as_ref(), &self.actor);
-        Call { app: &self.app, owner: *owner, bound, client, by, request: self.request }
+        Call { app: &self.app, owner: *owner, bound, scopes, client, by, request: self.request }
     }
 }
 
 impl<'a> Call<'a> {
-    /// The call of a request that was authorized by other means than an API key.
-    pub fn new(app: &'a App, owner: Owner, by: &'a Actor) -> Self {
-        Self { app, owner, bound: Bound::ORGANIZATION, client: None, by, request: RequestId::current() }
+    /// The call of a request that was authorized by other means than an API key, for the whole organization.
+    /// `tests/it/walls.rs` lists the modules that may make one.
+    pub fn new(app: &'a App, owner: Owner, scopes: &'a [Scope], by: &'a Actor) -> Self {
+        let request = RequestId::current();
+        Self { app, owner, bound: Bound::ORGANIZATION, scopes, client: None, by, request }
+    }
+
+    /// What the caller reaches.
+    pub fn access(&self) -> Access<'a> {
+        Access::new(self.owner, self.bound)
+    }
+
+    /// The proof that the caller reaches the whole organization.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` for a key with a bound.
+    pub fn whole(&self) -> Result<Whole, Problem> {
+        self.access().whole().ok_or_else(|| reach::organization_only(self))
+    }
+
+    /// The proof that the caller may see the organization's webhooks; `None` if it may not.
+    pub fn webhooks(&self) -> Option<Whole> {
+        self.access().whole().filter(|_| scope::allows(self.scopes, Scope::WebhooksRead))
     }
 
     /// The database.
@@ -258,8 +282,8 @@ impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {
         options: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
         let ApiKey(identity) = ApiKey::from_request(request, body, options).await?;
-        identity.may(P::SCOPE)?;
-        identity.reach(request.method(), path_of(request), request.raw_path_param(FIRST_PARAMETER)).await?;
+        let id = request.raw_path_param(FIRST_PARAMETER);
+        identity.authorize(P::SCOPE, request.method(), path_of(request), id).await?;
         Ok(Self(identity, PhantomData))
     }
 }

@@ -31,7 +31,8 @@ const fn rule(name: &'static str, path: &'static str, methods: &'static [Method]
     Rule { bucket: Bucket { name, ceiling, seconds: 60 }, path, methods }
 }
 
-/// The default buckets. Without methods, a bucket counts all.
+/// The default buckets of an organization in a mode; its limited callers together have the same ones again. Without
+/// methods, a bucket counts all.
 const TABLE: [Rule; 9] = [
     rule("global", "", &[], 600),
     rule("posts", "/posts", &[Method::POST, Method::PATCH, Method::DELETE], 120),
@@ -55,7 +56,12 @@ pub(super) const SIGN_IN: Bucket = Bucket { name: "sign-in", ceiling: 20, second
 /// Bucket per IP address for API calls with a key that is unknown, revoked or expired.
 pub(super) const UNKNOWN_KEYS: Bucket = Bucket { name: "unknown-keys", ceiling: 300, seconds: 60 };
 
-/// Bucket per organization and mode for the dashboard's pages; an open tab shows thirty a minute.
+/// Bucket per key with a bound, counted before those of all such keys and client tokens together.
+pub(super) const BOUND_KEY: Bucket = Bucket { name: "bound-key", ceiling: 300, seconds: 60 };
+/// Bucket per client token, counted like that of a key with a bound. One is in one browser.
+pub(super) const CLIENT_TOKEN: Bucket = Bucket { name: "client-token", ceiling: 60, seconds: 60 };
+
+/// Bucket per member, or key that opened a session, for the dashboard's pages; an open tab shows thirty a minute.
 pub(super) const DASHBOARD: Bucket = Bucket { name: "dashboard", ceiling: 1200, seconds: 60 };
 
 impl Rule {
@@ -111,6 +117,8 @@ impl Limits {
     /// The names of all buckets.
     pub fn names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|rule| rule.bucket.name).chain([
+            BOUND_KEY.name,
+            CLIENT_TOKEN.name,
             DASHBOARD.name,
             MCP.name,
             LOGIN.name,

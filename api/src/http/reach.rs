@@ -12,7 +12,7 @@ use crate::http::{
 };
 use domain::client::Client;
 use poem::http::Method;
-use store::bounds::{self, Resource};
+use store::bounds::Resource;
 
 /// What a key with a bound may do with an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub(crate) async fn check(call: &Call<'_>, reach: Reach, id: Option<&str>) -> Re
         Organization => Err(organization_only(call)),
         Of(resource) => {
             let is_within = match id.and_then(|id| id.parse().ok()) {
-                Some(id) => bounds::contains(call.db(), call.owner, call.bound, resource, id).await?,
+                Some(id) => call.access().contains(call.db(), resource, id).await?,
                 None => false,
             };
             if is_within { Ok(()) } else { Err(Problem::not_found(name(resource))) }
@@ -176,7 +176,7 @@ pub(crate) async fn check(call: &Call<'_>, reach: Reach, id: Option<&str>) -> Re
 }
 
 /// 403: only a key of the whole organization can do this.
-fn organization_only(call: &Call<'_>) -> Problem {
+pub(crate) fn organization_only(call: &Call<'_>) -> Problem {
     let bound = call.bound;
     forbidden(format!("this API key is limited to {bound}; the operation concerns the whole organization"))
 }

@@ -243,15 +243,8 @@ impl ServerHandler for Desk {
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool {}", request.name), None))?;
         let caller = caller(&cx);
         let answer = async {
-            let run = async {
-                let call = caller.may(tool.scope)?;
-                let arguments = request.arguments.unwrap_or_default();
-                // A tool about a resource takes its id as the argument that its path names first.
-                let id = tool.subject.as_ref().and_then(|name| arguments.get(name)).and_then(Value::as_str);
-                caller.reach(&tool.method, &tool.path, id).await?;
-                tool.call(&call, arguments).await
-            };
-            run.await.map_err(|problem| problem.document().to_string())
+            let answer = tool.call(&caller, request.arguments.unwrap_or_default()).await;
+            answer.map_err(|problem| problem.document().to_string())
         };
         // The library runs this in a task of its own.
         let id = caller.request().unwrap_or_else(RequestId::generate);

@@ -98,7 +98,7 @@ async fn answer(caller: &Identity, uri: &str) -> Result<Value, Problem> {
     let (template, id) = found.ok_or_else(|| Problem::not_found("resource"))?;
     let tool = tools::find(template.tool).expect("a template names a tool");
     let arguments = Map::from_iter([("id".to_owned(), json!(id))]);
-    tool.call(&caller.may(tool.scope)?, arguments).await
+    tool.call(caller, arguments).await
 }
 
 /// Converts a problem to an error of the protocol, with the problem document as its data.

@@ -9,7 +9,7 @@ use crate::{
     events,
     http::{
         body,
-        caller::Call,
+        caller::{Call, Identity},
         problem::{Issue, Problem},
     },
     media, networks,
@@ -358,14 +358,12 @@ const TABLE: &[ToolEntry] = &[
 
 /// A tool and its operation.
 pub(super) struct Tool {
-    /// Required scope.
-    pub(super) scope: Scope,
     /// HTTP method of the operation.
     pub(super) method: Method,
     /// Path of the operation, relative to the API's prefix.
     pub(super) path: String,
     /// Name of the first parameter of the path, if it has one.
-    pub(super) subject: Option<String>,
+    subject: Option<String>,
     entry: &'static ToolEntry,
     description: String,
     input: Arc<Map<String, Value>>,
@@ -392,7 +390,6 @@ impl Tool {
         let operation = schema::operation(document, entry.operation);
         let words = ["summary", "description"].map(|key| operation.says[key].as_str().unwrap_or_default());
         Self {
-            scope: entry.scope,
             method: operation.method.clone(),
             path: operation.path.to_owned(),
             subject: operation
@@ -421,13 +418,16 @@ impl Tool {
             .with_annotations(hints)
     }
 
-    /// Calls the tool.
+    /// Calls the tool, if the caller may.
     pub(super) async fn call(
         &self,
-        call: &Call<'_>,
+        caller: &Identity,
         arguments: Map<String, Value>,
     ) -> Result<Value, Problem> {
-        (self.entry.run)(call, Arguments(arguments)).await
+        // A tool about a resource takes its id as the argument that its operation's path names first.
+        let id = self.subject.as_ref().and_then(|name| arguments.get(name)).and_then(Value::as_str);
+        let call = caller.authorize(self.entry.scope, &self.method, &self.path, id).await?;
+        (self.entry.run)(&call, Arguments(arguments)).await
     }
 }
 
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn a_tool_needs_the_scope_that_its_operation_names() {
         for tool in all() {
-            let scope = format!("Scope `{}`", tool.scope);
+            let scope = format!("Scope `{}`", tool.entry.scope);
             assert!(tool.description.contains(&scope), "{}: {}", tool.entry.name, tool.description);
         }
     }

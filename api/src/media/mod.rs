@@ -355,9 +355,8 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
     let which = store::media::Filter {
         kind: filter.kind.map(|kind| kind.value()),
         status: filter.status.map(|status| status.value()),
-        bound: call.bound.clone(),
     };
-    let found = store::media::list(call.db(), call.owner, which, limit, offset).await?;
+    let found = store::media::list(call.db(), call.access(), which, limit, offset).await?;
     let data = shown_all(call, found.items).await?;
     Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
 }
@@ -385,7 +384,8 @@ pub async fn update(call: &Call<'_>, id: &str, body: MediaPatch) -> Result<Media
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(text) => Some(text),
     };
-    match store::media::describe(call.db(), call.owner, read(id)?, alt_text.as_deref(), call.now()).await? {
+    match store::media::describe(call.db(), call.access(), read(id)?, alt_text.as_deref(), call.now()).await?
+    {
         DescribeResult::Described(row) => shown(call, *row).await,
         DescribeResult::InUse => Err(Problem::new(
             Code::Conflict,
@@ -398,7 +398,7 @@ pub async fn update(call: &Call<'_>, id: &str, body: MediaPatch) -> Result<Media
 /// Deletes an asset.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    match store::media::delete(call.db(), call.owner, id, call.now()).await? {
+    match store::media::delete(call.db(), call.access(), id, call.now()).await? {
         DeleteResult::Deleted => Ok(DeletedResource { id: id.0, deleted: true }),
         DeleteResult::InUse => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
         DeleteResult::NotFound => Err(missing()),
@@ -406,7 +406,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 }
 
 async fn find(call: &Call<'_>, id: &str) -> Result<store::media::Media, Problem> {
-    store::media::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+    store::media::get(call.db(), call.access(), read(id)?).await?.ok_or_else(missing)
 }
 
 pub(crate) fn read(id: &str) -> Result<MediaId, Problem> {
@@ -448,7 +448,7 @@ async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Probl
 async fn shown_all(call: &Call<'_>, rows: Vec<store::media::Media>) -> Result<Vec<Media>, Problem> {
     let ids: Vec<_> = rows.iter().map(|row| row.id.0).collect();
     let retention = call.app.config.media_retention;
-    let expiry = store::media::expiry(call.db(), call.owner, &ids, retention).await?;
+    let expiry = store::media::expiry(call.db(), call.access(), &ids, retention).await?;
     let mut shown = Vec::with_capacity(rows.len());
     for row in rows {
         let expires_at = expiry.get(&row.id).copied().map(Timestamp::from);

@@ -155,12 +155,14 @@ fn spelled(name: &str) -> String {
     name.split('-').map(word).collect::<Vec<_>>().join("-")
 }
 
-/// Adds the rate limit headers to all responses of authenticated operations.
+/// Adds the rate limit headers to all responses of operations that are counted.
 fn tell_levels(document: &mut Value) {
     let (limit, remaining) = (RATE_LIMIT_HEADERS[0].0, RATE_LIMIT_HEADERS[1].0);
     let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
-    for operation in operations_mut(document).filter(|operation| operation["responses"].get("429").is_some())
-    {
+    let is_counted = |operation: &&mut Value| {
+        operation.get("security").is_some() || operation["responses"].get("429").is_some()
+    };
+    for operation in operations_mut(document).filter(is_counted) {
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
         for (status, response) in responses.iter_mut() {
             if status == "401" {

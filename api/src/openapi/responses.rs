@@ -88,8 +88,9 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("replayWebhook", &[Code::Conflict]),
 ];
 
-/// Operations that work when the quota is used up.
-const UNMETERED: [&str; 4] = ["getUsage", "deleteApiKey", "deleteClientToken", "removeTeamMember"];
+/// Operations that no bucket and no quota refuses.
+const ESSENTIAL: [&str; 5] =
+    ["getUsage", "deleteApiKey", "rotateApiKey", "deleteClientToken", "removeTeamMember"];
 
 /// Reduces each operation's error responses to those that can occur, with an example of each.
 pub(crate) fn narrow(document: &mut Value) {
@@ -112,8 +113,10 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
     let id = operation["operationId"].as_str().unwrap_or_default();
     let mut codes = vec![Code::InternalError, Code::Unavailable];
     if operation.get("security").is_some() {
-        codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::Forbidden, Code::RateLimited]);
-        codes.extend((!UNMETERED.contains(&id)).then_some(Code::QuotaExceeded));
+        codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::Forbidden]);
+        if !ESSENTIAL.contains(&id) {
+            codes.extend([Code::RateLimited, Code::QuotaExceeded]);
+        }
     }
     let has_body = operation.get("requestBody").is_some();
     let parameters = operation["parameters"].as_array().into_iter().flatten();

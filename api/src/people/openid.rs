@@ -78,7 +78,7 @@ fn redirect_uri(app: &App) -> String {
 
 /// The person is not known yet.
 fn call<'a>(app: &'a App, by: &'a Actor) -> Call<'a> {
-    Call::new(app, Owner::NOBODY, by)
+    Call::new(app, Owner::NOBODY, &[], by)
 }
 
 /// Begins a login, to sign in or to link an identity.

@@ -87,7 +87,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
             })
         })
         .collect();
-    let latest = metrics::latest(call.db(), call.owner, post.id).await?;
+    let latest = metrics::latest(call.db(), call.access(), post.id).await?;
     let before: HashMap<_, _> =
         latest.into_iter().map(|snapshot| (snapshot.target, snapshot.captured_at)).collect();
     let asked = match targets.is_empty() {
@@ -97,7 +97,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
             workers::request(call, request).await.map(drop)
         }
     };
-    let latest = metrics::latest(call.db(), call.owner, post.id).await?;
+    let latest = metrics::latest(call.db(), call.access(), post.id).await?;
     if latest.is_empty() {
         // Without any snapshot, a failure to fetch is an error, not an empty result.
         asked?;
@@ -135,7 +135,7 @@ fn covers_replies(platform: &str) -> bool {
 async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<TargetMetrics>, Problem> {
     let platform: HashMap<_, _> =
         post.targets.iter().map(|target| (target.id, target.platform.as_str())).collect();
-    let series = metrics::series(call.db(), call.owner, post.id, MAX_POINTS).await?;
+    let series = metrics::series(call.db(), call.access(), post.id, MAX_POINTS).await?;
     let points = series.into_iter().filter_map(|snapshot| Some((*platform.get(&snapshot.target)?, snapshot)));
     Ok(points.map(TargetMetrics::from).collect())
 }

@@ -12,7 +12,7 @@ use crate::{
         settings::{Config, TopLevel},
     },
 };
-use domain::{AccountId, Media};
+use domain::{AccountId, Media, PostId};
 use platforms::{
     Adapter,
     check::{self, AccountKind, Draft, Severity},
@@ -20,7 +20,6 @@ use platforms::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::{
-    bounds,
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
 };
@@ -81,11 +80,7 @@ impl Assets {
     ) -> Result<Self, Problem> {
         let ids: Vec<Uuid> = named.filter_map(|media| media.id.as_ref()?.parse().ok()).collect();
         imports.check(call).await?;
-        let mut known = find_media(call, &ids).await?;
-        if call.bound.is_limited() {
-            let own = bounds::media(call.db(), call.owner, call.bound, &ids).await?;
-            known.retain(|id, _| own.contains(id));
-        }
+        let known = find_media(call, &ids).await?;
         Ok(Self { known, imports, ..Self::default() })
     }
 
@@ -155,7 +150,7 @@ impl Assets {
     }
 }
 
-/// Finds the owner's media assets with these ids, in any status.
+/// Finds the media assets with these ids that the caller reaches, in any status.
 ///
 /// # Errors
 ///
@@ -164,18 +159,26 @@ pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, A
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let found = assets::find(call.db(), call.owner, ids).await?;
-    Ok(found.into_iter().map(|asset| (asset.id.0, asset)).collect())
+    Ok(by_id(assets::find(call.db(), call.access(), ids).await?))
 }
 
-/// Loads the media of stored containers.
+fn by_id(assets: Vec<Asset>) -> HashMap<Uuid, Asset> {
+    assets.into_iter().map(|asset| (asset.id.0, asset)).collect()
+}
+
+/// Loads the media of containers of a stored post, also of those that another key of the organization attached.
 ///
 /// # Errors
 ///
 /// If the database is unavailable.
-pub(crate) async fn stored(call: &Call<'_>, containers: Vec<Container>) -> Result<Content, Problem> {
+pub(crate) async fn stored(
+    call: &Call<'_>,
+    post: PostId,
+    containers: Vec<Container>,
+) -> Result<Content, Problem> {
     let references = containers.iter().flat_map(|container| &container.media);
-    let mut known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let ids: Vec<_> = references.map(|reference| reference.id).collect();
+    let mut known = by_id(assets::attached(call.db(), call.access(), post, &ids).await?);
     let all = known.len();
     known.retain(|_, asset| !asset.is_being_fetched());
     let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));

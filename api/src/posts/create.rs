@@ -27,8 +27,7 @@ use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::Account,
-    bounds::{self, Resource},
-    posts::{self, Container, CreateError, Created},
+    posts::{self, Container, CreateError, Created, KeyTaken},
     slots::Queue,
 };
 use telemetry::trace;
@@ -185,9 +184,9 @@ pub(crate) fn check_sources(media: &Value, path: &[Segment], issues: &mut Vec<Is
 pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
     let key = key(body.external_ref.clone(), header)?;
     if let Some(key) = &key
-        && let Some(first) = posts::replay(call.db(), call.owner, key).await?
+        && let Some(first) = posts::replay(call.db(), call.access(), key).await?
     {
-        return replayed(call, first).await;
+        return first.map(Created::Replay).map_err(|taken| key_taken(call, taken));
     }
     let is_draft = body.is_draft;
     let metadata = body.metadata.clone().unwrap_or_default().apply(posts::Metadata::default());
@@ -212,8 +211,8 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     };
     let (began, request_id) = (call.now(), call.request_id().unwrap_or_default());
     let created = match &draft.queue {
-        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await,
-        None => posts::create(call.db(), call.owner, new, call.now()).await,
+        Some(queue) => posts::queue(call.db(), call.access(), new, queue, call.now()).await,
+        None => posts::create(call.db(), call.access(), new, call.now()).await,
     };
     match created.map_err(|error| (error, &draft.queue)) {
         Ok(Created::New(post)) => {
@@ -222,24 +221,20 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
             trace::created(post.id.0.into_bytes(), began.into(), call.now().into(), &attributes);
             Ok(Created::New(post))
         }
-        Ok(Created::Replay(first)) => replayed(call, first).await,
+        Ok(replay @ Created::Replay(_)) => Ok(replay),
         Err((CreateError::NoOpenSlot, Some(queue))) => Err(slots::full(queue, QUEUED_FROM_ACCOUNT)),
         Err((CreateError::NoOpenSlot, None)) => unreachable!("only a post for a queue needs a slot"),
         Err((CreateError::MediaMissing, _)) => Err(checks::media_not_ready()),
         Err((CreateError::Exceeded(exceeded), _)) => Err(media::no_room(call, exceeded).await),
+        Err((CreateError::KeyTaken(taken), _)) => Err(key_taken(call, taken)),
         Err((CreateError::Database(error), _)) => Err(error.into()),
     }
 }
 
-/// Returns the first post with the idempotency key, if it is within the bound of the caller's key.
-async fn replayed(call: &Call<'_>, first: posts::Post) -> Result<Created, Problem> {
-    if call.bound.is_limited()
-        && !bounds::contains(call.db(), call.owner, call.bound, Resource::Post, first.id.0).await?
-    {
-        let detail = format!("the idempotency key was used for a post that is not within {}", call.bound);
-        return Err(Problem::new(Code::Conflict, detail));
-    }
-    Ok(Created::Replay(first))
+/// 409: the idempotency key is the one of a post that the caller does not reach.
+fn key_taken(call: &Call<'_>, _: KeyTaken) -> Problem {
+    let detail = format!("the idempotency key was used for a post that is not within {}", call.bound);
+    Problem::new(Code::Conflict, detail)
 }
 
 /// A request body whose references to accounts, media and slots are resolved.

@@ -107,9 +107,9 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
         }
         let (edit, queue) = resolve_edit(call, &post, body.clone()).await?;
         let edited = match &queue {
-            None => store::posts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
+            None => store::posts::edit(call.db(), call.access(), post.id, edit, call.now()).await?,
             Some(queue) => {
-                store::posts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?
+                store::posts::requeue(call.db(), call.access(), post.id, edit, queue, call.now()).await?
             }
         };
         match edited {
@@ -189,7 +189,7 @@ async fn resolve_edit(
         Some(accounts) => accounts,
         None => {
             let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-            kept = store::accounts::get_many(call.db(), call.owner, &ids).await?;
+            kept = store::accounts::get_many(call.db(), call.access(), &ids).await?;
             &kept
         }
     };
@@ -221,11 +221,11 @@ async fn resolve_edit(
         let mut content = assets.content(texts, &["containers".into()]);
         if let Some(media) = kept_media {
             content.containers[0].media = media;
-            content = checks::stored(call, content.containers).await?;
+            content = checks::stored(call, post.id, content.containers).await?;
         }
         content
     } else {
-        checks::stored(call, post.containers.clone()).await?
+        checks::stored(call, post.id, post.containers.clone()).await?
     };
     let containers = is_replaced.then(|| content.containers.clone());
     let due = match body.scheduled_at {

@@ -154,7 +154,7 @@ pub async fn edit(
         return Err(Problem::new(Code::ContentRejected, detail).with_issues(issues));
     }
     let after = changed(&before, &texts, &settings);
-    let media = checks::stored(call, before.containers.clone()).await?.media;
+    let media = checks::stored(call, post.id, before.containers.clone()).await?.media;
     let variants = [&before, &after].map(|live| live.variant(&account, &media));
     check(variants, &body.replies.unwrap_or_default())?;
     let edits = edits(&before, &after, &media, &texts, &settings);

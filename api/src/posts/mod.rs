@@ -211,21 +211,20 @@ impl Posts {
 /// Lists the posts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<PostPage, Problem> {
     let page = List::Posts.request(call, filter.limit, filter.cursor.as_deref())?;
-    let filter = posts::Filter { bound: call.bound.clone(), ..filter.into() };
-    let found = posts::list(call.db(), call.owner, &filter, page).await?;
+    let found = posts::list(call.db(), call.access(), &filter.into(), page).await?;
     let next_cursor = List::Posts.next(call, found.next);
     Ok(PostPage { data: found.items.into_iter().map(Summary::from).collect(), next_cursor })
 }
 
 /// Returns a post.
 pub async fn find(call: &Call<'_>, id: &str) -> Result<posts::Post, Problem> {
-    posts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+    posts::get(call.db(), call.access(), read(id)?).await?.ok_or_else(missing)
 }
 
 /// Deletes a post.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
     let id = read(id)?;
-    if !posts::delete(call.db(), call.owner, id, call.request_id().as_deref(), call.now()).await? {
+    if !posts::delete(call.db(), call.access(), id, call.request_id().as_deref(), call.now()).await? {
         return Err(missing());
     }
     Ok(Canceled { id: id.0, canceled: true })
@@ -236,7 +235,7 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
     let (post, target) = target(call, id, target_id).await?;
     let now = call.now();
     let request = call.request_id();
-    if !publishing::retry_now(call.db(), call.owner, post, target.id, request.as_deref(), now).await? {
+    if !publishing::retry_now(call.db(), call.access(), post, target.id, request.as_deref(), now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
         let (_, target) = self::target(call, id, target_id).await?;
         let reason = target.error_message.filter(|_| target.status.is_terminal());

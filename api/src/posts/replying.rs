@@ -13,7 +13,6 @@ use crate::{
 use domain::{AccountId, PostId, PostStatus};
 use store::{
     accounts::Account,
-    bounds::{self, Resource},
     posts::{self, Post},
     publishing::NoParent,
 };
@@ -32,10 +31,7 @@ impl Parent {
     ///
     /// If there is no such post.
     pub(crate) async fn find(call: &Call<'_>, id: PostId) -> Result<Self, Problem> {
-        let is_within = !call.bound.is_limited()
-            || bounds::contains(call.db(), call.owner, call.bound, Resource::Post, id.0).await?;
-        let found = if is_within { posts::get(call.db(), call.owner, id).await? } else { None };
-        found.map(Self).ok_or_else(|| {
+        posts::get(call.db(), call.access(), id).await?.map(Self).ok_or_else(|| {
             let issue = Issue::custom([REPLY_TO], "The post does not exist");
             Problem::new(Code::Unprocessable, "the post to reply to was not found").with_issues(vec![issue])
         })

@@ -47,7 +47,7 @@ pub async fn retry(call: &Call<'_>, id: &str, body: RetryPost) -> Result<store::
         let detail = "one or more targets were not found";
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
     }
-    match publishing::revive(call.db(), call.owner, post.id, only.as_deref(), call.now()).await? {
+    match publishing::revive(call.db(), call.access(), post.id, only.as_deref(), call.now()).await? {
         Revived::Targets(_) => posts::find(call, id).await,
         Revived::NoneDead => {
             let mut canceled = post.targets.iter().filter(|target| target.status == TargetStatus::Canceled);

@@ -24,7 +24,8 @@ use uuid::Uuid;
 pub async fn of(call: &Call<'_>, post: &Post, paging: &Paging) -> Result<Timeline, Problem> {
     let list = List::Timeline(post.id);
     let page = list.paged(call, paging)?;
-    let Page { items: entries, next: after } = timeline::list(call.db(), call.owner, post.id, page).await?;
+    let Page { items: entries, next: after } =
+        timeline::list(call.db(), call.access(), post.id, page, call.webhooks()).await?;
     let mut next: Vec<_> = post.targets.iter().filter_map(|target| publishing(post, target)).collect();
     next.extend(entries.iter().filter_map(delivery));
     // Steps without a time are due now and come first.

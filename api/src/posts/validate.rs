@@ -85,7 +85,7 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         let due = variant.scheduled_at.unwrap_or(due).max(call.now());
         // Only main texts are compared.
         if !variant.is_reply {
-            let found = duplicates::find(call.db(), call.owner, &ids, text, due, DUPLICATE_WINDOW).await?;
+            let found = duplicates::find(call.db(), call.access(), &ids, text, due, DUPLICATE_WINDOW).await?;
             let found = found.into_iter();
             duplicates.extend(found.map(|(account, found)| (account, (found, draft.text_path(variant)))));
         }
@@ -118,11 +118,9 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         }
         if let Some((duplicate, path)) = duplicates.get(&account.id) {
             let at = timestamp(duplicate.at);
-            let message = if duplicate.is_published {
-                format!("The account published the same text at {at}, in post {}", duplicate.post)
-            } else {
-                format!("The account is to publish the same text at {at}, in post {}", duplicate.post)
-            };
+            let did = if duplicate.is_published { "published" } else { "is to publish" };
+            let place = duplicate.post.map(|post| format!(", in post {post}")).unwrap_or_default();
+            let message = format!("The account {did} the same text at {at}{place}");
             note(Severity::Warning, "duplicate_text", &message, path.clone());
         }
         if let Some(message) = exhausted.get(&account.id) {

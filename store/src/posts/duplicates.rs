@@ -1,15 +1,16 @@
 //! Posts with the same main text on the same account, found by the digest of the text.
 
+use crate::bounds::{Access, Resource};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, Owner, PostId};
+use domain::{AccountId, PostId};
 use sqlx::PgPool;
 use std::collections::HashMap;
 
 /// A post with the same text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The post.
-    pub post: PostId,
+    /// The post; `None` if the caller does not reach it.
+    pub post: Option<PostId>,
     /// When it was published, or is to be.
     pub at: DateTime<Utc>,
     /// True if it was published.
@@ -21,7 +22,7 @@ pub struct Duplicate {
 /// unpublished or failed for good neither. A post that was deleted after it was published is still live.
 pub async fn find(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     accounts: &[AccountId],
     text: &str,
     due: DateTime<Utc>,
@@ -30,7 +31,8 @@ pub async fn find(
     if text.trim().is_empty() {
         return Ok(HashMap::new());
     }
-    let ids: Vec<_> = accounts.iter().map(|account| account.0).collect();
+    let ids = accounts.iter().map(|account| account.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     let rows = sqlx::query!(
         r#"select distinct on (t.account_id) t.account_id, t.post_id, at.at as "at!",
              t.status = 'published' as "is_published!"
@@ -57,8 +59,11 @@ pub async fn find(
     )
     .fetch_all(db)
     .await?;
+    let posts = rows.iter().map(|row| row.post_id).collect();
+    let (_, reached) = access.reach_all(db, Resource::Post, posts).await?;
     let found = rows.into_iter().map(|row| {
-        let duplicate = Duplicate { post: row.post_id.into(), at: row.at, is_published: row.is_published };
+        let post = reached.contains(&row.post_id).then_some(PostId(row.post_id));
+        let duplicate = Duplicate { post, at: row.at, is_published: row.is_published };
         (row.account_id.into(), duplicate)
     });
     Ok(found.collect())

@@ -10,6 +10,7 @@ use super::{
     to_job,
 };
 use crate::{
+    bounds::{Access, Resource},
     ceilings::Exceeded,
     decode::Parsed,
     media::{self, NewMedia},
@@ -84,19 +85,19 @@ pub enum EditResult {
 // Model: Edit.
 pub async fn edit(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: PostId,
     edit: Edit,
     now: DateTime<Utc>,
 ) -> sqlx::Result<EditResult> {
-    apply(db, owner, id, &edit, None, now).await
+    apply(db, access, id, &edit, None, now).await
 }
 
 /// Edits a post and moves it to the next open slot of a queue, which replaces `scheduled_at`. The slot that
 /// the post holds is open to it.
 pub async fn requeue(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: PostId,
     edit: Edit,
     queue: &Queue,
@@ -104,7 +105,7 @@ pub async fn requeue(
 ) -> sqlx::Result<EditResult> {
     // A slot is lost only to another post that was committed, so the loop ends when the slots run out.
     loop {
-        match apply(db, owner, id, &edit, Some(queue), now).await {
+        match apply(db, access, id, &edit, Some(queue), now).await {
             Err(error) if slots::is_taken(&error) => {}
             changed => return changed,
         }
@@ -113,12 +114,15 @@ pub async fn requeue(
 
 async fn apply(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     id: PostId,
     edit: &Edit,
     queue: Option<&Queue>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<EditResult> {
+    let Some(owner) = access.reach(db, Resource::Post, id.0).await? else {
+        return Ok(EditResult::NotFound);
+    };
     let now = now.trunc_subsecs(6);
     let mut tx = crate::begin(db).await?;
     let Locked { status: before, may_have_workflow, .. } = match lock(&mut tx, owner, id).await? {

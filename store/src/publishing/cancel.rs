@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 /// A target that was to be canceled.
-pub(crate) struct Stopped {
+pub(crate) struct Cancellation {
     pub(crate) target: TargetId,
     pub(crate) post: PostId,
     /// False if it may be live, or is: its workflow finishes it, and publishes nothing.
@@ -29,7 +29,7 @@ pub(crate) async fn cancel(
     targets: &[Uuid],
     reason: CancelReason,
     now: DateTime<Utc>,
-) -> sqlx::Result<Vec<Stopped>> {
+) -> sqlx::Result<Vec<Cancellation>> {
     sqlx::query!(
         r#"with stopped as (
              select t.id, t.status <> 'published' and not exists (
@@ -50,7 +50,7 @@ pub(crate) async fn cancel(
         reason.to_string(),
         ErrorSource::User.as_str()
     )
-    .map(|row| Stopped {
+    .map(|row| Cancellation {
         target: row.id.into(),
         post: row.post_id.into(),
         is_canceled: row.status.0 == TargetStatus::Canceled,

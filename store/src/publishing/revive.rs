@@ -8,13 +8,17 @@
 //! Each retry is a round. Receivers handle an event of a post once, so that none may be repeated: events of a target
 //! carry its round, and the end of the post is told by `post.retried`, once its first outcome was told.
 
-use crate::outbox;
+use crate::{
+    bounds::{self, Access, Resource},
+    outbox,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, ErrorCode, Owner, PostId, PostStatus, TargetId,
     outbox::{Message, TargetRef},
 };
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, QueryBuilder};
+use uuid::Uuid;
 
 /// Time since the end of a target within which it is retried with its account.
 const RECENT: TimeDelta = TimeDelta::days(7);
@@ -41,11 +45,12 @@ pub enum Revived {
 // Model: Revive.
 pub async fn revive(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     post: PostId,
     only: Option<&[TargetId]>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Revived> {
+    let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Revived::Missing) };
     super::end_rests(db, owner, post, only, true).await?;
     let mut tx = crate::begin(db).await?;
     let revived = revive_in(&mut tx, owner, post, only, now).await?;
@@ -138,27 +143,26 @@ pub(crate) async fn revive_in(
 }
 
 /// Returns up to `limit` posts with a target of an account that ended within [`RECENT`] because the account's grant
-/// was lost, each with its target, the latest first.
+/// was lost, each with its target, the latest first. A post that the caller does not reach is not among them: its other
+/// accounts are somebody else's, and so is its text.
 pub async fn lost_with_grant(
     db: &PgPool,
-    owner: Owner,
+    access: Access<'_>,
     account: AccountId,
     limit: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<(PostId, TargetId)>> {
-    sqlx::query!(
-        "select t.post_id, t.id from targets t join posts p on p.id = t.post_id
-         where t.account_id = $1 and t.org_id = $2 and t.mode = $3 and t.status = 'dead' and t.error_code = $4
-           and t.updated_at >= $5 and p.deleted_at is null
-         order by t.updated_at desc, t.id limit $6",
-        account.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        ErrorCode::TokenExpired.to_string(),
-        now - RECENT,
-        limit
-    )
-    .map(|row| (row.post_id.into(), row.id.into()))
-    .fetch_all(db)
-    .await
+    let (owner, bound) = access.parts();
+    let mut query = QueryBuilder::new(
+        "select posts.id, t.id from targets t join posts on posts.id = t.post_id
+         where posts.deleted_at is null and t.status = 'dead' and t.account_id = ",
+    );
+    query.push_bind(account.0).push(" and t.org_id = ").push_bind(owner.org.0);
+    query.push(" and t.mode = ").push_bind(owner.mode.as_str());
+    query.push(" and t.error_code = ").push_bind(ErrorCode::TokenExpired.to_string());
+    query.push(" and t.updated_at >= ").push_bind(now - RECENT).push(" and ");
+    bounds::push_posts(&mut query, bound);
+    query.push(" order by t.updated_at desc, t.id limit ").push_bind(limit);
+    let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(db).await?;
+    Ok(rows.into_iter().map(|(post, target)| (post.into(), target.into())).collect())
 }

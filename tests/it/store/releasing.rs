@@ -35,7 +35,7 @@ async fn edit(db: &Pool, owner: Owner, post: &Post, change: impl FnOnce(&mut Edi
         horizon: Duration::from_secs(24 * 3600),
     };
     change(&mut edit);
-    match posts::edit(db, owner, post.id, edit, tests::now()).await.unwrap() {
+    match posts::edit(db, unbounded(owner), post.id, edit, tests::now()).await.unwrap() {
         posts::EditResult::Updated(edited) => *edited,
         refused => panic!("it has not begun: {refused:?}"),
     }
@@ -43,7 +43,7 @@ async fn edit(db: &Pool, owner: Owner, post: &Post, change: impl FnOnce(&mut Edi
 
 /// Returns the kinds of the entries in a post's timeline.
 async fn kinds(db: &Pool, owner: Owner, post: &Post) -> Vec<String> {
-    let timeline = timeline::list(db, owner, post.id, WHOLE).await.unwrap().items;
+    let timeline = timeline::list(db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
     timeline.into_iter().map(|entry| entry.kind).collect()
 }
 
