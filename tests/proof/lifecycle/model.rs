@@ -34,6 +34,8 @@ pub(super) enum End {
     Disconnected,
     /// A call was begun, and nobody can say any more whether it published.
     Unknown,
+    /// The post that it replies to was not published to its account, or is there no more.
+    NoParent,
 }
 
 impl End {
@@ -48,12 +50,15 @@ impl End {
                 target.status == "dead" && code == Some("token_expired") && message.is_some()
             }
             Self::Stopped => target.status == "dead" && code.is_some() && says("an operator stopped it"),
-            Self::Deleted => target.status == "canceled",
+            Self::Deleted => target.status == "canceled" && message == Some("the post was deleted"),
             Self::Disconnected => {
-                target.status == "canceled"
+                target.status == "canceled" && message == Some("the account was disconnected")
                     || target.status == "dead" && code.is_some() && says("not connected any more")
             }
             Self::Unknown => target.status == "dead" && code.is_some() && says("it may be live"),
+            Self::NoParent => {
+                target.status == "dead" && code == Some("rejected_422") && says("the post that it replies to")
+            }
         }
     }
 }
@@ -76,6 +81,12 @@ pub(super) struct Target {
     pub(super) account: usize,
     /// Possible ends.
     pub(super) ends: BTreeSet<End>,
+    /// The round that it is in: how often its post had been retried when it was.
+    pub(super) round: usize,
+    /// Rounds in which it ended dead and was retried later.
+    pub(super) died_in: Vec<usize>,
+    /// True once its posts were deleted from their platform.
+    pub(super) is_unpublished: bool,
 }
 
 /// A post.
@@ -99,6 +110,14 @@ pub(super) struct Post {
     pub(super) slot: Option<(usize, DateTime<Utc>)>,
     /// Its targets.
     pub(super) targets: Vec<Target>,
+    /// Index of the post that it replies to.
+    pub(super) parent: Option<usize>,
+    /// True once it was a draft or had other accounts, so that a reply may have found nothing to wait for.
+    pub(super) was_withdrawn: bool,
+    /// How often its dead targets were retried.
+    pub(super) rounds: usize,
+    /// True if it had failed before it was retried.
+    pub(super) has_failed: bool,
     /// Final status; checked to stay.
     pub(super) ended_as: Option<String>,
     /// True if the second webhook endpoint was paused for the post's whole life, false if it never was; `None` if
@@ -241,6 +260,12 @@ impl Model {
         if named.iter().any(|index| !self.accounts[*index].is_connected) {
             return expect(answer, &[422]);
         }
+        let parent = draft.reply_to.map(|number| self.index(number));
+        match parent.map(|parent| self.takes_replies(parent, &named, draft.plan == Plan::Draft)) {
+            Some(Some(false)) => return expect(answer, &[422]),
+            Some(None) if answer.status == 422 => return Ok(()),
+            _ => {}
+        }
         expect(answer, &[201])?;
         ensure(!answer.is_replay, || "a new post is no replay".to_owned())?;
         let slot = match draft.plan {
@@ -253,7 +278,9 @@ impl Model {
         if let Some(key) = draft.key {
             self.keys.insert(key, self.posts.len());
         }
-        let targets = named.into_iter().map(|account| self.target(account, draft.fault)).collect();
+        let targets: Vec<_> = named.into_iter().map(|account| self.target(account, draft.fault)).collect();
+        let targets =
+            if parent.is_some() { targets.into_iter().map(Target::replying).collect() } else { targets };
         self.posts.push(Post {
             id: answer.body["id"].as_str().unwrap_or_default().to_owned(),
             plan: draft.plan,
@@ -264,6 +291,10 @@ impl Model {
             has_reply: draft.has_reply,
             slot,
             targets,
+            parent,
+            was_withdrawn: draft.plan == Plan::Draft,
+            rounds: 0,
+            has_failed: false,
             ended_as: None,
             is_paused: Some(self.is_paused),
         });
@@ -274,7 +305,7 @@ impl Model {
     fn target(&self, account: usize, fault: Fault) -> Target {
         let Account { is_connected, is_doubtful, .. } = self.accounts[account];
         if !is_connected {
-            return Target { account, ends: BTreeSet::from([End::Disconnected]) };
+            return Target::new(account, [End::Disconnected]);
         }
         let end = match fault {
             Fault::Rejected => End::Rejected,
@@ -282,7 +313,36 @@ impl Model {
             _ => End::Published,
         };
         let doubt = is_doubtful.then_some([End::TokenRefused, End::Unknown]);
-        Target { account, ends: doubt.into_iter().flatten().chain([end]).collect() }
+        Target::new(account, doubt.into_iter().flatten().chain([end]))
+    }
+
+    /// Returns whether accounts can reply to a post; `None` if that depends on how far it is.
+    fn takes_replies(&self, parent: usize, accounts: &[usize], is_draft: bool) -> Option<bool> {
+        let post = &self.posts[parent];
+        if post.is_deleted || post.plan == Plan::Draft && post.stage == Stage::Waiting && !is_draft {
+            return Some(false);
+        }
+        let found = accounts.iter().map(|account| {
+            let target = post.targets.iter().find(|target| target.account == *account);
+            let Some(target) = target.filter(|target| !target.is_unpublished) else { return Some(false) };
+            let may_be_live = target.ends.contains(&End::Published);
+            match post.stage {
+                // It waits for its time, or its account was disconnected.
+                Stage::Waiting => Some(target.ends != BTreeSet::from([End::Disconnected])),
+                Stage::Racing => None,
+                Stage::Ended if target.ends == BTreeSet::from([End::Published]) => Some(true),
+                Stage::Ended if may_be_live => None,
+                Stage::Ended => Some(false),
+            }
+        });
+        let found: Vec<_> = found.collect();
+        if found.contains(&Some(false)) {
+            Some(false)
+        } else if found.contains(&None) {
+            None
+        } else {
+            Some(true)
+        }
     }
 
     /// The slot that a call gets: the account's first one that no post holds, other than the post itself. A call
@@ -325,13 +385,26 @@ impl Model {
             || after != Plan::Draft && !targeted.iter().any(is_connected)
             // Another edit may have replaced the accounts at the same moment.
             || answer.queue.is_some_and(|queue| !targeted.contains(&queue));
+        // A target that ended before its post was published may be the only one left.
+        let may_have_ended = post
+            .targets
+            .iter()
+            .any(|target| target.ends.contains(&End::Stopped) || target.ends.contains(&End::NoParent));
         let allowed: &[u16] = match (post.stage, is_refused) {
+            (Stage::Racing, false) if may_have_ended => &[200, 409, 422],
             (Stage::Ended, _) => &[409],
             (Stage::Waiting, true) => &[422],
             (Stage::Waiting, false) => &[200],
             (Stage::Racing, true) => &[409, 422],
             (Stage::Racing, false) => &[200, 409],
         };
+        // A reply is checked against the post that it replies to once more.
+        let can_reply = post
+            .parent
+            .map(|parent| self.takes_replies(parent, &targeted, after == Plan::Draft) == Some(true));
+        if can_reply == Some(false) && answer.status == 422 {
+            return Ok(());
+        }
         expect(answer, allowed)?;
         if answer.status != 200 {
             return Ok(());
@@ -351,6 +424,10 @@ impl Model {
         let is_stopped = post.stage == Stage::Racing
             && post.targets.iter().any(|target| target.ends.contains(&End::Stopped));
         let mut targets: Vec<_> = targeted.into_iter().map(|account| self.target(account, fault)).collect();
+        if post.parent.is_some() {
+            targets = targets.into_iter().map(Target::replying).collect();
+        }
+        let was_withdrawn = after == Plan::Draft || accounts.is_some();
         if is_stopped {
             targets.iter_mut().for_each(|target| target.ends.extend([End::Stopped]));
         }
@@ -358,7 +435,116 @@ impl Model {
         post.stage = if is_stopped { Stage::Racing } else { stage_of(after) };
         (post.plan, post.text, post.fault, post.has_reply) = (after, number, fault, has_reply);
         (post.slot, post.targets) = (slot, targets);
+        post.was_withdrawn |= was_withdrawn;
         Ok(())
+    }
+
+    /// Checks the answer to a retry of a post whose targets have ended as in `row`.
+    pub(super) fn revive(&mut self, number: usize, row: &Row, answer: &Answer) -> Checked {
+        let index = self.index(number);
+        let post = &self.posts[index];
+        if post.is_deleted {
+            return expect(answer, &[404]);
+        }
+        let dead = post.targets.iter().enumerate().filter(|(_, target)| {
+            self.stored(row, target).status == "dead" && self.accounts[target.account].is_connected
+        });
+        let dead: Vec<_> =
+            dead.map(|(at, target)| (at, self.target(target.account, post.fault).ends)).collect();
+        if dead.is_empty() {
+            return expect(answer, &[409]);
+        }
+        expect(answer, &[202])?;
+        let is_paused = self.is_paused;
+        let post = &mut self.posts[index];
+        post.rounds += 1;
+        post.has_failed |= row.status == "failed";
+        for (at, ends) in dead {
+            let target = &mut post.targets[at];
+            target.died_in.push(target.round);
+            target.round = post.rounds;
+            let is_in_doubt = target.ends.contains(&End::Unknown).then_some(End::Unknown);
+            let has_no_parent = post.parent.map(|_| End::NoParent);
+            target.ends = ends.into_iter().chain(is_in_doubt).chain(has_no_parent).collect();
+        }
+        (post.stage, post.ended_as) = (Stage::Racing, None);
+        post.is_paused = post.is_paused.filter(|was| *was == is_paused);
+        Ok(())
+    }
+
+    /// Checks the answer to the deletion of a post's first target, which is as in `row`, from its platform.
+    pub(super) fn unpublish(&mut self, number: usize, row: &Row, answer: &Answer) -> Checked {
+        let index = self.index(number);
+        let post = &self.posts[index];
+        if post.is_deleted {
+            return expect(answer, &[404]);
+        }
+        let first = &row.targets[0];
+        let accounts = &self.accounts;
+        let at = post.targets.iter().position(|target| accounts[target.account].id == first.account_id);
+        let at = at.expect("compared before");
+        let Account { is_connected, is_doubtful, .. } = accounts[post.targets[at].account];
+        match first.status.as_str() {
+            "published" if post.targets[at].is_unpublished => expect(answer, &[200])?,
+            "published" if !is_connected => return expect(answer, &[404, 422]),
+            "published" if is_doubtful && answer.status != 200 => return expect(answer, &[422, 503]),
+            "published" => expect(answer, &[200])?,
+            _ => return expect(answer, &[409]),
+        }
+        self.posts[index].targets[at].is_unpublished = true;
+        Ok(())
+    }
+
+    /// Returns whether a retry of a post is compared: all of it has ended, and its time has come.
+    pub(super) fn is_retried(&self, number: usize) -> bool {
+        let post = &self.posts[self.index(number)];
+        post.stage == Stage::Ended && stage_of(post.plan) == Stage::Racing
+    }
+
+    /// Checks the ends of a reply's targets against those that they reply to.
+    pub(super) fn check_reply(&self, row: &Row, rows: &[Row]) -> Checked {
+        let Some(post) = self.posts.iter().find(|post| post.id == row.id) else { return Ok(()) };
+        let Some(parent) = post.parent.map(|parent| &self.posts[parent]) else { return Ok(()) };
+        let above = rows.iter().find(|row| row.id == parent.id);
+        for target in &row.targets {
+            let of =
+                |above: &Row| above.targets.iter().find(|one| one.account_id == target.account_id).cloned();
+            let live = above.and_then(of).filter(|above| above.status == "published");
+            let was_dead = parent.rounds > 0;
+            let is_gone = parent.is_deleted
+                || parent.was_withdrawn
+                || was_dead
+                || live.is_none()
+                || parent.targets.iter().any(|target| target.is_unpublished);
+            let fail = |why: &str| Err(format!("{why}: {target:#?} of {row:#?}, above it {above:#?}"));
+            if target.status == "published" && live.is_none() {
+                return fail("a reply is live below what is not");
+            }
+            if End::NoParent.explains(target) && !is_gone {
+                return fail("a reply found nothing to reply to");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a post ends by itself: a reply does when what it replies to does, or is there no more.
+    pub(super) fn must_end(&self, post: &Post) -> bool {
+        let is_answered = |parent: &Post| {
+            parent.stage == Stage::Ended
+                || parent.is_deleted
+                || parent.stage == Stage::Waiting && parent.plan == Plan::Draft
+                || self.must_end(parent)
+        };
+        post.ends_itself() && post.parent.is_none_or(|parent| is_answered(&self.posts[parent]))
+    }
+
+    /// Returns the numbers of the posts that wait although others reply to them.
+    pub(super) fn awaited(&self) -> Vec<usize> {
+        let is_awaited = |index: &usize| {
+            let post = &self.posts[*index];
+            post.stage == Stage::Waiting && self.posts.iter().any(|other| other.parent == Some(*index))
+        };
+        (0..self.posts.len()).filter(is_awaited).collect()
     }
 
     fn delete(&mut self, index: usize, answer: &Answer) -> Checked {
@@ -496,7 +682,14 @@ impl Model {
             self.posts[index].fault == Fault::TokenRefused && self.stored(row, target).status == "dead"
         });
         let doubtful: Vec<_> = doubtful.map(|target| target.account).collect();
+        let post = &self.posts[index];
+        let explain = |target: &Target| {
+            let stored = self.stored(row, target);
+            target.ends.iter().copied().filter(|end| end.explains(stored)).collect::<BTreeSet<_>>()
+        };
+        let narrowed: Vec<_> = post.targets.iter().map(explain).collect();
         let post = &mut self.posts[index];
+        post.targets.iter_mut().zip(narrowed).for_each(|(target, ends)| target.ends = ends);
         if post.stage == Stage::Racing {
             post.stage = Stage::Ended;
             post.ended_as = Some(row.status.clone());
@@ -548,10 +741,25 @@ impl Model {
     }
 }
 
+impl Target {
+    fn new(account: usize, ends: impl IntoIterator<Item = End>) -> Self {
+        let ends = ends.into_iter().collect();
+        Self { account, ends, round: 0, died_in: Vec::new(), is_unpublished: false }
+    }
+
+    /// A target of a reply.
+    fn replying(mut self) -> Self {
+        if self.ends != BTreeSet::from([End::Disconnected]) {
+            self.ends.insert(End::NoParent);
+        }
+        self
+    }
+}
+
 impl Post {
     /// Returns true if it ends by itself. One that was edited to a later time may also be stopped by an operator who
     /// canceled it in its earlier form.
-    pub(super) fn must_end(&self) -> bool {
+    fn ends_itself(&self) -> bool {
         self.stage == Stage::Racing && stage_of(self.plan) == Stage::Racing
     }
 
@@ -588,6 +796,8 @@ pub(super) fn target_may_change(before: Option<&str>, after: &str, post: &str) -
         (Some("queued" | "canceled"), "pending") => is_editable,
         (Some("pending" | "queued"), "published" | "failed" | "dead" | "canceled") => true,
         (Some("failed"), "published" | "dead" | "canceled") => true,
+        // A retry.
+        (Some("dead"), "queued") => !is_editable,
         _ => false,
     }
 }
@@ -600,6 +810,8 @@ pub(super) fn post_may_change(before: Option<&str>, after: &str) -> bool {
         // `failed` without an attempt: every account was disconnected, or an operator stopped it.
         (Some("scheduled" | "queued"), "publishing" | "failed") => true,
         (Some("publishing"), "published" | "partial" | "failed") => true,
+        // A retry.
+        (Some("partial" | "failed"), "publishing") => true,
         _ => false,
     }
 }

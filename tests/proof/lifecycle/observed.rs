@@ -131,5 +131,6 @@ pub(super) fn compare(model: &mut model::Model, rows: &[Row]) -> Checked {
     if rows.len() != model.posts.len() {
         return Err(format!("{} posts are stored, {} were created", rows.len(), model.posts.len()));
     }
-    rows.iter().try_for_each(|row| model.observe(row))
+    rows.iter().try_for_each(|row| model.observe(row))?;
+    rows.iter().try_for_each(|row| model.check_reply(row, rows))
 }

@@ -1,7 +1,7 @@
 //! Stored rows, publications and deliveries of a case when all of its work is done.
 
 use super::{
-    model::{self, Checked, Model, Row},
+    model::{Checked, Model, Post, Row, is_over},
     observed,
     steps::ACCOUNTS,
 };
@@ -55,7 +55,7 @@ impl Outcome {
         let publications = self.check_publications(&rows).await?;
         let events = self.check_events(&rows)?;
         let posts = rows.len();
-        let ends = rows.iter().filter(|row| model::is_over(row)).map(|row| row.targets.len()).sum();
+        let ends = rows.iter().filter(|row| is_over(row)).map(|row| row.targets.len()).sum();
         Ok(Tally { posts, ends, changes, publications, events })
     }
 
@@ -81,7 +81,7 @@ impl Outcome {
             let times = |word: &str, number: usize| {
                 page.matches(&format!(r#"<p class="text">{word} {number}."#)).count()
             };
-            let mut known = 0;
+            let (mut known, mut lost) = (0, 0);
             for row in rows {
                 let post = self.model.posts.iter().find(|post| post.id == row.id).expect("compared before");
                 let id = &self.model.accounts[index].id;
@@ -89,9 +89,12 @@ impl Outcome {
                     continue;
                 };
                 let (text, reply) = (times("Text", post.text), times("Reply", post.text));
+                let modeled = post.targets.iter().find(|one| self.model.accounts[one.account].id == *id);
+                let is_unpublished = modeled.is_some_and(|target| target.is_unpublished);
                 let (message, wanted) = (target.error_message.as_deref(), usize::from(post.has_reply));
                 let is_unknown = message.is_some_and(|message| message.contains("it may be live"));
                 let is_right = match target.status.as_str() {
+                    "published" if is_unpublished => text == 0 && reply == 0,
                     // The rest of a thread may be given up, for a reason.
                     "published" if row.is_deleted || target.error_code.is_some() => {
                         text == 1 && reply <= wanted
@@ -107,6 +110,10 @@ impl Outcome {
                     ));
                 }
                 known += text + reply;
+                if is_unpublished {
+                    // What was given up of it, or not, is gone as well.
+                    (known, lost) = (known + 1, lost + wanted);
+                }
             }
             let journal =
                 self.get(&format!("_journal?platform={platform}&account={name}&accepted=true")).await;
@@ -114,7 +121,7 @@ impl Outcome {
             let entries = journal["entries"].as_array().unwrap().iter();
             let accepted: usize = entries.map(|entry| entry["post_ids"].as_array().map_or(0, Vec::len)).sum();
             // A text before its edit, or of a post that was refused, would be among the accepted ones.
-            if known != accepted {
+            if !(known..=known + lost).contains(&accepted) {
                 return Err(format!("{platform} accepted {accepted} posts, of which {known} are known"));
             }
             publications += known;
@@ -131,7 +138,7 @@ impl Outcome {
     /// the paused endpoint as far as it was not paused. Returns the number of events.
     fn check_events(&self, rows: &[Row]) -> Result<usize, String> {
         let (told, told_to_paused) = (Told::by(&self.all)?, Told::by(&self.paused)?);
-        let disconnected = told.0.keys().filter(|(event, _)| event == "account.disconnected").count();
+        let disconnected = told.0.keys().filter(|(event, ..)| event == "account.disconnected").count();
         if disconnected != self.model.disconnected {
             return Err(format!(
                 "{disconnected} events of {} disconnected accounts",
@@ -140,13 +147,13 @@ impl Outcome {
         }
         let mut count = disconnected;
         for row in rows {
-            let (found, expected) = (told.of(row), expected(row));
+            let post = self.model.posts.iter().find(|post| post.id == row.id).expect("compared before");
+            let (found, expected) = (told.of(row), self.expected(row, post));
             if found != expected {
                 return Err(format!("events {found:?} instead of {expected:?}: {row:#?}"));
             }
             count += found.len();
             told.check_order(row)?;
-            let post = self.model.posts.iter().find(|post| post.id == row.id).expect("compared before");
             let found = told_to_paused.of(row);
             let is_right = match post.is_paused {
                 Some(true) => found.is_empty(),
@@ -157,36 +164,47 @@ impl Outcome {
                 return Err(format!("events {found:?} of {expected:?} to the paused endpoint: {post:#?}"));
             }
         }
-        let surplus = told.0.keys().filter(|(event, _)| event.starts_with("post.")).count();
+        let surplus = told.0.keys().filter(|(event, ..)| event.starts_with("post.")).count();
         if surplus + disconnected != count {
             return Err(format!("events of no post: {:?}", told.0));
         }
         Ok(count)
     }
-}
 
-/// An event: its name, and the id of its subject.
-type Event = (String, String);
-
-/// Returns the events that a post must have had.
-fn expected(row: &Row) -> BTreeSet<Event> {
-    let of_target = |target: &model::TargetRow| {
-        let event = match target.status.as_str() {
-            "published" => "post.target.published",
-            "dead" => "post.target.failed",
-            _ => return None,
+    /// Returns the events that a post must have had: one of its first outcome, and one of each retry.
+    fn expected(&self, row: &Row, post: &Post) -> BTreeSet<Event> {
+        let mut events = BTreeSet::new();
+        for target in &row.targets {
+            let modeled =
+                post.targets.iter().find(|one| self.model.accounts[one.account].id == target.account_id);
+            let modeled = modeled.expect("compared before");
+            let mut tell = |event: &str, round| {
+                events.insert((event.to_owned(), target.id.clone(), round));
+            };
+            modeled.died_in.iter().for_each(|round| tell("post.target.failed", *round));
+            match target.status.as_str() {
+                "published" => tell("post.target.published", modeled.round),
+                "dead" => tell("post.target.failed", modeled.round),
+                _ => {}
+            }
+        }
+        let mut tell = |event: &str, round| {
+            events.insert((event.to_owned(), row.id.clone(), round));
         };
-        Some((event.to_owned(), target.id.clone()))
-    };
-    let mut events: BTreeSet<_> = row.targets.iter().filter_map(of_target).collect();
-    if row.targets.iter().any(|target| target.status == "published") {
-        events.insert(("post.published".to_owned(), row.id.clone()));
+        if post.has_failed
+            || row.status == "failed" && !row.targets.iter().any(|one| one.status == "published")
+        {
+            tell("post.error", 0);
+        } else if row.targets.iter().any(|target| target.status == "published") {
+            tell("post.published", 0);
+        }
+        (1..=post.rounds).for_each(|round| tell("post.retried", round));
+        events
     }
-    if row.status == "failed" {
-        events.insert(("post.error".to_owned(), row.id.clone()));
-    }
-    events
 }
+
+/// An event: its name, the id of its subject, and the round of retries.
+type Event = (String, String, usize);
 
 /// The events that an endpoint received, with their ids, which grow with time.
 struct Told(BTreeMap<Event, String>);
@@ -207,7 +225,8 @@ impl Told {
             let data = &body["data"];
             // An account may be disconnected several times.
             let subject = data["targetId"].as_str().or(data["postId"].as_str()).unwrap_or(&id).to_owned();
-            let event = (body["event"].as_str().unwrap_or_default().to_owned(), subject);
+            let round = data["round"].as_u64().map_or(0, |round| usize::try_from(round).expect("a few"));
+            let event = (body["event"].as_str().unwrap_or_default().to_owned(), subject, round);
             if let Some(other) = told.insert(event.clone(), id) {
                 return Err(format!("there are two events {event:?}, one of them {other}"));
             }
@@ -219,20 +238,32 @@ impl Told {
     fn of(&self, row: &Row) -> BTreeSet<Event> {
         let is_own =
             |subject: &str| subject == row.id || row.targets.iter().any(|target| target.id == subject);
-        self.0.keys().filter(|(_, subject)| is_own(subject)).cloned().collect()
+        self.0.keys().filter(|(_, subject, _)| is_own(subject)).cloned().collect()
     }
 
     /// Checks that a post was reported as published after its first target, before the others, and as failed
     /// after its last.
     fn check_order(&self, row: &Row) -> Checked {
-        let id = |event: &str, subject: &str| self.0.get(&(event.to_owned(), subject.to_owned()));
-        let of_targets =
-            |event: &str| row.targets.iter().filter_map(|target| id(event, &target.id)).collect::<Vec<_>>();
-        let published = id("post.published", &row.id).is_none_or(|at| {
-            of_targets("post.target.published").iter().filter(|target| **target < at).count() == 1
+        let id =
+            |event: &str, subject: &str, round| self.0.get(&(event.to_owned(), subject.to_owned(), round));
+        let of_targets = |event: &str, round| {
+            row.targets.iter().filter_map(|target| id(event, &target.id, round)).collect::<Vec<_>>()
+        };
+        let published = id("post.published", &row.id, 0).is_none_or(|at| {
+            of_targets("post.target.published", 0).iter().filter(|target| **target < at).count() == 1
         });
-        let failed = id("post.error", &row.id)
-            .is_none_or(|at| of_targets("post.target.failed").iter().all(|target| *target < at));
-        if published && failed { Ok(()) } else { Err(format!("out of order: {:#?} of {row:#?}", self.0)) }
+        let failed = id("post.error", &row.id, 0)
+            .is_none_or(|at| of_targets("post.target.failed", 0).iter().all(|target| *target < at));
+        let last = |round| id("post.retried", &row.id, round);
+        let rounds = (1..).map_while(|round| last(round).map(|at| (round, at)));
+        let retried = rounds.into_iter().all(|(round, at)| {
+            let ends = ["post.target.published", "post.target.failed"];
+            ends.iter().flat_map(|event| of_targets(event, round)).all(|target| target < at)
+        });
+        if published && failed && retried {
+            Ok(())
+        } else {
+            Err(format!("out of order: {:#?} of {row:#?}", self.0))
+        }
     }
 }

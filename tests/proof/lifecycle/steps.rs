@@ -10,6 +10,9 @@ pub(super) const ACCOUNTS: [(&str, &str, &str); 3] = [
     ("threads", "ada", "/v1.0/"),
 ];
 
+/// Number of the first accounts that replies are published to.
+const REPLYING: usize = 2;
+
 /// Number of idempotency keys, few enough that they are used again.
 const KEYS: u8 = 3;
 
@@ -112,6 +115,8 @@ pub(super) struct Draft {
     pub(super) has_reply: bool,
     /// Idempotency key.
     pub(super) key: Option<u8>,
+    /// Number of the post that it replies to.
+    pub(super) reply_to: Option<usize>,
 }
 
 /// A call of the API.
@@ -189,6 +194,16 @@ pub(super) enum Step {
         /// Behavior of the platform for its text.
         fault: Fault,
     },
+    /// Waits for all ends, and retries the dead targets of a post.
+    Revive {
+        /// Number of the post.
+        post: usize,
+    },
+    /// Waits for all ends, and deletes the posts of a post's first target from their platform.
+    Unpublish {
+        /// Number of the post.
+        post: usize,
+    },
     /// Lets all publishing calls continue.
     Release,
     /// Pauses or resumes the second webhook endpoint.
@@ -218,6 +233,8 @@ impl Step {
             Self::Expire { .. } => vec!["token expired"],
             Self::Revoke { .. } => vec!["grant revoked"],
             Self::Catch { .. } => vec!["call held on its way"],
+            Self::Revive { .. } => vec!["retry of dead targets"],
+            Self::Unpublish { .. } => vec!["unpublish"],
             Self::Release => vec!["held calls released"],
             Self::Pause(true) => vec!["webhook paused"],
             Self::Pause(false) => vec!["webhook resumed"],
@@ -233,6 +250,7 @@ impl Step {
 impl Call {
     fn kind(&self) -> &'static str {
         match self {
+            Self::Create(Draft { reply_to: Some(_), .. }) => "create: reply",
             Self::Create(Draft { plan: Plan::Draft, .. }) => "create: draft",
             Self::Create(Draft { plan: Plan::Now, .. }) => "create: immediate",
             Self::Create(Draft { plan: Plan::Slot, .. }) => "create: next slot",
@@ -276,7 +294,8 @@ fn any_step() -> BoxedStrategy<Step> {
     let action = select(vec![Action::Reset, Action::Terminate, Action::Cancel]);
     let target = proptest::option::of(0..ACCOUNTS.len());
     prop_oneof![
-        12 => create().prop_map(|draft| Step::One(Call::Create(draft))),
+        9 => create().prop_map(|draft| Step::One(Call::Create(draft))),
+        5 => reply(post.clone()).prop_map(|draft| Step::One(Call::Create(draft))),
         16 => post.clone().prop_flat_map(change).prop_map(Step::One),
         2 => account.clone().prop_map(|account| Step::One(Call::Disconnect { account })),
         4 => both(),
@@ -285,6 +304,8 @@ fn any_step() -> BoxedStrategy<Step> {
         1 => account.clone().prop_map(|account| Step::Revoke { account }),
         3 => (account, any::<bool>(), fault())
             .prop_map(|(account, is_accepted, fault)| Step::Catch { account, is_accepted, fault }),
+        3 => post.clone().prop_map(|post| Step::Revive { post }),
+        1 => post.clone().prop_map(|post| Step::Unpublish { post }),
         2 => Just(Step::Release),
         2 => any::<bool>().prop_map(Step::Pause),
         1 => (1..3usize).prop_map(Step::RefuseDeliveries),
@@ -333,7 +354,26 @@ fn change(post: usize) -> BoxedStrategy<Call> {
 
 fn create() -> BoxedStrategy<Draft> {
     (plan(), accounts(), fault(), any::<bool>(), proptest::option::weighted(0.3, 0..KEYS))
-        .prop_map(|(plan, accounts, fault, has_reply, key)| Draft { plan, accounts, fault, has_reply, key })
+        .prop_map(|(plan, accounts, fault, has_reply, key)| Draft {
+            plan,
+            accounts,
+            fault,
+            has_reply,
+            key,
+            reply_to: None,
+        })
+        .boxed()
+}
+
+/// A reply, to accounts that may reply without a further review of the app.
+fn reply(post: impl Strategy<Value = usize> + 'static) -> BoxedStrategy<Draft> {
+    (create(), post, 1..1u8 << REPLYING)
+        .prop_map(|(draft, post, accounts)| Draft {
+            reply_to: Some(post),
+            key: None,
+            accounts: Accounts(accounts),
+            ..draft
+        })
         .boxed()
 }
 

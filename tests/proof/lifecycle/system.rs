@@ -119,6 +119,21 @@ impl System {
                 self.all.answer(std::iter::repeat_n(500, count));
                 Ok(())
             }
+            Step::Revive { post } => {
+                self.release().await;
+                self.wait().await?;
+                if !self.model.is_retried(*post) {
+                    return Ok(());
+                }
+                let (row, answer) = self.act(*post, "retry").await;
+                self.model.revive(*post, &row, &answer)
+            }
+            Step::Unpublish { post } => {
+                self.release().await;
+                self.wait().await?;
+                let (row, answer) = self.act(*post, "unpublish").await;
+                self.model.unpublish(*post, &row, &answer)
+            }
             Step::Operate { post, target, action } => self.operate(*post, *target, *action).await,
             Step::Wait => {
                 self.release().await;
@@ -134,9 +149,15 @@ impl System {
         Ok(())
     }
 
-    /// Waits until everything has ended, and checks what the API shows.
+    /// Waits until everything has ended, and checks what the API shows. What replies wait for is deleted before.
     pub(super) async fn finish(&mut self) -> Checked {
         self.release().await;
+        for post in self.model.awaited() {
+            self.transcript.borrow_mut().push("at the end".to_owned());
+            let (call, text) = (Call::Delete { post }, self.next_text());
+            let answer = self.call(&call, text).await;
+            self.model.apply(&call, text, &answer)?;
+        }
         self.wait().await?;
         self.check_api().await
     }
@@ -225,6 +246,30 @@ impl System {
                 (Method::DELETE, path, None, None)
             }
         };
+        Answer { queue, ..self.send(method, &path, body, key, text).await }
+    }
+
+    /// Acts on a post, or on its first target, and returns it as it was.
+    async fn act(&self, number: usize, action: &str) -> (Row, Answer) {
+        let id = &self.model.post(number).expect("there is a post").id;
+        let rows = self.rows().await;
+        let row = rows.into_iter().find(|row| row.id == *id).expect("a post is never gone");
+        let path = match action {
+            "retry" => format!("/posts/{id}/{action}"),
+            _ => format!("/posts/{id}/targets/{}/{action}", row.targets[0].id),
+        };
+        let answer = self.send(Method::POST, &path, None, None, 0).await;
+        (row, answer)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        key: Option<String>,
+        text: usize,
+    ) -> Answer {
         let url = format!("{}{path}", self.world.base);
         let mut request = self.world.http.request(method.clone(), url).bearer_auth(&self.world.key);
         if let Some(body) = body {
@@ -237,7 +282,8 @@ impl System {
         let line = format!("  {} {path}, text {text}: {}", method, response.status());
         self.transcript.borrow_mut().push(line);
         let is_replay = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
-        Answer { status: response.status().as_u16(), is_replay, body: response.json().await.unwrap(), queue }
+        let status = response.status().as_u16();
+        Answer { status, is_replay, body: response.json().await.unwrap(), queue: None }
     }
 
     fn new_post(&self, draft: &Draft, text: usize) -> Value {
@@ -246,6 +292,9 @@ impl System {
             "accounts": self.ids(draft.accounts.indices()),
         });
         self.plan(&mut body, draft.plan, draft.accounts.indices().next().expect("not empty"));
+        if let Some(post) = draft.reply_to.and_then(|number| self.model.post(number)) {
+            body["reply_to"] = json!(post.id);
+        }
         body
     }
 
@@ -295,7 +344,7 @@ impl System {
         });
         let hold = self.world.hold(hold).await;
         let accounts = Accounts(1 << account);
-        let draft = Draft { plan: Plan::Now, accounts, fault, has_reply: false, key: None };
+        let draft = Draft { plan: Plan::Now, accounts, fault, has_reply: false, key: None, reply_to: None };
         let (call, text) = (Call::Create(draft), self.next_text());
         let answer = self.call(&call, text).await;
         self.model.apply(&call, text, &answer)?;
@@ -393,7 +442,7 @@ impl System {
             let mut open = Vec::new();
             for row in &rows {
                 let post = self.model.posts.iter().find(|post| post.id == row.id);
-                if post.is_none_or(|post| !post.must_end()) || model::is_over(row) {
+                if post.is_none_or(|post| !self.model.must_end(post)) || model::is_over(row) {
                     continue;
                 }
                 for target in row.targets.iter().filter(|target| target.is_parked && !row.is_deleted) {
@@ -441,14 +490,17 @@ impl System {
             let entries = timeline["data"].as_array().unwrap();
             let times: Vec<_> =
                 entries.iter().map(|entry| entry["at"].as_str().unwrap_or_default()).collect();
+            let post = self.model.posts.iter().find(|post| post.id == row.id).expect("compared before");
             for target in &row.targets {
+                let account = |index: usize| self.model.accounts[index].id == target.account_id;
+                let retried = post.targets.iter().find(|one| account(one.account));
+                let died = retried.map_or(0, |target| target.died_in.len());
                 let of = |entry: &&Value| entry["target_id"] == target.id.as_str();
                 let ends = entries.iter().filter(of).filter_map(|entry| entry["kind"].as_str());
                 let ends: Vec<_> = ends.filter(|kind| ["published", "dead"].contains(kind)).collect();
-                let is_right = match target.status.as_str() {
-                    "canceled" => ends.is_empty(),
-                    status => ends == [status],
-                };
+                let end = Some(target.status.as_str()).filter(|status| *status != "canceled");
+                let expected: Vec<_> = std::iter::repeat_n("dead", died).chain(end).collect();
+                let is_right = ends == expected;
                 if !is_right || !times.is_sorted() {
                     return Err(format!("the timeline of {row:#?} tells other ends: {timeline:#}"));
                 }
