@@ -100,7 +100,7 @@ impl Run {
 
     /// When the target began to wait without an attempt that got further.
     pub(crate) fn waits_since(&self) -> DateTime<Utc> {
-        self.attempt.waiting.map_or(self.attempt.begun_at, |(_, since)| since)
+        self.attempt.waiting.map_or(self.attempt.begun_at, |waiting| waiting.since)
     }
 }
 
@@ -185,7 +185,12 @@ impl Engine {
         let (reason, failure) = (wait.reason, wait.failure.clone());
         let look = match publishing::wait(&self.db, attempt, wait).await? {
             Waits::Until(look) => look,
-            Waits::Over(Then::GiveUp(failure)) => return self.give_up(attempt, failure).await,
+            Waits::Over(Then::GiveUp(failure)) => {
+                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
+                let (target, fence) = (attempt.key.target, Some(attempt.fence));
+                publishing::refund_attempts(&self.db, target, fence, spent).await?;
+                return self.give_up(attempt, failure).await;
+            }
             Waits::Over(Then::Fail(failure)) => return self.fail(attempt, failure).await,
             Waits::Superseded => return Err(self.superseded()),
         };
@@ -634,8 +639,12 @@ impl Engine {
     }
 }
 
-/// Returns a failure with the number of the attempt that had it, as operators see it in Temporal.
+/// Returns a failure with the number of the attempt that had it, as operators see it in Temporal. A wait before the first
+/// one has none.
 fn numbered(number: u32, failure: Failure) -> Failure {
+    if number == 0 {
+        return failure;
+    }
     let message = format!("attempt {number} of {}: {}", retry::ATTEMPTS, failure.message);
     Failure { message, ..failure }
 }

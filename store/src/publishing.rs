@@ -279,7 +279,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
-             t.freeze_id as waits_for, t.wait_reason, t.wait_since,
+             t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
              f.id as "freeze_id?", f.kind as "frozen?", f.reason as "freeze_reason?"
@@ -390,7 +390,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     }
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
     let reason = row.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
-    let waiting: Option<Waiting> = reason.zip(row.wait_since);
+    let waiting =
+        reason.zip(row.wait_since).map(|(reason, since)| Waiting { reason, since, until: row.wait_until });
     let mut waited_in_vain = None;
     if !has_begun
         && row.deleted_at.is_none()
@@ -480,7 +481,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         // A call that is throttled now and then does not begin the wait again.
         let since = row.throttled_since.unwrap_or(begun_at);
         if begun_at < since + wait::REST_LIMIT {
-            let is_resting = waiting.is_some_and(|(reason, _)| reason == WaitReason::Rest);
+            let is_resting = waiting.is_some_and(|waiting| waiting.reason == WaitReason::Rest);
             let next = rest(&mut tx, key, until, since, !is_resting).await?;
             tx.commit().await?;
             let (pause, code) = ((next - begun_at).to_std().unwrap_or_default(), ErrorCode::RateLimited);
@@ -495,7 +496,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         account.grant_sealed = None;
     }
     let begins = post_status.is_editable();
-    let waiting = waiting.filter(|(reason, _)| !reason.is_before_attempt());
+    let waiting = waiting.filter(|waiting| !waiting.reason.is_before_attempt());
     let code = row.error_code.as_deref().filter(|_| !was_frozen).and_then(|code| code.parse().ok());
     let last_failure = code.map(|code| Failure::new(code, row.error_message.unwrap_or_default()));
     let parent = match &place {

@@ -85,19 +85,28 @@ async fn an_early_lookup_consumes_no_attempt() {
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Refused #sandbox-503", "accounts": ["ada"] })).await;
     failed(&world, &post).await;
+    let reads = async |world: &World| {
+        world.journal("x", "ada").await.iter().filter(|entry| entry["method"] == "GET").count()
+    };
+    let before = reads(&world).await;
     for looks in 1..=3 {
         let (status, problem) = world.call(Method::POST, &path(&post), None).await;
         // A conflict if the look-up has begun on its own in between.
         assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status), "{problem}");
-        let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
-        let has_failed = |timeline: &Value| {
-            let entries = timeline["data"].as_array().unwrap();
-            entries.iter().filter(|entry| entry["kind"] == "failure").count() > looks
-        };
-        world.until_at(&timeline, "another failure", has_failed).await;
+        tests::wait_until("another look-up", async || {
+            let made = reads(&world).await;
+            if made >= before + looks { Ok(()) } else { Err(made) }
+        })
+        .await;
+        let id = post["id"].as_str().unwrap();
+        world.until(id, "the end of the look-up", |post| post["targets"][0]["attempts"] == 1).await;
     }
     let target = &failed(&world, &post).await["targets"][0];
-    assert_eq!(target["attempts"], 1, "{target:#}");
+    assert!(target["error_message"].is_string() && target["next_attempt_at"].is_string(), "{target:#}");
+    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
+    let entries = timeline["data"].as_array().unwrap();
+    let count = |kind: &str| entries.iter().filter(|entry| entry["kind"] == kind).count();
+    assert_eq!((count("failure"), count("waiting"), count("attempt")), (1, 1, 1), "noted once: {timeline:#}");
     world.leave_post(&post, "it is retried ten times within hours");
 }
 

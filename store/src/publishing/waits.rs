@@ -45,17 +45,28 @@ pub enum Waits {
     Superseded,
 }
 
-/// A wait that an attempt found in the row: for what, and since when.
-pub type Waiting = (WaitReason, DateTime<Utc>);
+/// A wait that an attempt found in the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What the target waited for.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// When that ends; `None` for a slot.
+    pub until: Option<DateTime<Utc>>,
+}
 
 /// Lets the target of an attempt wait, which then counts as none.
 // Model: Wait.
 pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Waits> {
-    if attempt.begun_at >= wait.until {
+    let before = attempt.waiting;
+    // Waits that follow one another without an attempt that got further end together, with the longest of them.
+    let until = before.and_then(|before| before.until).map_or(wait.until, |until| until.max(wait.until));
+    if attempt.begun_at >= until {
         return Ok(Waits::Over(wait.then));
     }
-    let since = attempt.waiting.map_or(attempt.begun_at, |(_, since)| since);
-    let is_new = attempt.waiting.is_none_or(|(reason, _)| reason != wait.reason);
+    let since = before.map_or(attempt.begun_at, |before| before.since);
+    let is_new = before.is_none_or(|before| before.reason != wait.reason);
     let failure = wait.failure.as_ref();
     let next = sqlx::query_scalar!(
         r#"with waiting as (
@@ -89,7 +100,7 @@ pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Wa
         i32::from(attempt.is_counted),
         wait.reason.as_str(),
         since,
-        wait.until,
+        until,
         wait.look_after.as_secs_f64(),
         failure.map(|failure| failure.code.to_string()),
         failure.map(|failure| failure.message.as_str()),
@@ -125,7 +136,7 @@ pub(super) async fn wait_before(
     if now >= wait.until {
         return Ok(None);
     }
-    let is_new = waiting.is_none_or(|(reason, _)| reason != wait.reason);
+    let is_new = waiting.is_none_or(|waiting| waiting.reason != wait.reason);
     sqlx::query!(
         "with waiting as (
            update targets
@@ -150,7 +161,7 @@ pub(super) async fn wait_before(
 
 /// Returns since when a target waits for something that it needs before an attempt.
 pub(super) fn since(waiting: Option<Waiting>, reason: WaitReason, now: DateTime<Utc>) -> DateTime<Utc> {
-    waiting.filter(|(found, _)| *found == reason).map_or(now, |(_, since)| since)
+    waiting.filter(|waiting| waiting.reason == reason).map_or(now, |waiting| waiting.since)
 }
 
 /// Records when a target that got no slot looks again. Its turn ends the wait; whatever else it waits for goes on.
