@@ -184,20 +184,15 @@ pub async fn release(
     audit::record_shared(&mut tx, org, by, now, change).await?;
     tx.commit().await?;
     let mut released = 0;
-    while let Some(batch) = release_batch(db, &ids, pause, released).await? {
+    while let Some(batch) = release_batch(db, &ids, pause).await? {
         released += batch;
     }
     Ok(Some(released))
 }
 
-/// Writes the time of the next attempt of some released targets, after those of `earlier` ones, and wakes them. Returns
+/// Writes the time of the next attempt of some released targets, after those of earlier ones, and wakes them. Returns
 /// their number; `None` when none waits.
-async fn release_batch(
-    db: &PgPool,
-    freezes: &[Uuid],
-    pause: Duration,
-    earlier: u64,
-) -> sqlx::Result<Option<u64>> {
+async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration) -> sqlx::Result<Option<u64>> {
     let mut tx = crate::begin(db).await?;
     let waiting = sqlx::query_scalar!(
         "select t.id from targets t join posts p on p.id = t.post_id
@@ -216,21 +211,28 @@ async fn release_batch(
         .fetch_all(&mut *tx)
         .await?;
     let released = sqlx::query!(
-        r#"with waiting as (
+        r#"with turns as (
+             -- The turn after the last one that was given, by an earlier batch or before an interruption.
+             select greatest(clock_timestamp(), max(next_turn_at)) as first from freezes where id = any($1)),
+           waiting as (
              select t.id, row_number() over (order by coalesce(t.scheduled_at, p.scheduled_at, p.created_at), t.id) as n
              from targets t join posts p on p.id = t.post_id
              where t.id = any($2) and t.freeze_id = any($1)),
            released as (
              update targets t
              set freeze_id = null, updated_at = clock_timestamp(),
-                 next_attempt_at = clock_timestamp() + make_interval(secs => ($3 + n - 1) * $4::float8),
+                 next_attempt_at = turns.first + make_interval(secs => (n - 1) * $3::float8),
                  error_message = 'publishing was frozen by an operator of the service and has been released'
-             from waiting w where t.id = w.id and t.status not in ('dead', 'canceled')
+             from waiting w, turns where t.id = w.id and t.status not in ('dead', 'canceled')
              returning t.id, t.post_id, t.org_id, t.mode, t.next_attempt_at),
            ended as (
              update targets t set freeze_id = null from waiting w
              where t.id = w.id and t.status in ('dead', 'canceled')
              returning t.id, t.post_id, t.org_id, t.mode),
+           given as (
+             update freezes set next_turn_at = (
+               select first + make_interval(secs => (select count(*) from waiting) * $3::float8) from turns)
+             where id = any($1)),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select org_id, mode, post_id, id, clock_timestamp(), 'released',
@@ -243,7 +245,6 @@ async fn release_batch(
            from (select id, post_id, org_id, mode from released union all table ended) woken"#,
         freezes,
         &waiting,
-        earlier as f64,
         pause.as_secs_f64()
     )
     .fetch_all(&mut *tx)

@@ -69,6 +69,39 @@ async fn a_release_starts_no_post_that_was_made_a_draft_or_moved_far_off() {
     }
 }
 
+/// A release was interrupted after three of five targets, and is continued with the same rate.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_is_continued_keeps_its_rate() {
+    const PAUSE: Duration = Duration::from_secs(60);
+    let db = database().await;
+    let (owner, ada, first) = frozen(&db, "ada").await;
+    let mut posts = vec![first];
+    for name in ["one", "two", "three", "four"] {
+        let post = create(&db, owner, NewPost { external_ref: Some(name.into()), ..draft_of(&[&ada]) }).await;
+        assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Held { .. }));
+        posts.push(post);
+    }
+    let waits = |posts: &[Post]| {
+        let ids: Vec<_> = posts.iter().map(|post| format!("'{}'", post.targets[0].id)).collect();
+        format!("update targets set freeze_id = (select id from freezes) where id in ({})", ids.join(", "))
+    };
+    let release = async || {
+        let frozen = Frozen::Account(ada.id);
+        freezes::release(&db, &frozen, None, PAUSE, &Actor::OPERATOR, at(2)).await.unwrap()
+    };
+    tests::sql(&db, "update targets set freeze_id = null").await;
+    tests::sql(&db, &waits(&posts[..3])).await;
+    assert_eq!(release().await, Some(3));
+    tests::sql(&db, &waits(&posts[3..])).await;
+    assert_eq!(release().await, Some(2));
+    let query =
+        "select extract(epoch from next_attempt_at - min(next_attempt_at) over ())::float8 from targets
+         order by next_attempt_at";
+    let turns: Vec<f64> = sqlx::query_scalar(query).fetch_all(&db).await.unwrap();
+    let turns: Vec<_> = turns.into_iter().map(f64::round).collect();
+    assert_eq!(turns, [0.0, 60.0, 120.0, 180.0, 240.0]);
+}
+
 /// Between the edit and the next attempt, which would find the freeze again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_was_edited_while_frozen_goes_on_after_a_release() {
