@@ -4,10 +4,7 @@
 //! slots in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
-    accounts::{
-        self,
-        resolve::{self, QUEUED_FROM_ACCOUNT},
-    },
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         body::Json,
         caller::{Call, Caller, SchedulingRead, SchedulingWrite},

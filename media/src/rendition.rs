@@ -60,7 +60,10 @@ pub(crate) enum Halt {
 
 /// Result of writing a picture in one size.
 enum Attempt {
-    Written { bytes: Vec<u8>, extension: &'static str },
+    Written {
+        bytes: Vec<u8>,
+        extension: &'static str,
+    },
     /// It would have about this many bytes, which are too many.
     TooLarge(u64),
 }
@@ -73,8 +76,9 @@ pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<
         if frame_pixels > Fit::MAX_FRAME_PIXELS {
             let max = Fit::MAX_FRAME_PIXELS / 1_000_000;
             let (width, height) = pixels;
-            let message =
-                format!("its {frames} frames of {width}x{height} have more than {max} million pixels together");
+            let message = format!(
+                "its {frames} frames of {width}x{height} have more than {max} million pixels together"
+            );
             return Err(Halt::Unfit(message));
         }
         return shrink(fit, pixels, |sides| rescale(original, frames, fit, sides, deadline));
@@ -94,7 +98,9 @@ fn shrink(
     loop {
         let (width, height) = sides;
         let bytes = match write(sides)? {
-            Attempt::Written { bytes, extension } => return Ok(Rendition { bytes, extension, width, height }),
+            Attempt::Written { bytes, extension } => {
+                return Ok(Rendition { bytes, extension, width, height });
+            }
             Attempt::TooLarge(bytes) => bytes,
         };
         let factor = (fit.max_bytes as f64 * AIM / bytes as f64).sqrt().min(SHRINK);
@@ -111,7 +117,11 @@ fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (
     let [w, h] = [width, height].map(|side| u64::from(side.max(1)));
     let [max_w, max_h] = [u64::from(max_width).clamp(1, w), u64::from(max_height).clamp(1, h)];
     let side = |exact: u64, of: u64| u32::try_from(((exact + of / 2) / of).max(1)).unwrap_or(u32::MAX);
-    if max_w * h <= max_h * w { (side(max_w, 1), side(h * max_w, w)) } else { (side(w * max_h, h), side(max_h, 1)) }
+    if max_w * h <= max_h * w {
+        (side(max_w, 1), side(h * max_w, w))
+    } else {
+        (side(w * max_h, h), side(max_h, 1))
+    }
 }
 
 fn unreadable(error: impl Display) -> Halt {
@@ -203,7 +213,9 @@ impl Picture {
                 PngEncoder::new_with_quality(&mut output, CompressionType::Default, FilterType::Adaptive);
             self.encode(&scaled, encoder).map_err(|error| failed(deadline, error))?;
             return Ok(match output.len() {
-                length if length <= fit.max_bytes => Attempt::Written { bytes: output.into_bytes(), extension: "png" },
+                length if length <= fit.max_bytes => {
+                    Attempt::Written { bytes: output.into_bytes(), extension: "png" }
+                }
                 length => Attempt::TooLarge(length),
             });
         }

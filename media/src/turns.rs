@@ -72,9 +72,11 @@ pub(crate) struct Turn {
 impl Turn {
     /// Waits for the memory that a picture of this many pixels takes; `None` when there is none in time.
     pub(crate) async fn hold(&mut self, pixels: u64) -> Option<()> {
-        let weight = u32::try_from((pixels.saturating_mul(PIXEL_BYTES)) >> 20).unwrap_or(MEMORY).clamp(1, MEMORY);
+        let weight =
+            u32::try_from((pixels.saturating_mul(PIXEL_BYTES)) >> 20).unwrap_or(MEMORY).clamp(1, MEMORY);
         let memory = self.memory.clone().acquire_many_owned(weight);
-        self.held = Some(tokio::time::timeout(self.max_wait, memory).await.ok()?.expect("it is never closed"));
+        self.held =
+            Some(tokio::time::timeout(self.max_wait, memory).await.ok()?.expect("it is never closed"));
         Some(())
     }
 }
@@ -114,7 +116,13 @@ impl Turns {
             let (mut place, gate) = Place::of(line, owner.org);
             place.permit = Some(gate.acquire_owned().await.expect("it is never closed"));
             let turn = line.turn.clone().acquire_owned().await.expect("it is never closed");
-            Turn { _place: place, _turn: turn, memory: self.memory.clone(), held: None, max_wait: self.max_wait }
+            Turn {
+                _place: place,
+                _turn: turn,
+                memory: self.memory.clone(),
+                held: None,
+                max_wait: self.max_wait,
+            }
         };
         tokio::time::timeout(self.max_wait, turn).await.ok()
     }

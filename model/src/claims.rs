@@ -132,7 +132,11 @@ impl Claims {
             return false;
         }
         let has = |flaw| self.flaw == Some(flaw);
-        let rivals = state.targets.iter().enumerate().filter(|(other, target)| *other != index && target.is_in_doubt());
+        let rivals = state
+            .targets
+            .iter()
+            .enumerate()
+            .filter(|(other, target)| *other != index && target.is_in_doubt());
         rivals.into_iter().all(|(_, rival)| {
             let is_under_way = rival.intent.is_some_and(|call| state.calls[call].is_under_way);
             (!is_under_way || has(ClaimFlaw::ClaimsUnderWay))
@@ -167,8 +171,9 @@ impl Model for Claims {
             }
             let Some(number) = target.intent else {
                 // Targets are alike: they begin in order.
-                let is_next = state.targets[..index].iter().all(|before| before.intent.is_some() || before.id.is_some()
-                    || before.status != Status::Open);
+                let is_next = state.targets[..index].iter().all(|before| {
+                    before.intent.is_some() || before.id.is_some() || before.status != Status::Open
+                });
                 if state.calls.len() < self.calls && is_next {
                     actions.push(ClaimAction::Intend(index));
                 }
@@ -201,7 +206,12 @@ impl Model for Claims {
         match action {
             ClaimAction::Intend(index) => {
                 state.targets[index].intent = Some(state.calls.len());
-                state.calls.push(Call { is_under_way: true, may_come: true, is_live: false, is_visible: false });
+                state.calls.push(Call {
+                    is_under_way: true,
+                    may_come: true,
+                    is_live: false,
+                    is_visible: false,
+                });
             }
             ClaimAction::Publish(call) => {
                 state.calls[call].is_live = true;
@@ -243,7 +253,8 @@ impl Model for Claims {
             }),
             always(ClaimInvariant::LiveIsAccountedFor, |_, state| {
                 // A dead target that was in doubt says that it may be live.
-                let told = state.targets.iter().filter(|target| target.id.is_some() || target.intent.is_some());
+                let told =
+                    state.targets.iter().filter(|target| target.id.is_some() || target.intent.is_some());
                 state.calls.iter().filter(|call| call.is_live).count() <= told.count()
             }),
             Property::sometimes("all are published", |_, state: &ClaimState| {

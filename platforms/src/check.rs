@@ -395,8 +395,10 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
     }
     let unscaled = unscaled(medium);
     if medium.size_bytes > limit.max_bytes {
-        let message =
-            format!("takes {kind} of {} bytes, and this has {}{unscaled}", limit.max_bytes, medium.size_bytes);
+        let message = format!(
+            "takes {kind} of {} bytes, and this has {}{unscaled}",
+            limit.max_bytes, medium.size_bytes
+        );
         found.error("media_too_large", path.to_vec(), message);
     }
     if let (Some(range), Some(duration)) = (&limit.duration, medium.duration)
@@ -456,7 +458,9 @@ fn unscaled(medium: &Media) -> String {
     match (medium.frames, medium.frame_pixels()) {
         (Some(frames), Some(pixels)) if pixels > max => {
             let max = max / 1_000_000;
-            format!("; it is not scaled, since its {frames} frames have more than {max} million pixels together")
+            format!(
+                "; it is not scaled, since its {frames} frames have more than {max} million pixels together"
+            )
         }
         _ => String::new(),
     }

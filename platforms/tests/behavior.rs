@@ -735,7 +735,8 @@ async fn the_post_of_another_commit_is_never_certain(platform: &'static Adapter)
             let begun = clock();
             let at = if is_accepted {
                 other.media = other.media.iter().map(|medium| actor.stuck(medium)).collect();
-                let Prepared::Ready(at) = actor.prepare_once(&other, Checkpoint::default()).await.on(&name) else {
+                let Prepared::Ready(at) = actor.prepare_once(&other, Checkpoint::default()).await.on(&name)
+                else {
                     continue;
                 };
                 match actor.commit(&other, &at).await.on(&name) {

@@ -167,7 +167,9 @@ impl Engine {
             Err(Interrupt::Barred(barred)) => self.bar(attempt, barred).await,
             Err(Interrupt::NoUrl(failure)) => self.await_url(attempt, failure).await,
             Err(Interrupt::Superseded) => Err(self.superseded()),
-            Err(Interrupt::Fault(error)) => self.fault(&run, error, "the service failed at its own part").await,
+            Err(Interrupt::Fault(error)) => {
+                self.fault(&run, error, "the service failed at its own part").await
+            }
         }
     }
 
@@ -216,7 +218,8 @@ impl Engine {
             self.fail(attempt, failure.ambiguous()).await
         } else {
             let failure = Failure { message: format!("{message}, and tries again"), ..failure };
-            let vain = Failure { message: format!("{message}, and was not repaired in time"), ..failure.clone() };
+            let vain =
+                Failure { message: format!("{message}, and was not repaired in time"), ..failure.clone() };
             let limit = self.time_scale.scale(FAULT_LIMIT);
             let (least, most) = (self.time_scale.scale(BUSY_RETRY), self.time_scale.scale(FAULT_RETRY));
             let waited = (run.now() - run.waits_since()).to_std().unwrap_or_default();

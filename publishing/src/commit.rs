@@ -228,7 +228,8 @@ fn spent(attempt: &Attempt) -> Failure {
             Failure::new(last.code, message).certain()
         }
         None => {
-            let message = "the workers that made the attempts stopped before they were answered; nothing was published";
+            let message =
+                "the workers that made the attempts stopped before they were answered; nothing was published";
             Failure::network(message, false)
         }
     }

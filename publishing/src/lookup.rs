@@ -71,7 +71,9 @@ impl Engine {
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
                 Some(begun) => match cx.locate(&post, &at).await {
-                    Ok(Located::Live(found)) if self.claim(attempt, entry, &found, shown(&post, begun)).await? => {
+                    Ok(Located::Live(found))
+                        if self.claim(attempt, entry, &found, shown(&post, begun)).await? =>
+                    {
                         self.capture(attempt, entry.container.position, found.id()).await?;
                         Ok(None)
                     }
@@ -80,7 +82,13 @@ impl Engine {
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(BUSY_RETRY)),
                     // The next attempt decides.
-                    Ok(Located::Live(_) | Located::Absent | Located::Failed(_) | Located::Unknown | Located::TooMany) => Ok(None),
+                    Ok(
+                        Located::Live(_)
+                        | Located::Absent
+                        | Located::Failed(_)
+                        | Located::Unknown
+                        | Located::TooMany,
+                    ) => Ok(None),
                     Err(failure) => Err(failure),
                 },
                 // The next attempt ends the target.
@@ -145,7 +153,9 @@ impl Engine {
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
         let shown_at = self.shown_at(cx, run, entry, post, begun);
         match cx.locate(post, &at).await {
-            Ok(Located::Live(found)) if self.claim(&run.attempt, entry, &found, shown_at <= run.now()).await? => {
+            Ok(Located::Live(found))
+                if self.claim(&run.attempt, entry, &found, shown_at <= run.now()).await? =>
+            {
                 Ok(Some(found.into_id()))
             }
             // It publishes nothing more, so that the window is its end.

@@ -264,7 +264,8 @@ mod tests {
             [kind, &u32::try_from(data.len()).unwrap().to_le_bytes(), data, &vec![0; data.len() % 2]].concat()
         };
         let extended = [&[8, 0, 0, 0][..], &399_u32.to_le_bytes()[..3], &299_u32.to_le_bytes()[..3]].concat();
-        let parts = [part(b"VP8X", &extended), part(b"VP8L", &vec![0; HEAD_BYTES]), part(b"EXIF", exif)].concat();
+        let parts =
+            [part(b"VP8X", &extended), part(b"VP8L", &vec![0; HEAD_BYTES]), part(b"EXIF", exif)].concat();
         let webp = part(b"RIFF", &[b"WEBP", &parts[..]].concat());
         [png.concat(), jpeg.concat(), webp]
     }

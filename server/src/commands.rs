@@ -191,12 +191,20 @@ pub(crate) async fn set_plan(
     Ok(())
 }
 
-/// Prepares a restored database.
+/// Prepares a restored database; without `since`, only records that it has everything that was committed.
 pub(crate) async fn restored(
     database: &Database,
-    since: DateTime<Utc>,
+    since: Option<DateTime<Utc>>,
     freeze: Option<&str>,
 ) -> anyhow::Result<()> {
+    let Some(since) = since else {
+        let db = store::connect(&database.database_url, 2).await?;
+        store::restored::accept(&db).await?;
+        let details = json!({ "nothing_was_lost": true });
+        operators::record(&db, Action::Restored, details, &ops::actor(), clock::now()).await?;
+        println!("recorded: the database has everything that was committed");
+        return Ok(());
+    };
     if since > clock::now() {
         return Err(Refusal::usage(format!("--since {since} is in the future")));
     }

@@ -9,6 +9,7 @@ mod dev;
 mod doctor;
 mod health;
 mod http;
+mod lineage;
 mod logging;
 mod memory;
 mod metrics;

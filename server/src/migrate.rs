@@ -86,6 +86,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         let db = store::connect_lazy(url, 2)?;
         wait_for(limit, async || store::reach::check(url).await.map_err(Fault::Away)).await?;
         store::migrate(&db).await?;
+        // Of a restored database something is recorded, which stays.
+        store::lineage::begin(&db).await?;
         store::roles::grant(&db, options.roles.roles()).await?;
         println!("Postgres: the schema is current");
     }

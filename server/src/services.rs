@@ -6,7 +6,9 @@ use crate::{
     config::{
         Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
     },
-    http, memory, startup, stopping,
+    http,
+    lineage::{self, Guard},
+    memory, startup, stopping,
 };
 use activities::{
     Deps,
@@ -25,7 +27,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use store::{Pool, durability};
+use store::{
+    Pool,
+    durability::{self, Purpose},
+};
 use telemetry::health::Health;
 use temporalio_client::Client;
 use tokio::{
@@ -68,8 +73,13 @@ pub(crate) async fn run(
     };
     let stop = on_signal(health.clone(), drain)?;
     let Database { database_url, database_connections, unchecked_postgres_settings: unchecked } = database;
-    let db = durability::connect_lazy(database_url, *database_connections, unchecked)?;
+    let purpose = match &role {
+        Role::Api(_) => Purpose::Serve,
+        Role::Worker(..) | Role::All(..) => Purpose::Publish,
+    };
+    let db = durability::connect_lazy(database_url, *database_connections, unchecked, purpose)?;
     probes.watch_database(&db, !matches!(role, Role::Worker(..)));
+    lineage::watch(health, database_url, purpose)?;
     // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
     let allowed =
         api::AllowedRanges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
@@ -124,19 +134,17 @@ pub(crate) async fn run(
     if let Some(files) = &files {
         check_media(files).await?;
     }
-    let client = match worker {
+    let (client, guard) = match worker {
         Some(worker) => {
-            let Some(client) = stop.run_until_cancelled(prerequisites(&db, database, temporal, worker)).await
-            else {
-                return Ok(());
-            };
-            let client = client?;
+            let found = stop.run_until_cancelled(prerequisites(&db, database, temporal, worker)).await;
+            let Some(found) = found else { return Ok(()) };
+            let (client, guard) = found?;
             connected.send_replace(Some(client.clone()));
-            Some(client)
+            (Some(client), Some(guard))
         }
-        None => None,
+        None => (None, None),
     };
-    check_durability(database, worker.is_some()).await?;
+    check_durability(database, purpose).await?;
     let workers = match worker.zip(shared).zip(client) {
         Some(((worker, (files, request_key)), client)) => {
             let resources = Resources { files, retention: storage.limits.retention(), request_key };
@@ -149,7 +157,8 @@ pub(crate) async fn run(
     // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
     let limit = worker.and_then(|worker| worker.memory_limit);
-    memory::bounded(limit, stop.clone(), run_services(api, workers, &probes, stop)).await
+    let services = run_services(api, workers, &probes, stop.clone());
+    memory::bounded(limit, stop.clone(), lineage::guarded(guard, stop, services)).await
 }
 
 /// Returns true if a URL leads to the machine that resolves it, whichever that is. A name below `localhost` may be that
@@ -193,18 +202,21 @@ pub(crate) struct Resources {
     pub(crate) request_key: Option<Key>,
 }
 
-/// Waits until a worker can run, and connects to Temporal.
+/// Waits until a worker can run, and connects to Temporal. Returns the guard that looks whether it still can.
 async fn prerequisites(
     db: &Pool,
     database: &Database,
     temporal: &Temporal,
     worker: &WorkerConfig,
-) -> anyhow::Result<Client> {
+) -> anyhow::Result<(Client, Guard)> {
     let limit = Duration::from_secs(worker.start_timeout);
     startup::wait_for(limit, async || startup::check_database(db, database).await).await?;
     startup::wait_for(limit, async || startup::check_restored(db).await).await?;
     let asked = Instant::now();
-    startup::wait_for(limit, async || startup::connect(&temporal.server, asked).await).await
+    let client = startup::wait_for(limit, async || startup::connect(&temporal.server, asked).await).await?;
+    let guard = Guard::new(db, &client, temporal);
+    startup::wait_for(limit, async || guard.check().await).await?;
+    Ok((client, guard))
 }
 
 /// Runs API and workers until `stop`, or until one of them fails.
@@ -282,10 +294,10 @@ pub(crate) async fn check_clock(db: &Pool, now: fn() -> DateTime<Utc>) -> anyhow
 
 /// Fails if Postgres may lose commits or accepts no writes. An API starts while it doesn't answer or is a standby: every
 /// connection is checked again.
-async fn check_durability(database: &Database, must_answer: bool) -> anyhow::Result<()> {
-    let checked = durability::check(&database.database_url, &database.unchecked_postgres_settings);
+async fn check_durability(database: &Database, purpose: Purpose) -> anyhow::Result<()> {
+    let checked = durability::check(&database.database_url, &database.unchecked_postgres_settings, purpose);
     let allowed = match checked.await {
-        Err(error) if durability::may_recover(&error) && !must_answer => {
+        Err(error) if durability::may_recover(&error) && purpose == Purpose::Serve => {
             warn!(error = format!("{error:#}"), "Postgres can't be used yet");
             return Ok(());
         }

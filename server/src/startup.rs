@@ -11,7 +11,11 @@ use crate::{
 };
 use anyhow::anyhow;
 use std::time::Duration;
-use store::{Pool, durability, schema::Schema};
+use store::{
+    Pool,
+    durability::{self, Purpose},
+    schema::Schema,
+};
 use temporalio_client::Client;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -81,7 +85,8 @@ pub(crate) async fn wait_for<T>(
 
 /// Fails unless the database answers, keeps what is committed, and has the schema of this version.
 pub(crate) async fn check_database(db: &Pool, database: &Database) -> Result<(), Fault> {
-    let checked = durability::check(&database.database_url, &database.unchecked_postgres_settings).await;
+    let unchecked = &database.unchecked_postgres_settings;
+    let checked = durability::check(&database.database_url, unchecked, Purpose::Publish).await;
     checked.map_err(|error| match durability::may_recover(&error) {
         true => Fault::Away(error),
         false => Fault::Refused(error),

@@ -24,8 +24,8 @@ pub enum Resource {
 /// What a caller reaches: an organization's data in one mode, within a bound.
 ///
 /// Functions on what a bound limits (posts, accounts, profiles, media, and what hangs on them) take it as they would
-/// take an owner, and there is no such function without. Only this module opens it: [`Access::reach`] and
-/// [`Access::parts`] give the owner together with the bound.
+/// take an owner, and there is no such function without. Only this module opens it, and gives the owner together with
+/// the bound.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'a> {
     owner: Owner,

@@ -1,5 +1,6 @@
 //! Requirements of the publishing protocol on Postgres: commits survive, the server accepts writes, and a connection
-//! has a session of its own.
+//! has a session of its own. A process that publishes also requires that the database was not restored since: see
+//! [`crate::lineage`].
 //!
 //! An intent is committed before the publishing call. If a crash of the server's machine loses that commit, the
 //! next attempt does not know of the call and publishes again. So the settings that let Postgres lose or damage a
@@ -8,7 +9,7 @@
 //! <https://www.postgresql.org/docs/current/runtime-config-wal.html>.
 
 use crate::{
-    Pool, options, pool_options,
+    Pool, lineage, options, pool_options,
     reach::{self, Unreachable},
     session,
 };
@@ -30,6 +31,15 @@ domain::string_enum! {
         /// A commit returns when it is flushed, and replicated if there is a synchronous standby.
         SynchronousCommit = "synchronous_commit",
     }
+}
+
+/// What a process does with the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It serves the API.
+    Serve,
+    /// It publishes.
+    Publish,
 }
 
 /// Settings that are not checked: the server has other means to keep commits, or they may be lost.
@@ -64,6 +74,8 @@ pub enum Fault {
     SharedSession,
     /// The server is too old; its version, as in `server_version_num`.
     Outdated(i32),
+    /// The rows were written on another server, timeline or database.
+    Restored,
 }
 
 impl Fault {
@@ -73,7 +85,9 @@ impl Fault {
             Self::NoFsync => Some(Setting::Fsync),
             Self::TornPages => Some(Setting::FullPageWrites),
             Self::AsynchronousCommit | Self::LocalCommit => Some(Setting::SynchronousCommit),
-            Self::InRecovery | Self::ReadOnly | Self::SharedSession | Self::Outdated(_) => None,
+            Self::InRecovery | Self::ReadOnly | Self::SharedSession | Self::Outdated(_) | Self::Restored => {
+                None
+            }
         }
     }
 }
@@ -110,6 +124,7 @@ impl fmt::Display for Fault {
                  and notifications get lost; let it keep sessions (pool_mode = session of PgBouncer), or let \
                  DATABASE_URL name the server itself"
             }
+            Self::Restored => RESTORED,
             Self::Outdated(version) => {
                 return write!(
                     f,
@@ -122,6 +137,11 @@ impl fmt::Display for Fault {
         f.write_str(text)
     }
 }
+
+/// Why a restored database is refused, and what to do.
+pub const RESTORED: &str = "its rows were written on another server, as after a restore or a failover, so that they may \
+    not know what was published since, and posts may be published twice; run `fanfare ops restored --since TIME`, or \
+    `fanfare ops restored --nothing-was-lost` if everything that was committed is there";
 
 /// The settings and state of a server.
 #[derive(Clone, Debug)]
@@ -168,10 +188,19 @@ impl State {
 }
 
 /// Returns the faults of a server, and whether each is refused: those of settings in `unchecked` are not.
-async fn faults(connection: &mut PgConnection, unchecked: &Unchecked) -> sqlx::Result<Vec<(Fault, bool)>> {
+async fn faults(
+    connection: &mut PgConnection,
+    unchecked: &Unchecked,
+    purpose: Purpose,
+) -> sqlx::Result<Vec<(Fault, bool)>> {
     let state = State::read(connection).await?;
     let is_refused = |fault: Fault| !fault.setting().is_some_and(|setting| unchecked.0.contains(&setting));
-    Ok(state.faults().map(|fault| (fault, is_refused(fault))).collect())
+    let mut faults: Vec<_> = state.faults().map(|fault| (fault, is_refused(fault))).collect();
+    // A standby has no lineage of its own.
+    if purpose == Purpose::Publish && !state.is_in_recovery && lineage::is_foreign(connection).await? {
+        faults.push((Fault::Restored, true));
+    }
+    Ok(faults)
 }
 
 /// Returns a pool that connects on first use, and uses no connection to a server that could lose commits or accepts
@@ -180,14 +209,19 @@ async fn faults(connection: &mut PgConnection, unchecked: &Unchecked) -> sqlx::R
 /// # Errors
 ///
 /// When the URL can't be parsed.
-pub fn connect_lazy(url: &str, max_connections: u32, unchecked: &Unchecked) -> anyhow::Result<Pool> {
+pub fn connect_lazy(
+    url: &str,
+    max_connections: u32,
+    unchecked: &Unchecked,
+    purpose: Purpose,
+) -> anyhow::Result<Pool> {
     let unchecked = unchecked.clone();
     let pool = pool_options(max_connections).after_connect(move |connection, _| {
         let unchecked = unchecked.clone();
         Box::pin(async move {
             session::prepare(connection).await?;
-            let refused =
-                faults(connection, &unchecked).await?.into_iter().find(|(_, is_refused)| *is_refused);
+            let found = faults(connection, &unchecked, purpose).await?;
+            let refused = found.into_iter().find(|(_, is_refused)| *is_refused);
             // The pool logs it, and tries again until the caller's time is over.
             refused.map_or(Ok(()), |(fault, _)| Err(sqlx::Error::Configuration(Refusal(fault).into())))
         })
@@ -213,7 +247,7 @@ impl std::error::Error for Refusal {}
 ///
 /// When the server is refused, with the reason, or doesn't answer; [`may_recover`] tells which need no change of the
 /// configuration.
-pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setting>> {
+pub async fn check(url: &str, unchecked: &Unchecked, purpose: Purpose) -> anyhow::Result<Vec<Setting>> {
     let options = options(url)?;
     let unreachable = |error| Unreachable::new(&options, TIMEOUT, Some(&error));
     let mut connection = reach::open(&options, TIMEOUT).await?;
@@ -221,7 +255,7 @@ pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setti
     if !session::is_own(&mut connection, &options, TIMEOUT).await? {
         anyhow::bail!(Refusal(Fault::SharedSession));
     }
-    let found = faults(&mut connection, unchecked).await.map_err(unreachable)?;
+    let found = faults(&mut connection, unchecked, purpose).await.map_err(unreachable)?;
     connection.close().await.map_err(unreachable)?;
     if let Some((fault, _)) = found.iter().find(|(_, is_refused)| *is_refused) {
         anyhow::bail!(Refusal(*fault));
@@ -229,11 +263,11 @@ pub async fn check(url: &str, unchecked: &Unchecked) -> anyhow::Result<Vec<Setti
     Ok(found.into_iter().filter_map(|(fault, _)| fault.setting()).collect())
 }
 
-/// Returns whether an error of [`check`] may be over in a moment: the server doesn't answer, or is a standby that a
-/// failover may make the primary.
+/// Returns whether an error of [`check`] may be over in a moment: the server doesn't answer, is a standby that a failover
+/// may make the primary, or an operator is preparing a restored database.
 pub fn may_recover(error: &anyhow::Error) -> bool {
-    let is_standby = matches!(error.downcast_ref(), Some(Refusal(Fault::InRecovery)));
-    is_standby || error.is::<Unreachable>()
+    let is_awaited = matches!(error.downcast_ref(), Some(Refusal(Fault::InRecovery | Fault::Restored)));
+    is_awaited || error.is::<Unreachable>()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod identities;
 pub mod imports;
 pub mod keys;
 pub mod limits;
+pub mod lineage;
 pub mod media;
 pub mod metrics;
 pub mod networks;

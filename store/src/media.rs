@@ -442,7 +442,8 @@ pub async fn settle(
         let data = event::media(owner.org, id, inspected.kind, &settled.filename, None);
         append(&mut tx, owner, EventName::MediaReady, data, now).await?;
         wake_targets(&mut tx, owner, id).await?;
-        push_thumbnail(&mut tx, owner, id, &inspected.content_type, inspected.width, inspected.height).await?;
+        push_thumbnail(&mut tx, owner, id, &inspected.content_type, inspected.width, inspected.height)
+            .await?;
     }
     tx.commit().await?;
     Ok(SettleResult::Settled)

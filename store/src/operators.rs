@@ -344,12 +344,10 @@ async fn hurry(
     by: &Actor,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<usize>> {
-    let found = sqlx::query!(
-        r#"select org_id, mode as "mode: Parsed<Mode>" from webhooks where id = $1"#,
-        webhook.0
-    )
-    .fetch_optional(db)
-    .await?;
+    let found =
+        sqlx::query!(r#"select org_id, mode as "mode: Parsed<Mode>" from webhooks where id = $1"#, webhook.0)
+            .fetch_optional(db)
+            .await?;
     let Some(found) = found else { return Ok(None) };
     let owner = Owner { org: found.org_id.into(), mode: found.mode.0 };
     let mut tx = crate::begin(db).await?;

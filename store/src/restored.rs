@@ -9,12 +9,12 @@
 //!
 //! It is done in parts, each a transaction of its own, so that none holds locks for long or outlives a connection. The
 //! posts to prepare are written down first; what was interrupted is continued by calling again, and until the end no
-//! worker starts ([`is_unfinished`]).
+//! worker starts ([`is_unfinished`]). That a database was restored at all is found by [`crate::lineage`].
 //!
 //! Facts that came after the backup stay lost: posts created, edited, canceled or moved forward since then, and
 //! renewed grants.
 
-use crate::decode::Parsed;
+use crate::{decode::Parsed, lineage};
 use chrono::{DateTime, Utc};
 use domain::{Mode, Owner, PostId};
 use sqlx::{PgConnection, PgPool};
@@ -55,13 +55,16 @@ pub async fn prepare(db: &PgPool, since: DateTime<Utc>, part: i64) -> sqlx::Resu
     }
     prepare_grants(db, part).await?;
     release_messages(db, part).await?;
+    let mut tx = crate::begin(db).await?;
     sqlx::query!(
         "delete from restoring_posts where post_id = $1
            and not exists (select from restoring_posts where post_id <> $1)",
         UNFINISHED
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
+    lineage::accept(&mut tx).await?;
+    tx.commit().await?;
     Ok(prepared)
 }
 
@@ -97,6 +100,14 @@ pub async fn later(db: &PgPool, limit: i64) -> sqlx::Result<(Vec<Later>, i64)> {
         due: row.due,
     });
     Ok((later.collect(), total))
+}
+
+/// Records that the database has everything that was committed, although it is on another server, as after a failover to
+/// a synchronous standby: nothing is looked up.
+pub async fn accept(db: &PgPool) -> sqlx::Result<()> {
+    let mut tx = crate::begin(db).await?;
+    lineage::accept(&mut tx).await?;
+    tx.commit().await
 }
 
 /// Returns true while a restored database is not prepared to its end.

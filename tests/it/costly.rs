@@ -67,13 +67,22 @@ async fn an_animation_that_costs_too_much_is_refused_with_the_reason() {
     let world = world().platforms(&["x"]).start().await;
     let account = world.connect("x", "ada").await;
     for (bytes, reason) in [
-        (flicker(2000, 2000, 249), "it is not scaled, since its 249 frames have more than 100 million pixels together"),
+        (
+            flicker(2000, 2000, 249),
+            "it is not scaled, since its 249 frames have more than 100 million pixels together",
+        ),
         (flicker(100, 100, 351), "takes gif of 350 frames, and this has 351"),
-        (flicker(1200, 1000, 251), "takes gif of 300000000 pixels in all frames together, and this has 301200000"),
+        (
+            flicker(1200, 1000, 251),
+            "takes gif of 300000000 pixels in all frames together, and this has 301200000",
+        ),
     ] {
         let medium = world.medium("a.gif", None, bytes).await;
         let (status, problem) = world.call(Method::POST, "/posts", Some(&post(&medium, &account))).await;
-        assert_eq!((status, &problem["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("content_rejected")));
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::UNPROCESSABLE_ENTITY, &json!("content_rejected"))
+        );
         let told = problem["errors"].as_array().unwrap();
         let is_told = |issue: &Value| issue["message"].as_str().unwrap().contains(reason);
         assert!(told.iter().any(is_told), "{reason}: {problem:#}");
@@ -85,7 +94,8 @@ async fn a_stop_ends_the_decoding_of_a_picture() {
     let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
     let bytes = blank_webp(10_000, 10_000);
     let medium = pictures::stored(&shelf, 1, &bytes).await;
-    let fit = Fit { kind: MediaKind::Image, width: 100, height: 100, max_bytes: 1 << 20, keeps_transparency: true };
+    let fit =
+        Fit { kind: MediaKind::Image, width: 100, height: 100, max_bytes: 1 << 20, keeps_transparency: true };
     let asset = pictures::asset(1);
     let stop = watch::Sender::new(false);
     let fitting = {

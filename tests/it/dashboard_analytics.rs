@@ -7,6 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use store::{
     analytics::{self, Filter, Metric},
+    bounds::unbounded,
     keys,
     metrics::{self, Snapshot},
 };
@@ -59,7 +60,7 @@ async fn growth_is_summed_up_by_day_and_account() {
         platform: None,
         account: None,
     };
-    let days = analytics::days(&world.db, world.owner, &filter).await.unwrap();
+    let days = analytics::days(&world.db, unbounded(world.owner).whole().unwrap(), &filter).await.unwrap();
     let found = days.iter().map(|grown| {
         let (impressions, likes) = (grown.growth.of(Metric::Impressions), grown.growth.of(Metric::Likes));
         ((today.date_naive() - grown.day).num_days(), grown.platform.as_str(), impressions, likes)
@@ -67,7 +68,7 @@ async fn growth_is_summed_up_by_day_and_account() {
     let expected = [(1, "x", 1_000, 3), (0, "bluesky", 20, 9), (0, "x", 493, -1)];
     assert_eq!(found.collect::<Vec<_>>(), expected);
     let other = Owner { mode: domain::Mode::Live, ..world.owner };
-    assert!(analytics::days(&world.db, other, &filter).await.unwrap().is_empty());
+    assert!(analytics::days(&world.db, unbounded(other).whole().unwrap(), &filter).await.unwrap().is_empty());
 
     let browser = Browser::signed_in(&world).await;
     let page = browser.open("/analytics").await;

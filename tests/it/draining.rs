@@ -12,7 +12,11 @@ use domain::{Mode, Owner, WebhookId, event::EventName, outbox::Message, retry, s
 use futures::{StreamExt, future::join_all};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::{collections::HashSet, ops::Range, time::{Duration, Instant}};
+use std::{
+    collections::HashSet,
+    ops::Range,
+    time::{Duration, Instant},
+};
 use store::{
     Pool,
     audit::Actor,
@@ -129,7 +133,8 @@ async fn each_of_many_deliveries_that_fail_has_its_eight_attempts() {
     let webhook = world.subscribe(&receiver.url).await;
     receiver.answer(vec![500; 10_000]);
     append(&world, 0..EVENTS as usize).await;
-    let query = "select count(*) from deliveries where webhook_id = $1::uuid and status = 'failed' and attempts = 8";
+    let query =
+        "select count(*) from deliveries where webhook_id = $1::uuid and status = 'failed' and attempts = 8";
     let id = webhook["id"].as_str().unwrap();
     wait_until("all to fail after eight attempts", async || {
         let failed: i64 = sqlx::query_scalar(query).bind(id).fetch_one(&world.db).await.unwrap();
@@ -453,15 +458,12 @@ async fn an_endpoint_is_dead_after_a_whole_schedule_of_failures_and_with_a_backl
     scene.wake().await;
     let fails_for = async |minutes: i32| {
         scene.report(1, false).await;
-        let earlier =
-            format!("update webhooks set failing_since = now() - interval '{minutes} minutes'");
+        let earlier = format!("update webhooks set failing_since = now() - interval '{minutes} minutes'");
         tests::sql(&scene.db, &earlier).await;
         scene.report(1, false).await.health
     };
-    let (failing, dead) = (
-        Health { is_failing: true, probe_in: None },
-        Health { is_failing: true, probe_in: Some(LEASE) },
-    );
+    let (failing, dead) =
+        (Health { is_failing: true, probe_in: None }, Health { is_failing: true, probe_in: Some(LEASE) });
     assert_eq!(scene.report(500, false).await.health, failing, "a burst, however many fail");
     assert_eq!(fails_for(122).await, failing, "the schedule of the first is not over");
     assert_eq!(fails_for(124).await, dead);

@@ -15,7 +15,7 @@ use domain::{
     scope::{self, Scope},
 };
 use futures::{StreamExt, stream};
-use reqwest::{Method, StatusCode, header};
+use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tests::{World, login::joined, samples::png};
@@ -481,8 +481,8 @@ async fn over_rest(scene: &Scene, caller: &Caller, tally: &mut Tally) {
             calls.push((operation.clone(), expected, request));
         }
     }
-    let answers = stream::iter(calls).map(async |(operation, expected, request)| {
-        let response = request.send().await.unwrap();
+    let answers = stream::iter(calls).map(|(operation, expected, request)| async move {
+        let response = RequestBuilder::send(request).await.unwrap();
         (operation, expected, response.status().as_u16(), response.text().await.unwrap())
     });
     let answers: Vec<_> = answers.buffer_unordered(PARALLEL).collect().await;
@@ -534,7 +534,7 @@ async fn over_mcp(scene: &Scene, caller: &Caller, tally: &mut Tally) {
         };
         for parameter in described.1.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
             let value = match (parameter, about) {
-                ("target_id", _) => &scene.target,
+                ("target_id", _) => scene.target.as_str(),
                 ("id", One(kind) | OneOfOrganization(kind)) => scene.id(kind),
                 ("platform", _) => "x",
                 _ => "boards",
@@ -649,8 +649,8 @@ async fn a_scope_opens_what_asks_for_it_and_nothing_else() {
     let listed = mcp::ask(&world, &world.key, "tools/list", json!({})).await;
     let needed = |described: &Value| -> Scope {
         let text = described["description"].as_str().unwrap();
-        let (_, rest) = text.split_once("Scope `").unwrap_or_else(|| panic!("no scope: {text}"));
-        rest.split_once('`').unwrap().0.parse().unwrap()
+        let (_, rest) = text.split_once("Scope").unwrap_or_else(|| panic!("no scope: {text}"));
+        rest.trim_start().trim_start_matches('`').split_once('`').unwrap().0.parse().unwrap()
     };
     let mut refused = [0; 3];
     for own in Scope::ALL.iter().copied().filter(|scope| *scope != Scope::All) {
@@ -658,7 +658,7 @@ async fn a_scope_opens_what_asks_for_it_and_nothing_else() {
         let (world, key) = (&world, key.as_str());
         let of_others = operations.iter().filter(|(_, _, described)| described.get("security").is_some());
         let of_others = of_others.filter(|(_, _, described)| !scope::allows(&[own], needed(described)));
-        let answers = stream::iter(of_others).map(async |(method, path, described)| {
+        let answers = stream::iter(of_others).map(|(method, path, described)| async move {
             let mut request =
                 world.http.request(method.clone(), format!("{}{}", world.base, filled(path, "7")));
             if let Some(body) = example(described) {
@@ -686,7 +686,7 @@ async fn a_scope_opens_what_asks_for_it_and_nothing_else() {
         let closed =
             ::api::dashboard::routes().filter(|(_, _, scopes)| !scopes.iter().all(|one| *one == own));
         let browser = &browser;
-        let answers = stream::iter(closed).map(async |(method, path, _)| {
+        let answers = stream::iter(closed).map(|(method, path, _)| async move {
             let target = filled(path, "7");
             let page = if method == Method::GET {
                 browser.get(&target).await

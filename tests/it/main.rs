@@ -54,6 +54,7 @@ mod keeping;
 mod keys;
 mod lifecycle;
 mod limits;
+mod lineage;
 mod lists;
 mod mcp;
 mod media;

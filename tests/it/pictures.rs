@@ -114,7 +114,9 @@ async fn every_platform_gets_pictures_upright_and_in_their_shape() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_heif_picture_is_measured_by_its_own_rotation() {
     let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
-    for (number, (turns, sides)) in [(0, (400, 300)), (1, (300, 400)), (2, (400, 300)), (3, (300, 400))].into_iter().enumerate() {
+    for (number, (turns, sides)) in
+        [(0, (400, 300)), (1, (300, 400)), (2, (400, 300)), (3, (300, 400))].into_iter().enumerate()
+    {
         let size = [0, 400_u32, 300].map(u32::to_be_bytes).concat();
         let properties = [boxed(b"ispe", &size), boxed(b"irot", &[turns])].concat();
         let properties = boxed(b"iprp", &boxed(b"ipco", &properties));
@@ -231,7 +233,8 @@ async fn a_picture_that_was_measured_as_it_is_stored_is_measured_again() {
     let photo = Photo { width: 300, height: 400, orientation: 6, format: ImageFormat::Jpeg };
     let [measured, lost] = ["a.jpg", "lost.jpg"].map(|name| world.medium(name, None, photo.bytes()));
     let (measured, lost) = (measured.await, lost.await);
-    let as_stored = "update media set width = 400, height = 300, is_measured_as_displayed = false where org_id = $1";
+    let as_stored =
+        "update media set width = 400, height = 300, is_measured_as_displayed = false where org_id = $1";
     sqlx::query(as_stored).bind(world.owner.org.0).execute(&world.db).await.unwrap();
     // A file that is gone keeps its measures, and does not stop the others.
     let folder = world.files.join(format!("test/{}/{}", world.owner.org, lost["id"].as_str().unwrap()));

@@ -64,9 +64,9 @@ async fn the_probes_tell_what_is_away_and_a_process_without_it_is_alive() {
     let worker = world.run_watched("worker").await;
     let main_port = world.base.trim_end_matches("/api/v1").to_owned();
     for (url, checks) in [
-        (&api, &["database", "media", "schema", "temporal"][..]),
-        (&main_port, &["database", "media", "schema", "temporal"]),
-        (&worker, &["database", "media", "schema", "temporal", "workers"]),
+        (&api, &["database", "media", "restored", "schema", "temporal"][..]),
+        (&main_port, &["database", "media", "restored", "schema", "temporal"]),
+        (&worker, &["database", "media", "restored", "schema", "temporal", "workers"]),
     ] {
         let report = until(&world, url, StatusCode::OK, &[]).await;
         assert_eq!(report["status"], "ok");

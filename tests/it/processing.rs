@@ -246,7 +246,11 @@ async fn a_picture_whose_file_is_gone_ends_with_that_reason() {
     let post = world.post(json!({ "containers": [container], "accounts": accounts })).await;
     let ended = world.ended(&post).await;
     for target in ended["targets"].as_array().unwrap() {
-        assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("rejected_422")), "{ended:#}");
+        assert_eq!(
+            (&target["status"], &target["error_code"]),
+            (&json!("dead"), &json!("rejected_422")),
+            "{ended:#}"
+        );
         let message = target["error_message"].as_str().unwrap();
         assert!(message.contains("its file is gone"), "{message}");
         assert!(!message.contains('/'), "no path of the server: {message}");

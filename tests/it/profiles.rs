@@ -336,9 +336,7 @@ async fn a_large_profile_is_deleted_in_parts() {
     let (db, owner) = (world.db.clone(), world.owner);
     let deleting = tokio::spawn(async move {
         let (access, by) = (store::bounds::unbounded(owner), &store::audit::Actor::OPERATOR);
-        store::profiles::delete(&db, access, id.parse().unwrap(), by, tests::now())
-            .await
-            .unwrap()
+        store::profiles::delete(&db, access, id.parse().unwrap(), by, tests::now()).await.unwrap()
     });
     tests::wait_until("all but the last to leave", async || match count().await {
         1 => Ok(()),

@@ -152,7 +152,8 @@ async fn messages(db: &Pool) -> Vec<Message> {
 
 /// Returns the current state of a post, deleted or not.
 async fn now_of(db: &Pool, owner: Owner, post: &Post) -> Post {
-    posts::replay(db, unbounded(owner), post.external_ref.as_deref().unwrap()).await.unwrap().unwrap()
+    let key = post.external_ref.as_deref().unwrap();
+    posts::replay(db, unbounded(owner), key).await.unwrap().unwrap().expect("nothing limits who asks")
 }
 
 fn statuses(post: &Post) -> Vec<TargetStatus> {
@@ -308,8 +309,9 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
     // From then on each tenant has an account of its own, and returns to it; no login takes that of another one.
-    let leave =
-        async |id| assert!(disconnect::disconnect(&db, unbounded(owner), id, &Actor::OPERATOR, at(2)).await.unwrap());
+    let leave = async |id| {
+        assert!(disconnect::disconnect(&db, unbounded(owner), id, &Actor::OPERATOR, at(2)).await.unwrap())
+    };
     leave(id).await;
     let (third, found) = tenant(Some("three")).await;
     assert_eq!((third == id, found), (false, of("three")));
@@ -730,7 +732,10 @@ async fn a_poll_that_is_due_in_an_hour_is_made_at_once() {
     let (since, pause) = (Some(attempt.begun_at), Some(Duration::from_secs(60)));
     publishing::record_processing(&db, key.target, attempt.fence, since, pause).await.unwrap();
     let (_, early) = begin(&db, owner, &post, 0).await;
-    assert!(matches!(early, BeginResult::Early(look) if look.pause() <= Duration::from_secs(60)), "{early:?}");
+    assert!(
+        matches!(early, BeginResult::Early(look) if look.pause() <= Duration::from_secs(60)),
+        "{early:?}"
+    );
     // The database's clock was an hour ahead, and is set back.
     let ahead = "update targets set next_attempt_at = next_attempt_at + interval '1 hour' where id = $1";
     sqlx::query(ahead).bind(key.target.0).execute(&db).await.unwrap();
@@ -960,7 +965,10 @@ async fn a_target_rests_with_its_account_for_two_days_at_most() {
     for rest in 0..3 {
         publishing::rest_account(&db, owner, ada.id, tests::now() + day).await.unwrap();
         let (_, resting) = begin(&db, owner, &post, 0).await;
-        assert!(matches!(resting, BeginResult::Held { code: ErrorCode::RateLimited, .. }), "{rest}: {resting:?}");
+        assert!(
+            matches!(resting, BeginResult::Held { code: ErrorCode::RateLimited, .. }),
+            "{rest}: {resting:?}"
+        );
         // Less than two days pass, since the rest is up to a tenth longer.
         tests::sql(
             &db,
@@ -970,7 +978,7 @@ async fn a_target_rests_with_its_account_for_two_days_at_most() {
         )
         .await;
     }
-    let entries = timeline::list(&db, owner, post.id, WHOLE).await.unwrap().items;
+    let entries = timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
     assert_eq!(entries.iter().filter(|entry| entry.kind == "rest").count(), 1, "{entries:?}");
     tests::sql(&db, "update targets set throttled_since = throttled_since - interval '4 hours'").await;
     let (_, BeginResult::Attempt(last)) = begin(&db, owner, &post, 0).await else { panic!("it ends") };
@@ -1502,7 +1510,9 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert!(publishing::adopt(&db, early, 0, "5", true).await.unwrap(), "it is not there");
     // One that was accepted takes nothing from one that would publish again.
     let (accepted, accepted_begun) = begun(&ada).await;
-    assert!(publishing::accept(&db, accepted.target, 0, accepted_begun, &json!({ "handle": 2 })).await.unwrap());
+    assert!(
+        publishing::accept(&db, accepted.target, 0, accepted_begun, &json!({ "handle": 2 })).await.unwrap()
+    );
     assert!(!publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "the rival would publish again");
     publishing::capture(&db, rival, 0, "3").await.unwrap();
     assert!(publishing::adopt(&db, accepted, 0, "4", true).await.unwrap(), "nobody else waits");

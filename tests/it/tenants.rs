@@ -7,7 +7,7 @@ use crate::{
     connect::finalize,
     world,
 };
-use ::store::{accounts, audit::Actor, disconnect, freezes, publishing};
+use ::store::{accounts, audit::Actor, bounds::unbounded, disconnect, freezes, publishing};
 use chrono::TimeDelta;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -304,7 +304,9 @@ async fn rests_and_freezes_are_of_the_account_at_its_platform() {
     let by = Actor { operator: Some("Olga".to_owned()), ..Actor::OPERATOR };
     freezes::freeze(&world.db, &scope, None, "Spam", &by, now()).await.unwrap();
     let leave = async |id: &str| {
-        disconnect::disconnect(&world.db, world.owner, id.parse().unwrap(), &by, now()).await.unwrap()
+        disconnect::disconnect(&world.db, unbounded(world.owner), id.parse().unwrap(), &by, now())
+            .await
+            .unwrap()
     };
     assert!(leave(&first).await);
     let second = world.connect_for("x", "ada", "two").await;
@@ -325,7 +327,8 @@ async fn rests_and_freezes_are_of_the_account_at_its_platform() {
     assert!(leave(&second).await);
     assert_eq!(world.connect_for("x", "ada", "one").await, first);
     assert_eq!(frozen().await, both);
-    let account = accounts::get(&world.db, world.owner, first.parse().unwrap()).await.unwrap().unwrap();
+    let account =
+        accounts::get(&world.db, unbounded(world.owner), first.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(account.tenant_id.as_deref(), Some("one"));
     for subject in [&first, &second] {
         let scope = freezes::Scope::Account(subject.parse().unwrap());

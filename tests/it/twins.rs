@@ -31,7 +31,11 @@ async fn submitted(world: &World) {
 
 fn is_lost_in_the_queue(post: &Value) {
     let target = &post["targets"][0];
-    assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("poll_timeout")), "{post:#}");
+    assert_eq!(
+        (&target["status"], &target["error_code"]),
+        (&json!("dead"), &json!("poll_timeout")),
+        "{post:#}"
+    );
     assert!(target["error_message"].as_str().unwrap().contains("it may be live"), "{post:#}");
 }
 

@@ -4,11 +4,11 @@
 //! EXIF, which is written here from the standard's words ("the 0th row is the visual right-hand side") and shares no
 //! code with what reads it. Noise makes files large.
 
+pub use image::ImageFormat;
 use image::{
     DynamicImage, ImageEncoder, Rgb, RgbImage,
     codecs::{jpeg::JpegEncoder, png::PngEncoder, webp::WebPEncoder},
 };
-pub use image::ImageFormat;
 
 /// The formats that have an orientation.
 pub const FORMATS: [ImageFormat; 3] = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP];
@@ -40,8 +40,32 @@ impl Photo {
         });
         let stored = self.stored(&displayed);
         let exif = vec![
-            b'M', b'M', 0, b'*', 0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, self.orientation, 0, 0, 0,
-            0, 0, 0,
+            b'M',
+            b'M',
+            0,
+            b'*',
+            0,
+            0,
+            0,
+            8,
+            0,
+            1,
+            0x01,
+            0x12,
+            0,
+            3,
+            0,
+            0,
+            0,
+            1,
+            0,
+            self.orientation,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
         ];
         let mut bytes = Vec::new();
         match self.format {
@@ -100,8 +124,8 @@ impl Photo {
     fn assert_like(&self, shown: &DynamicImage, context: &str) {
         let [width, height] = [shown.width(), shown.height()].map(f64::from);
         let [own_width, own_height] = [self.width, self.height].map(f64::from);
-        let is_like =
-            (width - height * own_width / own_height).abs() <= 1.0 || (height - width * own_height / own_width).abs() <= 1.0;
+        let is_like = (width - height * own_width / own_height).abs() <= 1.0
+            || (height - width * own_height / own_width).abs() <= 1.0;
         assert!(is_like, "{context}: {width}x{height} of {self:?}");
         let (mut left, mut top, mut right, mut bottom) = (u32::MAX, u32::MAX, 0, 0);
         for (x, y, pixel) in shown.to_luma8().enumerate_pixels() {

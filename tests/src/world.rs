@@ -546,7 +546,8 @@ impl World {
     /// Makes the next calls of an account end with a fault, as a click on its page in the sandbox does.
     pub async fn arm(&self, platform: &str, username: &str, word: &str, tries: u32) {
         let url = format!("{}/_panel/faults", self.sandbox_url);
-        let form = [("platform", platform), ("username", username), ("word", word), ("tries", &tries.to_string())];
+        let form =
+            [("platform", platform), ("username", username), ("word", word), ("tries", &tries.to_string())];
         let status = self.http.post(url).form(&form).send().await.expect("an answer").status();
         assert!(status.is_success() || status.is_redirection(), "{word} for {username}: {status}");
     }

@@ -272,8 +272,9 @@ impl Route {
 /// The pages and actions of people's dashboard: method, path below the dashboard's, and the scopes that it asks for. For
 /// tests that try all of them.
 pub fn routes() -> impl Iterator<Item = (Method, &'static str, Vec<Scope>)> {
-    let of =
-        |method: Method| move |route: &'static Route| (method.clone(), route.path, route.needed().collect());
+    let of = |method: Method| {
+        move |route: &'static Route| (method.clone(), route.path, route.needed().collect::<Vec<_>>())
+    };
     PAGES.iter().map(of(Method::GET)).chain(ACTIONS.iter().map(of(Method::POST)))
 }
 

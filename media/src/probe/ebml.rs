@@ -54,7 +54,13 @@ pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensio
     let nanoseconds = movie.duration.map(|length| length * movie.scale.unwrap_or(1_000_000) as f64);
     let duration = nanoseconds.filter(|length| length.is_finite() && *length > 0.0);
     let duration = duration.map(|length| Duration::from_nanos(length as u64));
-    Ok(Dimensions { kind: MediaKind::Video, mime: "video/webm", pixels: Some(pixels), frames: None, duration })
+    Ok(Dimensions {
+        kind: MediaKind::Video,
+        mime: "video/webm",
+        pixels: Some(pixels),
+        frames: None,
+        duration,
+    })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64, movie: &mut Movie) -> io::Result<()> {

@@ -57,7 +57,13 @@ pub(super) fn probe(
         return Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), frames: None, duration });
     }
     if movie.tracks.iter().any(|track| is(b"soun")(&track)) {
-        return Ok(Dimensions { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, frames: None, duration });
+        return Ok(Dimensions {
+            kind: MediaKind::Audio,
+            mime: "audio/mp4",
+            pixels: None,
+            frames: None,
+            duration,
+        });
     }
     Err(unfit("the file has neither a video nor an audio track"))
 }

@@ -66,12 +66,16 @@ pub(crate) enum Ops {
     /// is published. Run it after the restore, before the API and the workers start
     Restored {
         /// Time of the last transaction in the backup, such as 2026-11-23T03:00:00Z; an earlier time is safe
-        #[arg(long)]
-        since: DateTime<Utc>,
+        #[arg(long, required_unless_present = "nothing_was_lost")]
+        since: Option<DateTime<Utc>>,
         /// Also freezes publishing to every platform for this reason, so that posts which were canceled since the
         /// backup can be ended first
-        #[arg(long, value_parser = reason)]
+        #[arg(long, value_parser = reason, requires = "since")]
         freeze: Option<String>,
+        /// The database is on another server and has everything that was committed, as after a failover to a
+        /// synchronous standby, a move with all processes stopped, or pg_upgrade
+        #[arg(long, conflicts_with = "since")]
+        nothing_was_lost: bool,
         #[command(flatten)]
         database: Database,
     },
@@ -267,7 +271,7 @@ pub(crate) async fn run(command: Ops) -> anyhow::Result<()> {
         Ops::Reconcile { parked, reason, database } => {
             act::reconcile(&database, parked, reason.as_deref()).await
         }
-        Ops::Restored { since, freeze, database } => {
+        Ops::Restored { since, freeze, nothing_was_lost: _, database } => {
             crate::commands::restored(&database, since, freeze.as_deref()).await
         }
         Ops::Freeze { what, reason, database } => act::freeze(&database, &what, &reason).await,

@@ -23,7 +23,7 @@ fn edit_of(post: &Post) -> Edit {
 }
 
 async fn edit(db: &Pool, owner: Owner, post: &Post, edit: Edit) -> Post {
-    match posts::edit(db, owner, post.id, edit, tests::now()).await.unwrap() {
+    match posts::edit(db, unbounded(owner), post.id, edit, tests::now()).await.unwrap() {
         posts::EditResult::Updated(edited) => *edited,
         refused => panic!("it can be edited: {refused:?}"),
     }
@@ -117,7 +117,7 @@ async fn a_reply_waits_for_its_own_time_and_not_for_a_time_of_its_post() {
     let sooner = within(30);
     edit(&db, owner, &reply, Edit { scheduled_at: Some(sooner), ..edit_of(&reply) }).await;
     assert_eq!(starts_at(&db, &reply).await, Some(sooner));
-    assert!(posts::delete(&db, owner, later.id, None, tests::now()).await.unwrap());
+    assert!(posts::delete(&db, unbounded(owner), later.id, None, tests::now()).await.unwrap());
     assert_eq!(starts_at(&db, &reply).await, Some(sooner), "it is told that its post is gone when it begins");
 }
 
@@ -168,7 +168,7 @@ async fn live(db: &Pool, owner: Owner, account: &Account) -> (Post, TargetKey, i
 }
 
 async fn target_of(db: &Pool, owner: Owner, post: &Post) -> posts::Target {
-    posts::get(db, owner, post.id).await.unwrap().unwrap().targets.remove(0)
+    posts::get(db, unbounded(owner), post.id).await.unwrap().unwrap().targets.remove(0)
 }
 
 async fn hold(db: &Pool, key: TargetKey) -> i32 {
@@ -200,7 +200,7 @@ async fn nothing_is_published_for_or_below_a_target_while_its_posts_are_being_de
     assert!(!intend_at(&db, key.target, 1, attempt).await, "the attempt that was under way is fenced off");
     let again = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
     assert!(
-        matches!(again, BeginResult::Early(pause) if pause <= publishing::UNPUBLISH_LEASE * 2),
+        matches!(again, BeginResult::Early(look) if look.pause() <= publishing::UNPUBLISH_LEASE * 2),
         "{again:?}"
     );
     assert!(matches!(begin(&db, owner, &waiting, 0).await.1, BeginResult::Early(_)));
@@ -279,14 +279,14 @@ async fn an_edit_that_leaves_no_open_target_is_refused() {
     publishing::settle(&db, key, &end, None, at(20)).await.unwrap();
     let without =
         Edit { scheduled_at: far, accounts: Some(vec![(ada.id, "x".to_owned())]), ..edit_of(&post) };
-    let refused = posts::edit(&db, owner, post.id, without.clone(), tests::now()).await.unwrap();
+    let refused = posts::edit(&db, unbounded(owner), post.id, without.clone(), tests::now()).await.unwrap();
     assert_eq!(refused, posts::EditResult::NothingOpen { has_ended: true });
-    let kept = posts::get(&db, owner, post.id).await.unwrap().unwrap();
+    let kept = posts::get(&db, unbounded(owner), post.id).await.unwrap().unwrap();
     assert_eq!((kept.status, kept.targets.len()), (PostStatus::Scheduled, 2));
     // A draft may wait for other accounts.
     let draft = edit(&db, owner, &post, Edit { is_draft: true, ..without }).await;
     let released = Edit { scheduled_at: far, ..edit_of(&draft) };
-    let refused = posts::edit(&db, owner, post.id, released, tests::now()).await.unwrap();
+    let refused = posts::edit(&db, unbounded(owner), post.id, released, tests::now()).await.unwrap();
     assert_eq!(refused, posts::EditResult::NothingOpen { has_ended: true });
 }
 
@@ -309,8 +309,8 @@ async fn a_canceled_target_and_its_event_say_why() {
     let fresh =
         create(&db, owner, NewPost { external_ref: Some("fresh".to_owned()), ..draft_of(&[&ada]) }).await;
     let deleted = throttled(&bob, "deleted").await;
-    assert!(disconnect::disconnect(&db, owner, ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
-    assert!(posts::delete(&db, owner, deleted.id, None, at(30)).await.unwrap());
+    assert!(disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(30)).await.unwrap());
+    assert!(posts::delete(&db, unbounded(owner), deleted.id, None, at(30)).await.unwrap());
     for (post, reason) in [
         (&parted, "the account was disconnected"),
         (&fresh, "the account was disconnected"),
@@ -331,7 +331,7 @@ async fn a_canceled_target_and_its_event_say_why() {
     }
     // Connected again, a draft's target is open as if nothing had happened.
     let draft = create(&db, owner, NewPost { is_draft: true, ..draft_of(&[&bob]) }).await;
-    assert!(disconnect::disconnect(&db, owner, bob.id, &Actor::OPERATOR, at(31)).await.unwrap());
+    assert!(disconnect::disconnect(&db, unbounded(owner), bob.id, &Actor::OPERATOR, at(31)).await.unwrap());
     account(&db, owner, "x", "2", "bob").await;
     let released = edit(&db, owner, &draft, edit_of(&draft)).await;
     let target = &released.targets[0];
