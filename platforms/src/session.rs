@@ -714,7 +714,8 @@ fn bearer(token: &str) -> String {
 }
 
 /// Returns a request that got no reply. Without a connection nothing was sent; any
-/// other error may have come after the platform had read the request.
+/// other error may have come after the platform had read the request. A file that can't be sent, whatever is tried, is
+/// not the network's failure.
 fn network_failure(error: reqwest::Error) -> Failure {
     let sent = !(error.is_connect() || error.is_builder());
     // The URL may contain a token, so the message omits it.
@@ -722,7 +723,12 @@ fn network_failure(error: reqwest::Error) -> Failure {
     let mut message = error.to_string();
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
     while let Some(inner) = cause {
-        message = format!("{message}: {inner}");
+        match inner.downcast_ref::<Failure>() {
+            Some(unread) if unread.code.is_permanent() => return unread.clone(),
+            // A part of the body was not read: the failure of its store says more than that of the connection.
+            Some(unread) => return Failure::network(&unread.message, sent),
+            None => message = format!("{message}: {inner}"),
+        }
         cause = inner.source();
     }
     Failure::network(message, sent)

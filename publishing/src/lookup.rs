@@ -49,7 +49,7 @@ impl Engine {
             BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
-        if attempt.place == Place::Nowhere {
+        if attempt.place == Place::Nowhere || attempt.waited_in_vain.is_some() {
             // The next attempt ends the target.
             return Ok(PollResult::Ready);
         }

@@ -44,7 +44,10 @@ pub(crate) fn watch(health: &Health, url: &str, purpose: Purpose) -> anyhow::Res
     health.check("restored", purpose == Purpose::Publish, move || {
         let db = db.clone();
         async move {
-            let look = async { lineage::is_foreign(&mut *db.acquire().await?).await };
+            let look = async {
+                let mut connection = db.acquire().await?;
+                lineage::is_foreign(&mut connection).await
+            };
             match timeout(LOOK_TIMEOUT, look).await {
                 Ok(Ok(true)) => Err(format!("the database is refused: {RESTORED}")),
                 // Another check tells of a database that is away, or a standby.

@@ -147,6 +147,15 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
     all
 }
 
+/// A target that is canceled says why: the one function takes the reason, and so does the end of an attempt.
+#[test]
+fn one_statement_cancels_targets() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let all: String = sources(&root.join("store/src")).concat();
+    let times = |statement: &str| all.matches(statement).count();
+    assert_eq!((times("then 'canceled'"), times("set status = 'canceled'")), (1, 0));
+}
+
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
 const API_LAYERS: [&str; 35] = [
     "icons",

@@ -207,7 +207,9 @@ impl Script {
         }
         accepted.looks = accepted.looks.saturating_sub(1);
         Some(match accepted.looks {
-            0 if accepted.gives_up => Located::Failed(Failure::upstream(503, "an error of its own").certain()),
+            0 if accepted.gives_up => {
+                Located::Failed(Failure::upstream(503, "an error of its own").certain())
+            }
             0 => Located::certain(self.publish(post, true)),
             _ => Located::Processing { poll_after: POLL },
         })

@@ -61,14 +61,16 @@ async fn run(runner: &Runner, case: &Case) -> Outcome {
     for (index, answer) in case.answers.iter().enumerate() {
         let key = runner.create_for(id, Shape::Image).await;
         script.lock().unwrap().answer(key.target, *answer);
-        let drops = case.drop.iter().filter(|(target, _)| *target == index).map(|(_, point)| *point).collect();
+        let drops =
+            case.drop.iter().filter(|(target, _)| *target == index).map(|(_, point)| *point).collect();
         let driver = Driver { runner, key, points: 0, drops };
         let due = case.delay * u32::try_from(index).unwrap();
         turns.push(Turn { driver, next: Next::Attempt, due, ended: None });
     }
     let mut now = Duration::ZERO;
     for step in 0.. {
-        let Some(turn) = turns.iter_mut().filter(|turn| turn.ended.is_none()).min_by_key(|turn| turn.due) else {
+        let Some(turn) = turns.iter_mut().filter(|turn| turn.ended.is_none()).min_by_key(|turn| turn.due)
+        else {
             break;
         };
         assert!(step < STEPS * case.answers.len(), "{case:?} did not end: {:?}", turn.driver.key);

@@ -1,6 +1,9 @@
 //! Each wait has an end, whatever it is for.
 
-use super::{Driver, Next, Runner, Step, platform::{self, Answer, Script, Shape}};
+use super::{
+    Driver, Next, Runner, Step,
+    platform::{self, Answer, Script, Shape},
+};
 use domain::{TargetStatus, WaitReason, wait};
 use sqlx::Row;
 use std::time::Duration;
@@ -139,7 +142,8 @@ async fn every_wait_has_an_end_and_is_noted_once() {
         .unwrap();
         let message: String = row.get::<Option<_>, _>("error_message").unwrap_or_default();
         let (attempts, notes): (i32, i64) = (row.get("attempts"), row.get("notes"));
-        let report = format!("{reason}: {ended:?} after {took:?}, {attempts} attempts, {notes} notes: {message}");
+        let report =
+            format!("{reason}: {ended:?} after {took:?}, {attempts} attempts, {notes} notes: {message}");
         assert_eq!(ended, Some(TargetStatus::Dead), "{report}");
         assert!(message.contains(scene.ends_with), "{report}");
         assert!(took <= scene.limit + scene.limit / 4 + scene.stride, "{report}");
@@ -175,11 +179,13 @@ async fn a_post_waits_for_the_service_and_is_published_when_it_is_repaired() {
         let Some(Step::Next(Next::Attempt, pause)) = driver.step(Next::Attempt).await else {
             panic!("it waits")
         };
-        let row = sqlx::query("select status, attempts, error_code, error_source, error_message from targets where id = $1")
-            .bind(key.target.0)
-            .fetch_one(&runner.db)
-            .await
-            .unwrap();
+        let row = sqlx::query(
+            "select status, attempts, error_code, error_source, error_message from targets where id = $1",
+        )
+        .bind(key.target.0)
+        .fetch_one(&runner.db)
+        .await
+        .unwrap();
         let message: String = row.get("error_message");
         assert!(message.contains("can't read the account's grant"), "look {look}: {message}");
         let shown: (String, i32, String, String) =
@@ -190,11 +196,12 @@ async fn a_post_waits_for_the_service_and_is_published_when_it_is_repaired() {
     seal(&grant).await;
     let Some(Step::Ended(status)) = driver.step(Next::Attempt).await else { panic!("it ends") };
     assert_eq!(status, TargetStatus::Published);
-    let entries: Vec<String> = sqlx::query_scalar("select kind from timeline where target_id = $1 order by id")
-        .bind(key.target.0)
-        .fetch_all(&runner.db)
-        .await
-        .unwrap();
+    let entries: Vec<String> =
+        sqlx::query_scalar("select kind from timeline where target_id = $1 order by id")
+            .bind(key.target.0)
+            .fetch_all(&runner.db)
+            .await
+            .unwrap();
     assert_eq!(entries, ["attempt", "waiting", "published"]);
     platform::unregister(&account);
 }

@@ -137,6 +137,7 @@ const SAFE: [(&str, &str, Why); 34] = [
         "add constraint accounts_identity_key",
         Why::Unaffected("they leave the column at its default, so that it is the one before it"),
     ),
+    (
         "0192_rounds",
         "targets add column round integer not null default 0",
         Why::Unaffected("the column has a default"),
