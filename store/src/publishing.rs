@@ -275,6 +275,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     let row = sqlx::query!(
         r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
              greatest(coalesce(t.scheduled_at, p.scheduled_at, p.created_at), p.created_at) as "due_at!",
+             coalesce(t.scheduled_at, p.scheduled_at) as scheduled_at,
              p.default_config -> t.platform as block,
              t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
@@ -389,6 +390,13 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         });
     }
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
+    // Temporal's clock may be ahead, and a retry of a target that an operator ended too early starts it at once.
+    let until_due = row.scheduled_at.and_then(|at| (at - begun_at).to_std().ok()).unwrap_or_default();
+    let is_ended =
+        row.deleted_at.is_some() || row.stop_reason.is_some() || row.account_status == "disconnected";
+    if !has_begun && until_due > TOLERANCE && !is_ended {
+        return Ok(BeginResult::Early(Look::of_row(until_due)));
+    }
     let reason = row.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
     let waiting =
         reason.zip(row.wait_since).map(|(reason, since)| Waiting { reason, since, until: row.wait_until });

@@ -239,15 +239,24 @@ async fn a_target_that_an_operator_ends_says_so() {
     assert!(code == 4 && errors.contains("had ended before: dead"), "{errors}");
     let (code, _, errors) = ops(&world, &["end", id(target(&post)), "--reason", " "]).await;
     assert!(code == 2 && errors.contains("give a reason"), "{errors}");
-    // A user may retry it, and it is published then.
-    let scheduled =
-        json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    // A user may retry it, and it is published when it is due, not before.
+    let scheduled = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
     let post = world.post(scheduled).await;
     done(&world, &["end", id(target(&post)), "--reason", "not now"]).await;
     assert_eq!(world.ended(&post).await["status"], "failed");
     let (status, _) =
         world.call(Method::POST, &format!("/posts/{}/retry", id(&post)), Some(&json!({}))).await;
     assert_eq!(status, StatusCode::ACCEPTED);
+    let workflow = format!("target-{}", id(target(&post)));
+    let client = replay::client().await;
+    wait_until("its workflow to wait", async || {
+        let history = replay::history(&client, &workflow).await.to_lowercase().replace('_', "");
+        if history.contains("timerstarted") { Ok(()) } else { Err("not yet") }
+    })
+    .await;
+    assert_eq!(world.accepted("x", "ada").await, 0, "it is not due");
+    tests::sql(&world.db, &format!("update posts set scheduled_at = now() where id = '{}'", id(&post))).await;
+    tests::temporal(&crate::PROGRAM, &["workflow", "signal", "-w", &workflow, "--name", "retry_now"]).await;
     world.until(id(&post), "the retry", |post| post["status"] == "published").await;
 }
 
