@@ -46,6 +46,8 @@ pub struct TemporalOptions {
     pub ui_port: Option<u16>,
     /// Name and type of each custom search attribute.
     pub search_attributes: Vec<(&'static str, &'static str)>,
+    /// Settings of the dynamic configuration, beside those that Fanfare needs.
+    pub settings: Vec<(&'static str, &'static str)>,
 }
 
 /// A running server. Stopped on drop.
@@ -115,6 +117,9 @@ impl Temporal {
         }
         // Fires short timers on time: by default the server rounds them up to a second.
         add("--dynamic-config-value", "history.timerProcessorMaxTimeShift=\"50ms\"".to_owned());
+        for (name, value) in &options.settings {
+            add("--dynamic-config-value", format!("{name}={value}"));
+        }
         for (name, kind) in &options.search_attributes {
             add("--search-attribute", format!("{name}={kind}"));
         }

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum Message {
     /// Publish a post at its scheduled time.
     PublishPost(PostJob),
+    /// Go on with targets of a post whose publishing has begun: their workflows may be gone. One that runs is left alone.
+    ResumePost(PostJob),
     /// Update the workflow of an edited post: its time or its targets changed.
     PostChanged(PostJob),
     /// Cancel the workflow of a post.
@@ -61,7 +63,7 @@ impl Message {
     /// Returns the owner of the rows that the work concerns.
     pub fn owner(&self) -> Owner {
         match self {
-            Self::PublishPost(job) | Self::PostChanged(job) => job.owner,
+            Self::PublishPost(job) | Self::ResumePost(job) | Self::PostChanged(job) => job.owner,
             Self::PostCanceled { owner, .. }
             | Self::RetryTarget { owner, .. }
             | Self::ReviveTarget { owner, .. } => *owner,

@@ -159,6 +159,7 @@ async fn children(
         port: ports.temporal,
         ui_port: Some(ports.temporal_ui),
         search_attributes: workflows::attributes::ALL.to_vec(),
+        settings: Vec::new(),
     };
     match devstack::Temporal::start(&dir.join("temporal"), guard, &options).await {
         Ok(temporal) => Ok((postgres, temporal)),

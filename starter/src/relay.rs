@@ -191,7 +191,9 @@ impl Relay {
                         "Temporal refuses a message; it is parked"
                     );
                     outbox::park(&self.db, id, &error).await?;
-                    if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message
+                    if let Ok(
+                        Message::PublishPost(job) | Message::ResumePost(job) | Message::PostChanged(job),
+                    ) = &message
                         && !job.is_far_off
                     {
                         self.fail_targets(job).await?;
@@ -236,9 +238,10 @@ impl Relay {
         let (temporal, time_scale) = (&self.temporal, self.time_scale);
         match message {
             Message::PublishPost(job) => self.publish(job).await,
+            Message::ResumePost(job) => self.resume(job).await,
             Message::PostChanged(job) if job.is_far_off => self.end(id, job).await,
             Message::PostChanged(job) => {
-                let input = publish_post::Input { job: job.clone(), time_scale };
+                let input = publish_post::Input::new(job.clone(), time_scale);
                 let (signal, update) = (PublishPost::post_changed, Lenient::new(job.clone()));
                 start_result(
                     temporal
@@ -371,8 +374,20 @@ impl Relay {
     }
 
     async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
-        let input = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
+        let input = publish_post::Input::new(job.clone(), self.time_scale);
         start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
+    }
+
+    /// Has a post's workflow go on with targets that have begun. If it runs for others, it starts those that it does not
+    /// work on; a target that has a workflow of its own is left alone.
+    async fn resume(&self, job: &PostJob) -> Result<(), SendError> {
+        let input = publish_post::Input::resumed(job.clone(), self.time_scale);
+        let (signal, targets) = (PublishPost::resume, Lenient::new(job.clone()));
+        start_result(
+            self.temporal
+                .signal_with_start_workflow(PublishPost::run, input, signal, targets, self.post_options(job))
+                .await,
+        )
     }
 
     /// Ends the workflow of a post that was moved beyond the scheduling horizon. Another version may have started it
@@ -411,19 +426,15 @@ impl Relay {
         if self.signal::<PublishTarget, _>(id, PublishTarget::retry_now, Lenient::new(())).await? {
             return Ok(());
         }
-        match self.job(owner, post).await? {
-            Some(job) => self.publish(&job).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the unpublished targets of a post; `None` if there are none.
-    async fn job(&self, owner: Owner, post: PostId) -> Result<Option<PostJob>, SendError> {
-        let job = async {
+        let resuming = async {
             let mut connection = self.db.acquire().await?;
-            posts::post_job(&mut connection, owner, post).await
+            posts::resumption(&mut connection, owner, post).await
         };
-        answered(job).await.map_err(|error| SendError::Unavailable(error.into()))
+        match answered(resuming).await.map_err(|error| SendError::Unavailable(error.into()))? {
+            Some(Message::ResumePost(job)) => self.resume(&job).await,
+            Some(Message::PublishPost(job)) => self.publish(&job).await,
+            _ => Ok(()),
+        }
     }
 
     /// Fails the targets of a post whose workflow Temporal refuses to start, so that none stays open.
@@ -503,7 +514,9 @@ fn endpoint(claimed: &Claimed) -> Option<WebhookId> {
 /// Returns the post whose workflow a message starts.
 fn started_post(message: &Message) -> Option<PostId> {
     match message {
-        Message::PublishPost(job) | Message::PostChanged(job) => (!job.is_far_off).then_some(job.post),
+        Message::PublishPost(job) | Message::ResumePost(job) | Message::PostChanged(job) => {
+            (!job.is_far_off).then_some(job.post)
+        }
         Message::PostCanceled { .. }
         | Message::RetryTarget { .. }
         | Message::ReviveTarget { .. }

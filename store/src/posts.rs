@@ -1063,10 +1063,11 @@ pub(crate) async fn finish(
     Ok(Some(status))
 }
 
-/// Returns the job of a post's open targets; `None` when it has none, is a draft or beyond the scheduling horizon, or
-/// doesn't exist.
-pub async fn post_job(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
-    Ok(horizon::jobs(tx, &[id.0]).await?.into_iter().find(|job| job.owner == owner))
+/// Returns the message that resumes a post's open targets; `None` when it has none, is a draft or beyond the scheduling
+/// horizon, or doesn't exist.
+pub async fn resumption(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Message>> {
+    let open = horizon::open(tx, &[id.0], None).await?;
+    Ok(open.into_iter().find(|open| open.job.owner == owner).map(horizon::Open::resumption))
 }
 
 fn to_job(owner: Owner, post: &Post) -> PostJob {

@@ -1,14 +1,14 @@
 //! Sweeping: finds rows that need a workflow and have none.
 //!
-//! A row contains the time of its next step. A post that waits for its time in the database only ([`posts::horizon`])
-//! needs a workflow once that time is within the scheduling horizon. When a step is overdue, the row's workflow may be
-//! gone: terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
-//! does nothing if the workflow runs. An overdue row is swept again only after an interval, and not while its message
-//! waits.
+//! A row contains the time of its next step, or of its next look at what it waits for: one that merely waits is not
+//! overdue. A post that waits for its time in the database only ([`posts::horizon`]) needs a workflow once that time is
+//! within the scheduling horizon. When a step is overdue, the row's workflow may be gone: terminated, or lost with
+//! Temporal's data. The row's message is then pushed to the outbox again, which does nothing if the workflow runs. An
+//! overdue row is swept again only after an interval, and not while its message waits.
 
 use crate::{decode::Parsed, drain, outbox, posts};
 use domain::{
-    Mode, OrgId, Owner,
+    Mode, OrgId, Owner, PostId,
     outbox::{
         Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message, PostJob,
     },
@@ -114,8 +114,7 @@ async fn push_posts(
     let messages: Vec<_> = found.near.into_iter().map(Message::PostChanged).collect();
     outbox::push_all(&mut *tx, &messages).await?;
     swept.near += messages.len();
-    let overdue: Vec<_> =
-        found.overdue.into_iter().map(|job| (job.post.0, Message::PublishPost(job))).collect();
+    let overdue: Vec<_> = found.overdue.into_iter().map(|message| (row(&message), message)).collect();
     swept.overdue += outbox::push_overdue(&mut *tx, &overdue).await?;
     Ok(found.may_have_more)
 }
@@ -138,7 +137,7 @@ async fn push_rows(tx: &mut PgConnection, kind: Kind, timing: Timing<'_>, limit:
 /// Returns the id of the row that a message is for.
 fn row(message: &Message) -> Uuid {
     match message {
-        Message::PublishPost(job) | Message::PostChanged(job) => job.post.0,
+        Message::PublishPost(job) | Message::ResumePost(job) | Message::PostChanged(job) => job.post.0,
         Message::PostCanceled { post, .. } => post.0,
         Message::RetryTarget { target, .. } => target.0,
         Message::ReviveTarget { target, .. } => target.target.0,
@@ -176,13 +175,14 @@ enum Kind {
 struct OpenPosts {
     /// Their time has come within the horizon. A run that an earlier version of the post left gets the new job.
     near: Vec<PostJob>,
-    /// They are due, or the next step of a target is. A run that exists is left alone.
-    overdue: Vec<PostJob>,
+    /// For those that are due, or whose targets' next steps are. A run that exists is left alone.
+    overdue: Vec<Message>,
     /// True if more posts have come within the horizon.
     may_have_more: bool,
 }
 
-/// Finds the posts that need a workflow, and marks them.
+/// Finds the posts that need a workflow, and marks them: overdue ones that were never swept, the oldest first, and those
+/// that were, the longest ago first, half of the `limit` each. So however many rows wait, each has its turn.
 // Model: Sweep.
 async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> sqlx::Result<OpenPosts> {
     let swept = sqlx::query!(
@@ -190,30 +190,43 @@ async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> s
              select id from posts
              where starts_at < now() + make_interval(secs => $4)
              order by starts_at limit $5 for no key update skip locked),
-           overdue as (
+           unswept as (
              select p.id from posts p
-             where p.status in ('scheduled', 'queued', 'publishing') and p.starts_at is null
+             where p.status in ('scheduled', 'queued', 'publishing') and p.starts_at is null and p.swept_at is null
                and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
                and p.updated_at < now() - make_interval(secs => $1)
-               and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
                and exists (
                  select from targets t
                  where t.post_id = p.id and t.status in ('pending', 'queued', 'failed')
-                   and coalesce(t.next_attempt_at, t.updated_at) < now() - make_interval(secs => $1))
-             order by coalesce(p.scheduled_at, p.created_at) limit $3 for no key update skip locked),
+                   and coalesce(greatest(t.next_attempt_at, t.look_at), t.updated_at) < now() - make_interval(secs => $1))
+             order by coalesce(p.scheduled_at, p.created_at) limit ($3::bigint + 1) / 2 for no key update skip locked),
+           again as (
+             select p.id from posts p
+             where p.status in ('scheduled', 'queued', 'publishing') and p.starts_at is null
+               and p.swept_at < now() - make_interval(secs => $2)
+               and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+               and p.updated_at < now() - make_interval(secs => $1)
+               and exists (
+                 select from targets t
+                 where t.post_id = p.id and t.status in ('pending', 'queued', 'failed')
+                   and coalesce(greatest(t.next_attempt_at, t.look_at), t.updated_at) < now() - make_interval(secs => $1))
+             order by p.swept_at limit ($3::bigint + 1) / 2 for no key update skip locked),
            incomplete as (
              select p.id from posts p
              where p.id in (
-                 select t.post_id from targets t
+                 select t.post_id from targets t join posts o on o.id = t.post_id
                  where t.status = 'published' and t.next_attempt_at < now() - make_interval(secs => $1)
-                 order by t.next_attempt_at limit $3)
+                   and greatest(t.next_attempt_at, t.look_at) < now() - make_interval(secs => $1)
+                   and (o.swept_at is null or o.swept_at < now() - make_interval(secs => $2))
+                 order by o.swept_at nulls first, t.next_attempt_at limit $3)
                and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
              for no key update skip locked)
            update posts p
            set starts_at = null,
              swept_at = case when p.id in (select id from near) then p.swept_at else now() end
            where p.id in (
-             select id from near union select id from overdue union select id from incomplete)
+             select id from near union select id from unswept union select id from again
+             union select id from incomplete)
            returning p.id, p.id in (select id from near) as "is_near!""#,
         timing.grace.as_secs_f64(),
         timing.row_interval.as_secs_f64(),
@@ -225,10 +238,38 @@ async fn unpublished(tx: &mut PgConnection, timing: Timing<'_>, limit: i64) -> s
     .await?;
     let ids: Vec<_> = swept.iter().map(|row| row.id).collect();
     let near: HashSet<_> = swept.iter().filter(|row| row.is_near).map(|row| row.id).collect();
-    let jobs = if ids.is_empty() { Vec::new() } else { posts::horizon::jobs(&mut *tx, &ids).await? };
+    let open = if ids.is_empty() {
+        Vec::new()
+    } else {
+        posts::horizon::open(&mut *tx, &ids, Some(timing.grace)).await?
+    };
     let may_have_more = near.len() as i64 == STARTED;
-    let (near, overdue) = jobs.into_iter().partition(|job| near.contains(&job.post.0));
-    Ok(OpenPosts { near, overdue, may_have_more })
+    let (near, overdue): (Vec<_>, Vec<_>) =
+        open.into_iter().partition(|open| near.contains(&open.job.post.0));
+    Ok(OpenPosts {
+        near: near.into_iter().map(|open| open.job).collect(),
+        overdue: overdue.into_iter().map(posts::horizon::Open::resumption).collect(),
+        may_have_more,
+    })
+}
+
+/// Returns up to `limit` posts that are open, due for `grace` and have no open target, so that nothing ends them: there
+/// should be none.
+pub async fn unending(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<Vec<PostId>> {
+    let ids = sqlx::query_scalar!(
+        "select p.id from posts p
+         where p.status in ('scheduled', 'queued', 'publishing') and p.starts_at is null
+           and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+           and p.updated_at < now() - make_interval(secs => $1)
+           and not exists (
+             select from targets t where t.post_id = p.id and t.status in ('pending', 'queued', 'failed'))
+         order by coalesce(p.scheduled_at, p.created_at) limit $2",
+        grace.as_secs_f64(),
+        limit
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(ids.into_iter().map(PostId).collect())
 }
 
 /// Returns messages for overdue deliveries of the previous version, which have a workflow of their event; those of one

@@ -136,7 +136,8 @@ async fn a_target_that_is_terminated_while_it_publishes_ends_once() {
         let ended = scene.world.ended(&post).await;
         // The call was in flight: a look-up finds the post, regardless of how the workflow was stopped.
         assert_eq!(ended["status"], "published", "{ending}: {ended:#}");
-        replay::replay(&replay::client().await, "publish_post-stopped", &workflows(&post).0).await;
+        let name = if ending == "cancel" { "publish_post-stopped" } else { "again" };
+        replay::replay(&replay::client().await, name, &workflows(&post).0).await;
         told_once(&scene.receiver, &ended).await;
         assert_eq!(scene.world.accepted("threads", "ada").await, 1);
     }
@@ -159,18 +160,122 @@ async fn a_post_that_is_stopped_while_it_publishes_ends_once() {
 
 #[tokio::test]
 async fn a_waiting_target_that_is_stopped_names_an_operator_as_the_reason() {
-    for ending in ["terminate", "cancel"] {
-        let scene = Scene::at(1.0).await;
-        let post = scene.attempt_failed("Refused #sandbox-429").await;
-        cli(&["workflow", ending, "-w", &workflows(&post).1]).await;
-        let ended = scene.world.ended(&post).await;
-        let target = &ended["targets"][0];
-        assert_eq!((&ended["status"], &target["status"]), (&json!("failed"), &json!("dead")), "{ended:#}");
-        assert_eq!(target["error_message"], "an operator stopped it in Temporal");
-        assert_eq!((&target["error_code"], &target["error_source"]), (&json!("stopped"), &json!("service")));
-        told_once(&scene.receiver, &ended).await;
-        assert_eq!(scene.world.accepted("threads", "ada").await, 0);
-    }
+    let scene = Scene::at(1.0).await;
+    let post = scene.attempt_failed("Refused #sandbox-429").await;
+    cli(&["workflow", "cancel", "-w", &workflows(&post).1]).await;
+    let ended = scene.world.ended(&post).await;
+    let target = &ended["targets"][0];
+    assert_eq!((&ended["status"], &target["status"]), (&json!("failed"), &json!("dead")), "{ended:#}");
+    assert_eq!(target["error_message"], "an operator stopped it in Temporal");
+    assert_eq!((&target["error_code"], &target["error_source"]), (&json!("stopped"), &json!("service")));
+    told_once(&scene.receiver, &ended).await;
+    assert_eq!(scene.world.accepted("threads", "ada").await, 0);
+}
+
+#[tokio::test]
+async fn a_target_whose_workflow_is_terminated_goes_on() {
+    let scene = Scene::at(0.05).await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
+    cli(&["workflow", "terminate", "-w", &workflows(&post).1]).await;
+    let ended = scene.world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(2)),
+        "{ended:#}"
+    );
+    told_once(&scene.receiver, &ended).await;
+    assert_eq!(scene.world.accepted("threads", "ada").await, 1);
+    replay::replay(&replay::client().await, "publish_post-restarted", &workflows(&post).0).await;
+}
+
+/// Repeats something that makes a workflow's history longer, until it has continued as new.
+async fn until_continued(workflow: &str, longer: impl AsyncFn(usize)) {
+    let client = replay::client().await;
+    let query = format!("WorkflowId = '{workflow}' and ExecutionStatus = 'ContinuedAsNew'");
+    let mut turns = 0..;
+    wait_until(&format!("{workflow} to continue as new"), async || {
+        longer(turns.next().unwrap()).await;
+        let runs = client.list_workflows(query.clone(), Default::default()).count().await;
+        if runs > 0 { Ok(()) } else { Err("not yet") }
+    })
+    .await;
+}
+
+async fn retry_now(scene: &Scene, post: &Value) {
+    let path = format!("/posts/{}/targets/{}/retry", id(post), id(&post["targets"][0]));
+    assert_eq!(scene.world.call(reqwest::Method::POST, &path, None).await.0, reqwest::StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn a_target_that_waits_long_continues_as_new() {
+    let scene = Scene::at(1.0).await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
+    let (workflow, target) = workflows(&post);
+    until_continued(&target, async |_| {
+        cli(&["workflow", "signal", "-w", &target, "--name", "retry_now"]).await;
+    })
+    .await;
+    retry_now(&scene, &post).await;
+    let ended = scene.world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(2)),
+        "{ended:#}"
+    );
+    let client = replay::client().await;
+    replay::replay_run(&client, "publish_target-continued", &target).await;
+    replay::replay(&client, "again", &workflow).await;
+    told_once(&scene.receiver, &ended).await;
+    assert_eq!(scene.world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_post_that_is_edited_often_continues_as_new() {
+    let scene = Scene::at(1.0).await;
+    let body = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": tests::soon() });
+    let post = scene.world.post(body).await;
+    let (workflow, _) = workflows(&post);
+    let edit = async |at| {
+        let path = format!("/posts/{}", id(&post));
+        let edit = json!({ "scheduled_at": at });
+        let (status, edited) = scene.world.call(reqwest::Method::PATCH, &path, Some(&edit)).await;
+        assert_eq!(status, reqwest::StatusCode::OK, "{edited}");
+    };
+    until_continued(&workflow, async |turn| {
+        edit(tests::now() + chrono::TimeDelta::minutes(60 + i64::try_from(turn).unwrap())).await;
+    })
+    .await;
+    edit(tests::now()).await;
+    let ended = scene.world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    replay::replay_run(&replay::client().await, "publish_post-continued", &workflow).await;
+    told_once(&scene.receiver, &ended).await;
+    assert_eq!(scene.world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_post_continues_as_new_while_its_targets_wait() {
+    let scene = Scene::at(1.0).await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
+    let (workflow, _) = workflows(&post);
+    let waits = json!({ "target": post["targets"][0]["id"], "status": "failed", "code": "rate_limited" });
+    until_continued(&workflow, async |_| {
+        let signal = ["workflow", "signal", "-w", &workflow, "--name", "target_waits", "--input"];
+        cli(&[&signal[..], &[&waits.to_string()]].concat()).await;
+    })
+    .await;
+    retry_now(&scene, &post).await;
+    let ended = scene.world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(2)),
+        "{ended:#}"
+    );
+    let client = replay::client().await;
+    replay::replay_run(&client, "publish_post-continued_while_publishing", &workflow).await;
+    replay::replay(&client, "publish_post-resumed", &workflow).await;
+    told_once(&scene.receiver, &ended).await;
+    assert_eq!(scene.world.accepted("threads", "ada").await, 1);
 }
 
 #[tokio::test]

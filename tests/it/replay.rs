@@ -61,9 +61,9 @@ const NAMES: &str = "
     publish_post-batches publish_post-canceled publish_post-canceled_when_due
     publish_post-canceled_while_publishing publish_post-deleted publish_post-edited publish_post-far_off
     publish_post-crowded publish_post-frozen publish_post-immediate publish_post-lost_grant
-    publish_post-processing publish_post-refused publish_post-refused_token publish_post-repeated publish_post-reset publish_post-retried publish_post-scheduled
+    publish_post-continued publish_post-continued_while_publishing publish_post-overdue publish_post-processing publish_post-refused publish_post-refused_token publish_post-repeated publish_post-reset publish_post-restarted publish_post-resumed publish_post-retried publish_post-scheduled
     publish_post-signaled publish_post-stale publish_post-stopped publish_post-within_horizon
-    publish_target-closed_window publish_target-crowded publish_target-deleted publish_target-edited
+    publish_target-closed_window publish_target-continued publish_target-crowded publish_target-deleted publish_target-edited
     publish_target-frozen publish_target-immediate publish_target-killed_worker publish_target-lost_grant
     publish_target-no_fresh_token publish_target-processing publish_target-refused
     publish_target-refused_token publish_target-refused_token_while_processing publish_target-repeated

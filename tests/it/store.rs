@@ -668,7 +668,7 @@ async fn a_live_target_whose_reply_is_missing_is_swept_until_it_is_complete() {
     };
     let swept = async || {
         sweep::sweep(&db, timing, 10).await.unwrap();
-        messages(&db).await.iter().filter(|message| matches!(message, Message::PublishPost(_))).count()
+        messages(&db).await.iter().filter(|message| matches!(message, Message::ResumePost(_))).count()
     };
     assert!(intend(&db, key.target, attempt.fence).await);
     publishing::capture(&db, key, 0, "9").await.unwrap();

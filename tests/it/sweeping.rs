@@ -4,10 +4,11 @@
 //! CLI: calls to the workflow then fail with not found, as after a restore.
 
 use crate::{PROGRAM, analytics::scheduled, world};
+use domain::outbox::Message;
 use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, temporal, wait_until, wait_within};
+use tests::{Receiver, World, temporal, wait_until, wait_within};
 use tokio::{net::TcpListener, time::timeout};
 
 async fn gone(workflow: &str) {
@@ -63,6 +64,74 @@ async fn a_requested_retry_reaches_a_target_whose_workflow_is_lost() {
     assert_eq!(status, StatusCode::ACCEPTED);
     assert_eq!(world.ended(&post).await["status"], "published");
     assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+/// Creates a post whose target on X was dead, is retried and has failed again, and has lost its workflow, while its
+/// target on Threads waits for a time of its own. Returns it, and the target on X.
+async fn lost_beside_a_waiting_one(world: &mut World) -> (Value, String) {
+    world.connect("x", "ada").await;
+    world.connect("threads", "bob").await;
+    let post = world
+        .post(json!({
+            "content": "Refused #sandbox-400x1", "accounts": ["ada", "bob"],
+            "config": { "threads": { "scheduled_at": tests::soon() } },
+        }))
+        .await;
+    let of = |post: &Value| {
+        post["targets"].as_array().unwrap().iter().find(|target| target["platform"] == "x").unwrap().clone()
+    };
+    world.until(id(&post), "it is dead on X", |post| of(post)["status"] == "dead").await;
+    world.set_sandbox(json!({ "refusals": { "/2/tweets": 503 } })).await;
+    let (status, _) =
+        world.call(Method::POST, &format!("/posts/{}/retry", id(&post)), Some(&json!({}))).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let failed = world.until(id(&post), "a failed attempt", |post| of(post)["status"] == "failed").await;
+    let target = id(&of(&failed)).to_owned();
+    crate::replay::backs_off(&json!({ "targets": [of(&failed)] })).await;
+    gone(&format!("target-{target}")).await;
+    world.set_sandbox(json!({ "refusals": {} })).await;
+    world.leave_post(&post, "its target on Threads waits for its time");
+    (post, target)
+}
+
+async fn is_published_on_x(world: &World, post: &Value) {
+    let published = |post: &Value| {
+        post["targets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|target| target["platform"] == "x" && target["status"] == "published")
+    };
+    world.until(id(post), "it is published on X", published).await;
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_target_whose_workflow_is_lost_is_resumed_while_another_waits_for_its_time() {
+    let mut world = world().pace(1.0).own().platforms(&["threads", "x"]).start().await;
+    let (post, target) = lost_beside_a_waiting_one(&mut world).await;
+    let overdue =
+        format!("update targets set next_attempt_at = now() - interval '31 seconds' where id = '{target}'");
+    tests::sql(&world.db, &overdue).await;
+    is_published_on_x(&world, &post).await;
+}
+
+#[tokio::test]
+async fn a_requested_retry_reaches_a_lost_target_while_another_waits_for_its_time() {
+    let mut world = world().pace(1.0).own().platforms(&["threads", "x"]).start().await;
+    let (post, target) = lost_beside_a_waiting_one(&mut world).await;
+    tests::sql(
+        &world.db,
+        &format!("update targets set next_attempt_at = now() + interval '1 hour' where id = '{target}'"),
+    )
+    .await;
+    let path = format!("/posts/{}/targets/{target}/retry", id(&post));
+    assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
+    is_published_on_x(&world, &post).await;
+    // Its workflow was signaled, and ends with the other target.
+    assert_eq!(world.call(Method::DELETE, &format!("/posts/{}", id(&post)), None).await.0, StatusCode::OK);
+    let workflow = format!("post-{}", id(&post));
+    crate::replay::replay(&crate::replay::client().await, "publish_post-overdue", &workflow).await;
 }
 
 #[tokio::test]
@@ -249,9 +318,10 @@ async fn a_post_that_temporal_refuses_fails_with_a_reason() {
     // Larger than a workflow's input may be.
     let (db, owner) = (&world.db, world.owner);
     let mut tx = ::store::begin(db).await.unwrap();
-    let mut job = store::posts::post_job(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
+    let found = store::posts::resumption(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap();
+    let Some(Message::PublishPost(mut job)) = found else { panic!("a job: {found:?}") };
     job.targets[0].platform = "x".repeat(3_000_000);
-    store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();
+    store::outbox::push(&mut tx, &Message::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();
     let look = async || {
         let found = store::posts::get(db, store::bounds::unbounded(owner), id(&post).parse().unwrap())

@@ -68,6 +68,8 @@ impl Shared {
         template(&postgres).await;
         let options = TemporalOptions {
             search_attributes: workflows::attributes::ALL.to_vec(),
+            // Instead of 4,096, so that tests make histories that are long enough.
+            settings: vec![("limit.historyCount.suggestContinueAsNew", "150")],
             ..TemporalOptions::default()
         };
         let temporal =

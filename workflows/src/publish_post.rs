@@ -6,6 +6,10 @@
 //! started for an older version reports that it is stale, and the loop starts over with the new job. So an
 //! immediate post needs no query, and no edit is lost.
 //!
+//! A target's workflow that is terminated is started again: only one that is canceled stops its target. What is overdue
+//! although this workflow runs is signaled ([`PublishPost::resume`]): a target that this run does not wait for, because
+//! it was retried after its end, may have lost its workflow.
+//!
 //! The workflow starts when the post's time is near. If an edit moves it far off again, the run ends: the post waits in
 //! the database, and the sweeper starts another run.
 
@@ -24,18 +28,22 @@ use domain::{
     ErrorCode, Owner, PostId, PostStatus, TargetId, TargetStatus, TimeScale,
     outbox::{PostJob, TargetRef},
     post::roll_up,
-    publish::FirstAttempt,
+    publish::{FirstAttempt, PublishResult},
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
     time::{Duration, SystemTime},
 };
-use temporalio_common::{error::ChildWorkflowStartError, search_attributes::SearchAttributes};
+use temporalio_common::{
+    error::{ChildWorkflowExecutionError, ChildWorkflowStartError},
+    search_attributes::SearchAttributes,
+};
 use temporalio_workflow::{
-    ChildWorkflowOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext,
-    TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, join_all,
-    workflow, workflow_methods,
+    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause,
+    SyncWorkflowContext, TimerOptions, WorkflowContext, WorkflowContextView, WorkflowResult,
+    WorkflowTermination, join_all, select, workflow, workflow_methods,
 };
 
 /// Number of targets' workflows that are started at a time, by a version that started one for each.
@@ -52,6 +60,66 @@ pub struct Input {
     /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
+    /// What is done already.
+    #[serde(default, skip_serializing_if = "Progress::is_none")]
+    pub progress: Progress,
+}
+
+impl Input {
+    /// The input for a post of which nothing is done.
+    pub fn new(job: PostJob, time_scale: TimeScale) -> Self {
+        Self { job, time_scale, progress: Progress::default() }
+    }
+
+    /// The input for a post whose publishing has begun: its targets may have workflows, which are left alone.
+    pub fn resumed(job: PostJob, time_scale: TimeScale) -> Self {
+        let begun = job.targets.iter().map(|target| target.target).collect();
+        Self { job, time_scale, progress: Progress { begun, ..Progress::default() } }
+    }
+}
+
+/// What earlier runs of a post's workflow have done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Targets whose first attempt was made: a workflow of their own goes on with them.
+    pub begun: BTreeSet<TargetId>,
+    /// Final statuses of targets that are in the job no longer.
+    pub ended: Vec<TargetStatus>,
+    /// Targets that failed or waited, as the operators' search has been told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waits: BTreeMap<TargetId, (TargetStatus, ErrorCode)>,
+    /// What the search shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<(TargetStatus, ErrorCode)>,
+    /// True if the post was deleted.
+    #[serde(default)]
+    pub is_canceled: bool,
+}
+
+impl Progress {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What the wait for a post's time has come to.
+enum Due {
+    /// It is due.
+    Now,
+    /// It is canceled, or far off.
+    Never,
+    /// The next run waits on.
+    Continues,
+}
+
+/// What a run leaves of a target.
+enum Turn {
+    /// The target has this final status.
+    Ended(TargetStatus),
+    /// The post was edited before its first attempt.
+    Stale,
+    /// The next run goes on with it.
+    Continues,
 }
 
 /// A target that failed or waits, and is attempted again.
@@ -76,12 +144,13 @@ pub struct PublishPost {
     job: PostJob,
     time_scale: TimeScale,
     canceled: bool,
+    progress: Progress,
+    /// Targets of the job that have ended.
+    ended: BTreeSet<TargetId>,
+    /// True once the history is so long that the workflow continues as new.
+    is_long: bool,
     /// The job that the sweeper sent when the post's time came within the horizon, of the version of the far-off `job`.
     within_horizon: Option<PostJob>,
-    /// Targets that failed or waited, as the operators' search has been told.
-    waits: BTreeMap<TargetId, (TargetStatus, ErrorCode)>,
-    /// What the search shows.
-    shown: Option<(TargetStatus, ErrorCode)>,
 }
 
 #[workflow_methods]
@@ -91,10 +160,11 @@ impl PublishPost {
         Self {
             job: input.job,
             time_scale: input.time_scale,
-            canceled: false,
+            canceled: input.progress.is_canceled,
+            progress: input.progress,
+            ended: BTreeSet::new(),
+            is_long: false,
             within_horizon: None,
-            waits: BTreeMap::new(),
-            shown: None,
         }
     }
 
@@ -103,8 +173,9 @@ impl PublishPost {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         loop {
             match Self::due(ctx).await {
-                Ok(true) => {}
-                Ok(false) => break,
+                Ok(Due::Now) => {}
+                Ok(Due::Never) => break,
+                Ok(Due::Continues) => return Self::go_on(ctx, ctx.state(|post| post.job.version), &[]),
                 // An operator canceled it before it was due.
                 Err(canceled) => {
                     let job = ctx.state(|post| post.job.clone());
@@ -115,16 +186,23 @@ impl PublishPost {
                 }
             }
             let job = ctx.state(|post| post.job.clone());
-            let ended = Self::publish(ctx, &job).await?;
-            if ended.contains(&None) {
+            let turns = Self::publish(ctx, &job).await?;
+            if turns.iter().any(|(_, turn)| matches!(turn, Turn::Continues)) {
+                return Self::go_on(ctx, job.version, &turns);
+            }
+            if turns.iter().any(|(_, turn)| matches!(turn, Turn::Stale)) {
                 // The row is ahead of the job: the signal with its new version is on its way.
                 ctx.wait_condition(move |post: &Self| post.canceled || post.job.version > job.version)
                     .await?;
                 continue;
             }
-            let statuses: Vec<_> = ended.into_iter().flatten().collect();
+            let mut statuses = ctx.state(|post| post.progress.ended.clone());
+            statuses.extend(turns.iter().filter_map(|(_, turn)| match turn {
+                Turn::Ended(status) => Some(*status),
+                Turn::Stale | Turn::Continues => None,
+            }));
             match roll_up(&statuses) {
-                Some(PostStatus::Published) if ctx.state(|post| post.shown.is_some()) => {
+                Some(PostStatus::Published) if ctx.state(|post| post.progress.shown.is_some()) => {
                     ctx.upsert_search_attributes(attributes::published());
                 }
                 Some(PostStatus::Published) | None => {}
@@ -138,6 +216,30 @@ impl PublishPost {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(TargetStatus::Canceled.to_string())]);
         }
         Ok(())
+    }
+
+    /// Targets of the post are overdue, whose workflows may be gone. Those that this run does not work on get one;
+    /// one that runs is left alone.
+    #[signal(name = "resume")]
+    pub async fn resume(ctx: &mut WorkflowContext<Self>, job: Lenient<PostJob>) {
+        Self::watch(ctx);
+        let Some(job) = job.read("resume") else { return };
+        let is_own = |target: &TargetRef| {
+            ctx.state(|post| {
+                let known = post.job.targets.iter().any(|own| own.target == target.target);
+                known && !post.ended.contains(&target.target)
+            })
+        };
+        let lost: Vec<_> = job.targets.iter().filter(|target| !is_own(target)).collect();
+        let time_scale = ctx.state(|post| post.time_scale);
+        for batch in lost.chunks(BATCH) {
+            // Their rows tell what becomes of them.
+            join_all(batch.iter().map(|target| {
+                let (input, options) = child(ctx.task_queue(), &job, target, time_scale, None, None);
+                ctx.start_child_workflow(PublishTarget::run, input, options)
+            }))
+            .await;
+        }
     }
 
     /// The row changed: another time or other targets.
@@ -166,6 +268,9 @@ impl PublishPost {
         if !ctx.patched("target_waits") {
             return;
         }
+        if ctx.continue_as_new_suggested() && ctx.patched("continued") {
+            self.is_long = true;
+        }
         let (details, is_new) = self.note(waits);
         ctx.set_current_details(details);
         if is_new {
@@ -173,28 +278,32 @@ impl PublishPost {
         }
     }
 
-    /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled or far off.
-    async fn due(ctx: &WorkflowContext<Self>) -> Result<bool, WorkflowTermination> {
+    /// Waits for the post's time, which may change meanwhile. It is never when the post is canceled or far off.
+    async fn due(ctx: &WorkflowContext<Self>) -> Result<Due, WorkflowTermination> {
         loop {
             if ctx.state(|post| post.canceled) {
-                return Ok(false);
+                return Ok(Due::Never);
             }
             if ctx.state(|post| post.job.is_far_off) && ctx.patched("far_off") {
                 let within_horizon = ctx.state(|post| post.within_horizon.clone());
                 let Some(job) = within_horizon.filter(|_| ctx.patched("within_horizon")) else {
-                    return Ok(false);
+                    return Ok(Due::Never);
                 };
                 ctx.state_mut(|post| post.job = job);
             }
+            if Self::watch(ctx) {
+                return Ok(Due::Continues);
+            }
             let (version, due) = ctx.state(|post| (post.job.version, post.job.due));
-            let Some(due) = due else { return Ok(true) };
+            let Some(due) = due else { return Ok(Due::Now) };
             if Self::wait(ctx, due, version).await? {
-                return Ok(true);
+                return Ok(Due::Now);
             }
         }
     }
 
-    /// Waits for a time. Returns false when the post is canceled or has another version than `version` before.
+    /// Waits for a time. Returns false when the post is canceled or has another version than `version` before, or the
+    /// workflow must continue as new.
     async fn wait(
         ctx: &WorkflowContext<Self>,
         until: DateTime<Utc>,
@@ -206,27 +315,19 @@ impl PublishPost {
             return Ok(true);
         }
         let timer = TimerOptions::builder(wait).summary(format!("until {until}")).build();
-        let changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version);
+        let changed = ctx
+            .wait_condition(move |post: &Self| post.canceled || post.job.version != version || post.is_long);
         match timer::sleep_unless(ctx, timer, changed).await {
             None => Ok(true),
             Some(changed) => Ok(changed.map(|()| false)?),
         }
     }
 
-    /// Publishes all targets, those with a later time of their own when it comes, and waits for all. `None` stands for
-    /// a stale one.
-    async fn publish(
-        ctx: &WorkflowContext<Self>,
-        job: &PostJob,
-    ) -> WorkflowResult<Vec<Option<TargetStatus>>> {
+    /// Publishes all targets, those with a later time of their own when it comes, and waits for all.
+    async fn publish(ctx: &WorkflowContext<Self>, job: &PostJob) -> WorkflowResult<Vec<(TargetId, Turn)>> {
         let time_scale = ctx.state(|post| post.time_scale);
         let start = |target, waits, result| {
-            let input = publish_target::Input {
-                waits,
-                result,
-                ..publish_target::Input::new(input_of(job, target), time_scale)
-            };
-            let options = child_options(ctx.task_queue(), job, target, waits);
+            let (input, options) = child(ctx.task_queue(), job, target, time_scale, waits, result);
             ctx.start_child_workflow(PublishTarget::run, input, options)
         };
         let (now, later): (Vec<_>, Vec<_>) = job.targets.iter().partition(|target| target.due.is_none());
@@ -243,49 +344,108 @@ impl PublishPost {
         started.extend(later.iter().map(|_| None));
         let results = join_all(started.into_iter().zip(now.into_iter().chain(later)).map(
             |(started, target)| async move {
+                let ended = |status| {
+                    ctx.state_mut(|post| post.ended.insert(target.target));
+                    Ok((target.target, Turn::Ended(status)))
+                };
+                let is_long = || ctx.state(|post| post.is_long);
                 if let Some(due) = target.due {
                     match Self::wait(ctx, due, job.version).await {
-                        Ok(false) if !ctx.state(|post| post.canceled) => return Ok(None),
+                        Ok(false) if is_long() => return Ok((target.target, Turn::Continues)),
+                        Ok(false) if !ctx.state(|post| post.canceled) => {
+                            return Ok((target.target, Turn::Stale));
+                        }
                         // A canceled target ends by what its row says.
                         Ok(_) => {}
                         // An operator canceled the workflow.
-                        Err(_) => return Self::stop(ctx, input_of(job, target)).await.map(Some),
+                        Err(_) => return ended(Self::stop(ctx, input_of(job, target)).await?),
                     }
                 }
+                let has_begun = ctx.state(|post| post.progress.begun.contains(&target.target));
                 let mut started = match started {
                     Some(started) => started,
-                    None if makes_attempts => match Self::attempt(ctx, job, target, time_scale).await {
-                        FirstAttempt::Ended { status } => return Ok(Some(status)),
-                        FirstAttempt::Stale => return Ok(None),
-                        FirstAttempt::Unfinished { waits, result } => start(target, waits, result).await,
-                    },
+                    None if makes_attempts && !has_begun => {
+                        match Self::attempt(ctx, job, target, time_scale).await {
+                            FirstAttempt::Ended { status } => return ended(status),
+                            FirstAttempt::Stale => return Ok((target.target, Turn::Stale)),
+                            FirstAttempt::Unfinished { waits, result } => {
+                                ctx.state_mut(|post| post.progress.begun.insert(target.target));
+                                start(target, waits, result).await
+                            }
+                        }
+                    }
                     None => start(target, None, None).await,
                 };
                 let mut pause = time_scale.scale(RUNNING_PAUSE.0);
                 loop {
-                    let ended = match started {
-                        Ok(child) => child.result().await.ok(),
+                    let is_canceled = || ctx.cancellation_token().is_cancelled();
+                    let result = match started {
+                        Ok(child) => {
+                            let mut result = pin!(child.result());
+                            let interrupted = select! {
+                                result = result.as_mut() => Err(result),
+                                long = ctx.wait_condition(|post: &Self| post.is_long) => Ok(long),
+                            };
+                            match interrupted {
+                                Err(result) => {
+                                    result.map_err(|error| is_lost(&error) && ctx.patched("restarted"))
+                                }
+                                Ok(Ok(())) => return Ok((target.target, Turn::Continues)),
+                                // The workflow is being canceled.
+                                Ok(Err(_)) => result.await.map_err(|_| false),
+                            }
+                        }
                         // A run before a reset, or an operator, started it; once it has ended, the next start
                         // finds the result in the row.
-                        Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
+                        Err(error) => Err(is_running(&error)),
+                    };
+                    return match result {
+                        Ok(Ended::Stale) => Ok((target.target, Turn::Stale)),
+                        Ok(Ended::Status(status)) => ended(status),
+                        // The row says what is left to do.
+                        Err(true) if !is_canceled() => {
                             timer::sleep(ctx, pause).await;
+                            if Self::watch(ctx) {
+                                return Ok((target.target, Turn::Continues));
+                            }
                             pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
                             started = start(target, None, None).await;
                             continue;
                         }
-                        Err(_) => None,
-                    };
-                    return match ended {
-                        Some(Ended::Stale) => Ok(None),
-                        Some(Ended::Status(status)) => Ok(Some(status)),
-                        // The target's workflow was terminated; its row must not stay open.
-                        None => Self::stop(ctx, input_of(job, target)).await.map(Some),
+                        // The target's workflow was canceled; its row must not stay open.
+                        Err(_) => ended(Self::stop(ctx, input_of(job, target)).await?),
                     };
                 }
             },
         ))
         .await;
         results.into_iter().collect()
+    }
+
+    /// Returns true once the history is so long that the workflow must continue as new.
+    fn watch(ctx: &WorkflowContext<Self>) -> bool {
+        if ctx.continue_as_new_suggested() && ctx.patched("continued") {
+            ctx.state_mut(|post| post.is_long = true);
+        }
+        ctx.state(|post| post.is_long)
+    }
+
+    /// Continues as new with the targets that have not ended in their turns, or with a newer job.
+    fn go_on(ctx: &WorkflowContext<Self>, version: i32, turns: &[(TargetId, Turn)]) -> WorkflowResult<()> {
+        let mut next = ctx.state(|post| Input {
+            job: post.job.clone(),
+            time_scale: post.time_scale,
+            progress: Progress { is_canceled: post.canceled, ..post.progress.clone() },
+        });
+        if next.job.version == version {
+            for (target, turn) in turns {
+                if let Turn::Ended(status) = turn {
+                    next.progress.ended.push(*status);
+                    next.job.targets.retain(|open| open.target != *target);
+                }
+            }
+        }
+        match ctx.continue_as_new(next, ContinueAsNewOptions::default())? {}
     }
 
     /// Makes the first attempt of a target.
@@ -325,12 +485,20 @@ impl PublishPost {
 impl PublishPost {
     /// Notes that a target waits. Returns the details of all that do, and whether the search shows something else.
     fn note(&mut self, TargetWaits { target, status, code }: TargetWaits) -> (String, bool) {
-        self.waits.insert(target, (status, code));
-        let lines =
-            self.waits.iter().map(|(target, (status, code))| format!("target {target} {status}: {code}"));
-        let is_new = self.shown.replace((status, code)) != Some((status, code));
+        self.progress.waits.insert(target, (status, code));
+        let lines = self
+            .progress
+            .waits
+            .iter()
+            .map(|(target, (status, code))| format!("target {target} {status}: {code}"));
+        let is_new = self.progress.shown.replace((status, code)) != Some((status, code));
         (lines.collect::<Vec<_>>().join("\n"), is_new)
     }
+}
+
+/// True when a child ended without a result, and no operator canceled it: it was terminated, or failed.
+fn is_lost(error: &ChildWorkflowExecutionError) -> bool {
+    matches!(error, ChildWorkflowExecutionError::Failed(failure) if failure.as_cancelled().is_none())
 }
 
 /// True when a child was not started because a workflow with its id is running.
@@ -377,18 +545,27 @@ pub fn target_attributes(
     SearchAttributes::new(of_target.into_iter().chain(waits.into_iter().flatten()))
 }
 
-fn child_options(
+/// Returns the input and the options of a target's workflow, a child of its post's. `base` is the queue of posts.
+fn child(
     base: &str,
     job: &PostJob,
     target: &TargetRef,
+    time_scale: TimeScale,
     waits: Option<(TargetStatus, ErrorCode)>,
-) -> ChildWorkflowOptions {
-    ChildWorkflowOptions::builder()
+    result: Option<PublishResult>,
+) -> (publish_target::Input, ChildWorkflowOptions) {
+    let input = publish_target::Input {
+        waits,
+        result,
+        ..publish_target::Input::new(input_of(job, target), time_scale)
+    };
+    let options = ChildWorkflowOptions::builder()
         .workflow_id(publish_target::id(target.target))
         .task_queue(queue::platform(base, &target.platform, job.owner.mode))
         // Terminating or resetting a post's workflow terminates no target.
         .parent_close_policy(ParentClosePolicy::Abandon)
         .static_summary(format!("Publish on {}", target.platform))
         .search_attributes(target_attributes(job.post, job.owner, target, waits))
-        .build()
+        .build();
+    (input, options)
 }

@@ -22,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, SyncWorkflowContext, WorkflowCancellationToken,
-    WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow, workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
+    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow,
+    workflow_methods,
 };
 
 /// Input of the workflow.
@@ -71,16 +72,15 @@ pub struct PublishTarget {
     input: Input,
     /// Number of requests to make the next attempt now.
     retry_requests: u32,
-    /// True once the operators' search shows that it failed or waits.
-    is_shown: bool,
+    /// Status and error code with which the operators' search shows it, once it has failed or waited.
+    shown: Option<(TargetStatus, ErrorCode)>,
 }
 
 #[workflow_methods]
 impl PublishTarget {
     #[init]
     fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
-        let is_shown = input.waits.is_some();
-        Self { input, retry_requests: 0, is_shown }
+        Self { shown: input.waits, input, retry_requests: 0 }
     }
 
     /// Runs until the target is terminal.
@@ -96,6 +96,12 @@ impl PublishTarget {
             let retry_requests = ctx.state(|target| target.retry_requests);
             let attempt = match first.take() {
                 Some(result) => Some(Ok(result)),
+                // Waits may be many. The row says what comes next.
+                None if ctx.continue_as_new_suggested() && ctx.patched("continued") => {
+                    let waits = ctx.state(|target| target.shown);
+                    let next = Input { waits, ..Input::new(target_input, time_scale) };
+                    match ctx.continue_as_new(next, ContinueAsNewOptions::default())? {}
+                }
                 None => Self::attempt(ctx, &target_input, time_scale, retry_requests).await,
             };
             let Some(attempt) = attempt else { continue };
@@ -109,7 +115,7 @@ impl PublishTarget {
                     if let Some(code) = code
                         && ctx.patched("shown")
                     {
-                        ctx.state_mut(|target| target.is_shown = true);
+                        ctx.state_mut(|target| target.shown = Some((TargetStatus::Queued, code)));
                         ctx.upsert_search_attributes(attributes::waits(TargetStatus::Queued, code));
                         ctx.set_current_details(details(code));
                     }
@@ -164,7 +170,7 @@ impl PublishTarget {
     #[signal(name = "attempt_failed")]
     pub fn attempt_failed(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
         let Some(code) = code.read("attempt_failed") else { return };
-        self.is_shown = true;
+        self.shown = Some((TargetStatus::Failed, code));
         ctx.upsert_search_attributes(attributes::waits(TargetStatus::Failed, code));
         ctx.set_current_details(details(code));
     }
@@ -274,7 +280,7 @@ impl PublishTarget {
         }
         if status != TargetStatus::Published {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
-        } else if ctx.state(|target| target.is_shown) && ctx.patched("shown") {
+        } else if ctx.state(|target| target.shown.is_some()) && ctx.patched("shown") {
             ctx.upsert_search_attributes(attributes::published());
         }
         Some(Ended::Status(status))

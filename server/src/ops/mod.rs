@@ -132,7 +132,7 @@ pub(crate) enum Ops {
 /// Options of the list.
 #[derive(Args, Debug)]
 pub(crate) struct Stuck {
-    /// Only rows of this kind: target, delivery, import, media, message, grant or disconnection
+    /// Only rows of this kind: post, target, delivery, import, media, message, grant or disconnection
     #[arg(long)]
     kind: Option<Kind>,
     /// Only this organization

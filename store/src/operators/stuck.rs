@@ -1,6 +1,6 @@
 //! Stuck rows of all organizations: rows whose next step is overdue, or that wait longer than they should.
 
-use crate::{decode::Parsed, drain::TOLD_AFTER};
+use crate::{decode::Parsed, drain::TOLD_AFTER, sweep};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, OrgId, PostId, TargetStatus, renewal};
 use serde::Serialize;
@@ -11,6 +11,8 @@ use uuid::Uuid;
 domain::string_enum! {
     /// Kind of a row that is stuck.
     Kind, "kind" {
+        /// A post that is open and has no open target.
+        Post = "post",
         /// A target of a post.
         Target = "target",
         /// The delivery of an event.
@@ -125,6 +127,9 @@ impl Filter {
 /// Returns what is stuck, oldest first, at most [`Filter::limit`] rows of each kind.
 pub async fn stuck(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx::Result<Vec<Item>> {
     let mut items = Vec::new();
+    if filter.wants(Kind::Post) {
+        items.extend(posts(db, filter).await?);
+    }
     if filter.wants(Kind::Target) {
         items.extend(targets(db, filter).await?);
     }
@@ -148,6 +153,31 @@ pub async fn stuck(db: &PgPool, filter: &Filter, renewals: Renewals<'_>) -> sqlx
     }
     items.sort_by(|one, other| one.since.cmp(&other.since).then_with(|| one.id.cmp(&other.id)));
     Ok(items)
+}
+
+/// Posts that nothing ends.
+async fn posts(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
+    let ids: Vec<_> =
+        sweep::unending(db, filter.patience, filter.limit).await?.into_iter().map(|post| post.0).collect();
+    let rows = sqlx::query!(
+        r#"select id, org_id, mode, status, coalesce(scheduled_at, created_at) as "due!" from posts
+           where id = any($1) and ($2::uuid is null or org_id = $2)"#,
+        &ids,
+        filter.org()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Item {
+            mode: Some(row.mode),
+            post: Some(PostId(row.id)),
+            status: row.status,
+            why: "it has no open target, so that nothing ends it".to_owned(),
+            is_overdue: false,
+            ..Item::new(Kind::Post, row.id, Some(row.org_id), row.due)
+        })
+        .collect())
 }
 
 /// Targets that were due and have not ended, and live ones without their replies.
@@ -176,7 +206,7 @@ async fn targets(db: &PgPool, filter: &Filter) -> sqlx::Result<Vec<Item>> {
              case when t.freeze_id is null then t.next_attempt_at end as next_attempt_at,
              t.processing_since, t.stop_reason,
              coalesce(t.scheduled_at, p.scheduled_at, p.created_at) as "due!",
-             coalesce(t.next_attempt_at, greatest(t.scheduled_at, p.scheduled_at, t.updated_at))
+             coalesce(greatest(t.next_attempt_at, t.look_at), greatest(t.scheduled_at, p.scheduled_at, t.updated_at))
                < now() - make_interval(secs => $1) as "is_overdue!",
              exists (select from publications u where u.target_id = t.id and u.commit_begun_at is not null
                      and u.platform_id is null) as "in_doubt!"

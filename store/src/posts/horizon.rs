@@ -9,7 +9,7 @@
 use crate::decode::Parsed;
 use domain::{
     Mode, OrgId, Owner, PostId,
-    outbox::{PostJob, TargetRef},
+    outbox::{Message, PostJob, TargetRef},
 };
 use sqlx::{PgConnection, types::Json};
 use std::time::Duration;
@@ -30,19 +30,43 @@ pub(super) async fn wait(tx: &mut PgConnection, id: PostId, horizon: Duration) -
     .await
 }
 
-/// Returns the jobs of posts with open targets that are no drafts and not beyond the horizon.
-pub(crate) async fn jobs(tx: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<PostJob>> {
+/// A post with open targets.
+pub(crate) struct Open {
+    /// Its open targets.
+    pub(crate) job: PostJob,
+    /// True if its publishing has begun, so that its targets may have workflows of their own.
+    has_begun: bool,
+}
+
+impl Open {
+    /// Returns the message that resumes the post, whose workflows may be gone.
+    pub(crate) fn resumption(self) -> Message {
+        if self.has_begun { Message::ResumePost(self.job) } else { Message::PublishPost(self.job) }
+    }
+}
+
+/// Returns posts with open targets that are no drafts and not beyond the horizon. With `grace`, only overdue targets of
+/// those whose publishing has begun.
+pub(crate) async fn open(
+    tx: &mut PgConnection,
+    ids: &[Uuid],
+    grace: Option<Duration>,
+) -> sqlx::Result<Vec<Open>> {
     let rows = sqlx::query!(
         r#"select p.id, p.org_id, p.mode as "mode: Parsed<Mode>", p.version, p.scheduled_at,
+             p.status not in ('scheduled', 'queued') as "has_begun!",
              (select json_agg(json_build_object(
                 'target', t.id, 'account', t.account_id, 'platform', t.platform, 'due', t.scheduled_at
               ) order by t.id)
               from targets t
               where t.post_id = p.id
                 and (t.status in ('pending', 'queued', 'failed') or t.next_attempt_at is not null)
+                and ($2::float8 is null or p.status in ('scheduled', 'queued')
+                  or coalesce(greatest(t.next_attempt_at, t.look_at), t.updated_at) < now() - make_interval(secs => $2))
              ) as "targets: Json<Vec<TargetRef>>"
            from posts p where p.id = any($1) and not p.is_draft and p.starts_at is null"#,
-        ids
+        ids,
+        grace.map(|grace| grace.as_secs_f64())
     )
     .fetch_all(tx)
     .await?;
@@ -58,7 +82,8 @@ pub(crate) async fn jobs(tx: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Ve
         .into_iter()
         .filter_map(|row| {
             let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
-            Some(job(row.id, owner, row.version, row.scheduled_at, row.targets?))
+            let job = job(row.id, owner, row.version, row.scheduled_at, row.targets?);
+            Some(Open { job, has_begun: row.has_begun })
         })
         .collect())
 }

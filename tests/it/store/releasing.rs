@@ -65,7 +65,7 @@ async fn a_release_starts_no_post_that_was_made_a_draft_or_moved_far_off() {
         assert_eq!((target.status, target.next_attempt_at), (TargetStatus::Pending, None));
         assert!(!kinds(&db, owner, &post).await.contains(&"released".to_owned()));
         let mut tx = ::store::begin(&db).await.unwrap();
-        assert_eq!(posts::post_job(&mut tx, owner, post.id).await.unwrap(), None, "it needs no workflow");
+        assert_eq!(posts::resumption(&mut tx, owner, post.id).await.unwrap(), None, "it needs no workflow");
     }
 }
 
