@@ -3,7 +3,8 @@
 //! Postgres holds the facts, Temporal the progress. A far-off post waits in Postgres only, until its time is within the
 //! scheduling horizon; and a workflow that was terminated or lost leaves a row whose next step never happens. Every
 //! API process looks for such rows periodically ([`store::sweep`]) and writes messages for them, which have no effect
-//! on a workflow that runs. It also deletes entries of the audit trail that are older than they are kept.
+//! on a workflow that runs. It reports open posts that have no open target, which no workflow would end. It also
+//! deletes entries of the audit trail that are older than they are kept.
 
 use crate::relay::answered;
 use domain::TimeScale;
@@ -13,7 +14,7 @@ use store::{
     sweep::{self, Swept, Timing},
 };
 use telemetry::{health::Pulse, metrics};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 /// Interval of sweeps.
 const INTERVAL: Duration = Duration::from_secs(20);
@@ -77,6 +78,19 @@ impl Sweeper {
                     );
                 }
                 Err(error) => warn!(%error, "The sweeper can't read the rows that need a workflow"),
+            }
+            match answered(sweep::unending(&self.db, timing.grace, BATCH)).await {
+                Ok(posts) => {
+                    metrics::unending(posts.len());
+                    if let Some(post) = posts.first() {
+                        error!(
+                            post.id = %post,
+                            posts = posts.len(),
+                            "Post {post} is open and has no open target, so that nothing ends it"
+                        );
+                    }
+                }
+                Err(error) => warn!(%error, "The sweeper can't read the posts that nothing ends"),
             }
             if let Err(error) = answered(audit::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old entries of the audit trail");

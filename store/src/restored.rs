@@ -87,7 +87,7 @@ pub async fn later(db: &PgPool, limit: i64) -> sqlx::Result<(Vec<Later>, i64)> {
              min(coalesce(t.scheduled_at, p.scheduled_at)) as "due!", count(*) over () as "total!"
            from posts p join targets t on t.post_id = p.id
            where p.status = 'scheduled' and not p.is_draft and p.deleted_at is null
-             and t.status = 'pending' and coalesce(t.scheduled_at, p.scheduled_at) > clock_timestamp()
+             and t.status in ('pending', 'queued') and coalesce(t.scheduled_at, p.scheduled_at) > clock_timestamp()
            group by p.id order by 4, p.id limit $1"#,
         limit
     )

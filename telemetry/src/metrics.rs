@@ -63,6 +63,8 @@ metrics! {
         "Posts that were due over a minute ago and whose publishing has not begun";
     OVERDUE_POST_AGE: "fanfare_oldest_overdue_post_age_seconds", Kind::Gauge, [],
         "Time since the oldest of them was due; 0 without any";
+    UNENDING_POSTS: "fanfare_unending_posts", Kind::Gauge, [],
+        "Posts that were due, are open and have no open target, so that nothing ends them: a fault";
     OVERDUE_TARGETS: "fanfare_overdue_targets", Kind::Gauge, [],
         "Targets whose next attempt was due over a minute ago";
     OVERDUE_TARGET_AGE: "fanfare_oldest_overdue_target_age_seconds", Kind::Gauge, [],
@@ -171,6 +173,11 @@ pub fn due(platform: &str, mode: &'static str, number: f64) {
 /// Counts a message that the relay tried to send.
 pub fn outbox_sent(result: &'static str) {
     counter!(OUTBOX_SENT.name, "result" => result).increment(1);
+}
+
+/// Sets the number of posts that nothing ends.
+pub fn unending(posts: usize) {
+    gauge!(UNENDING_POSTS.name).set(posts as f64);
 }
 
 /// Counts messages that the sweeper wrote: for posts that came within the horizon, and for overdue rows.

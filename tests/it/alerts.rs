@@ -84,7 +84,7 @@ fn each_alert_has_a_runbook_and_each_expression_names_metrics_that_exist() {
         })
         .collect();
     let names = Regex::new(r"\bfanfare_[a-z0-9_]+").unwrap();
-    let texts = [file("deploy/observability/alerts.yml")].into_iter().chain(expressions());
+    let texts = [file("deploy/observability/alerts.yml").replace(BASE, "")].into_iter().chain(expressions());
     let mut found = 0;
     for text in texts {
         for name in names.find_iter(&text) {
@@ -374,6 +374,12 @@ async fn each_alert_fires_when_its_condition_is_met() {
     ];
     prometheus.until_firing(&idle).await;
     fired(&idle);
+
+    // Its only target has ended without it.
+    let ended = format!("update targets set status = 'dead', next_attempt_at = null where id = '{target}'");
+    sql(&world.db, &ended).await;
+    prometheus.until_firing(&["FanfarePostsUnending"]).await;
+    fired(&["FanfarePostsUnending"]);
 
     let all: BTreeSet<_> = alerts().into_iter().map(|(alert, _)| alert).collect();
     assert_eq!(tried, all.iter().map(String::as_str).collect(), "each alert was tried");

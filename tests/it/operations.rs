@@ -131,6 +131,16 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let shown = page.follow(&world, "Workflow tasks fail", &of_late).await;
     has(&shown, &[target(&late)]);
 
+    let late_is = |status: &str| {
+        format!(
+            "update posts set status = '{status}', updated_at = now() - interval '10 minutes' where id = '{}'",
+            id(&late)
+        )
+    };
+    tests::sql(&world.db, &late_is("publishing")).await;
+    has(&page.follow(&world, "A post does not end", &[]).await, &[id(&late), "it has no open target"]);
+    tests::sql(&world.db, &late_is("failed")).await;
+
     receiver.until("both events", |all| all.len() >= 2).await;
     let path = format!("/webhooks/{}/deliveries", id(&endpoint));
     let refused = |list: &Value| {

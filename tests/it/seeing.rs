@@ -123,7 +123,8 @@ async fn targets_that_no_worker_begins_are_counted_at_once() {
     for name in ["fanfare_overdue_posts", "fanfare_overdue_targets"] {
         assert_eq!(metrics.sum(name, &[]), Some(0.0), "{name}");
     }
-    world.run("worker").await;
+    // With a listener of its own.
+    world.run_watched("worker").await;
     world.ended(&post).await;
     wait_until("nothing to be due", async || {
         let metrics = world.metrics(&api).await;
