@@ -540,7 +540,12 @@ impl Call {
             let answer = client.execute(request).await;
             match &answer {
                 Ok(answer) => {
-                    trace::note_number("http.response.status_code", answer.status().as_u16().into());
+                    let status = answer.status();
+                    trace::note_number("http.response.status_code", status.as_u16().into());
+                    // As OpenTelemetry's conventions for clients say.
+                    if status.is_client_error() || status.is_server_error() {
+                        trace::fail(status.as_str().to_owned());
+                    }
                 }
                 Err(_) => trace::fail("network_error"),
             }

@@ -668,6 +668,9 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
         Err(Interrupt::Failure(failure) | Interrupt::Undecidable(failure)) => failure.code.to_string().into(),
     };
     trace::note("fanfare.result", code.clone());
+    if matches!(result, Err(Interrupt::Failure(_) | Interrupt::Undecidable(_) | Interrupt::Fault(_))) {
+        trace::fail(code.clone());
+    }
     trace::note("fanfare.platform", attempt.account.platform.clone());
     metrics::attempt(&attempt.account.platform, attempt.key.owner.mode.as_str(), code);
 }

@@ -363,7 +363,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
         Command::Health { url, timeout } => {
-            health::check(&url, std::time::Duration::from_secs(timeout)).await
+            health::check(&url, Duration::from_secs(timeout)).await
         }
         Command::Migrate(options) => migrate::run(&options).await,
         Command::Sandbox { listen, data_dir, app, access } => {

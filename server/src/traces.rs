@@ -4,7 +4,7 @@
 
 use anyhow::Context;
 use async_trait::async_trait;
-use opentelemetry::{SpanId, TraceId, global};
+use opentelemetry::{KeyValue, SpanId, TraceId, global};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
@@ -13,6 +13,7 @@ use opentelemetry_sdk::{
 };
 use std::env;
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 /// Sends the spans of the process; dropping it sends the last ones.
 pub(crate) struct Exporter(SdkTracerProvider);
@@ -31,15 +32,11 @@ impl Exporter {
             .with_http_client(Client { http: egress::unfiltered().build()?, runtime: Handle::current() })
             .build()
             .context("OTEL_EXPORTER_OTLP_ENDPOINT")?;
-        let mut resource = Resource::builder();
-        if !is_set("OTEL_SERVICE_NAME") {
-            resource = resource.with_service_name("fanfare");
-        }
         let provider = SdkTracerProvider::builder()
             .with_batch_exporter(exporter)
             .with_id_generator(PostIds(RandomIdGenerator::default()))
             .with_sampler(sampler()?)
-            .with_resource(resource.build())
+            .with_resource(resource())
             .build();
         global::set_tracer_provider(provider.clone());
         telemetry::trace::enable();
@@ -52,6 +49,27 @@ impl Drop for Exporter {
         // Fails if nobody answers; the spans are lost then.
         let _ = self.0.shutdown();
     }
+}
+
+/// Returns what the process is: what the operator's variables don't say of it.
+fn resource() -> Resource {
+    let given = env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    let is_given =
+        |name: &str| given.split(',').any(|pair| pair.split('=').next().map(str::trim) == Some(name));
+    let mut resource = Resource::builder();
+    let is_named = env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());
+    if !is_named && !is_given("service.name") {
+        resource = resource.with_service_name("fanfare");
+    }
+    // Processes of one service are told apart by it: a new one after each start, as OpenTelemetry recommends.
+    let instance = Uuid::now_v7().to_string();
+    for (name, value) in [("service.version", env!("CARGO_PKG_VERSION")), ("service.instance.id", &instance)]
+    {
+        if !is_given(name) {
+            resource = resource.with_attribute(KeyValue::new(name, value.to_owned()));
+        }
+    }
+    resource.build()
 }
 
 /// Returns the sampler. Each process decides by the trace's id alone, so that all decide alike: the variants that follow

@@ -12,13 +12,14 @@ use std::{
 use tests::deploy::{self, Role, compose, read, root, variables};
 
 /// Secrets, and what may have them.
-const HOLDERS: [(&str, &[&str]); 15] = [
+const HOLDERS: [(&str, &[&str]); 16] = [
     ("FANFARE_OPEN_KEYS", &["worker"]),
     ("FANFARE_SHARED_APPS", &["worker"]),
     ("FANFARE_OIDC_CLIENT_SECRET", &["worker"]),
     ("FANFARE_SECRET", &["api", "worker"]),
     ("FANFARE_OPERATOR_TOKEN", &["api"]),
     ("FANFARE_SANDBOX_TOKEN", &["api", "worker", "sandbox"]),
+    ("OTEL_EXPORTER_OTLP_HEADERS", &["api", "worker"]),
     ("TEMPORAL_API_KEY", &["api", "worker", "migrate"]),
     ("AWS_SECRET_ACCESS_KEY", &["api", "worker"]),
     ("AWS_ACCESS_KEY_ID", &["api", "worker"]),
@@ -75,6 +76,18 @@ fn each_kind_of_deployment_names_every_variable_of_a_role_and_no_other() {
         let in_systemd: BTreeSet<_> =
             lines.map(|line| line.trim_start_matches('#').split('=').next().unwrap().to_owned()).collect();
         assert_eq!(in_systemd, expected, "{name} in systemd");
+    }
+}
+
+#[test]
+fn each_variable_that_the_page_on_traces_names_is_passed() {
+    let page = read("docs/observability.md");
+    let named = regex::Regex::new("OTEL_[A-Z_]+").unwrap();
+    let named: BTreeSet<_> = named.find_iter(&page).map(|name| name.as_str().to_owned()).collect();
+    assert!(named.len() > 5, "{named:?}");
+    for role in [Role::Api, Role::Worker] {
+        let missing: Vec<_> = named.difference(&names(role)).cloned().collect();
+        assert!(missing.is_empty(), "{} does not get {missing:?}", role.name());
     }
 }
 

@@ -2,12 +2,17 @@
 
 use crate::world;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value as Text, trace::v1::Span,
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::any_value::Value as Text,
+    trace::v1::{Span, status::StatusCode},
 };
 use poem::{Endpoint, Request, Response};
 use prost::Message;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 use tests::{Receiver, wait_until};
 
 /// A collector: takes spans by OTLP over HTTP.
@@ -34,6 +39,21 @@ impl Collector {
         let text = bodies.iter().map(|body| String::from_utf8_lossy(body)).collect();
         (scopes.flat_map(|scope| scope.spans).collect(), text)
     }
+}
+
+/// Returns the value of an attribute of the processes that sent spans.
+fn of_processes(collector: &Collector, key: &str) -> BTreeSet<String> {
+    let bodies = collector.0.lock().unwrap();
+    let requests = bodies.iter().map(|body| ExportTraceServiceRequest::decode(&**body).unwrap());
+    let resources = requests.flat_map(|request| request.resource_spans).filter_map(|spans| spans.resource);
+    let values = resources.filter_map(|resource| {
+        let found = resource.attributes.into_iter().find(|attribute| attribute.key == key)?;
+        match found.value?.value? {
+            Text::StringValue(value) => Some(value),
+            other => panic!("{key} is {other:?}"),
+        }
+    });
+    values.collect()
 }
 
 fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a Text> {
@@ -68,7 +88,8 @@ async fn a_post_has_one_trace_from_the_request_to_the_platform_and_the_webhook()
     let request_id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
     let post: Value = answer.json().await.unwrap();
     let other = world.post(json!({ "content": "Another one", "accounts": ["ada"] })).await;
-    for post in [&post, &other] {
+    let retried = world.post(json!({ "content": "Retried #sandbox-503x1", "accounts": ["ada"] })).await;
+    for post in [&post, &other, &retried] {
         assert_eq!(world.ended(post).await["status"], "published");
     }
     receiver.events(&["post.target.published", "post.published"]).await;
@@ -111,6 +132,33 @@ async fn a_post_has_one_trace_from_the_request_to_the_platform_and_the_webhook()
     for delivery in receiver.all() {
         assert_eq!(delivery.header("traceparent"), "", "endpoints have no part in the trace");
     }
+    // What failed is an error, and what went well is not.
+    let failed = trace_id(&retried);
+    let attempts = wait_until("the spans of both attempts", async || {
+        let spans: Vec<_> = collector.spans().0.into_iter().filter(|span| span.trace_id == failed).collect();
+        let of = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
+        let (attempts, calls) = (of("publish"), of("POST"));
+        if attempts.len() == 2 && calls.len() == 2 {
+            Ok([attempts, calls])
+        } else {
+            Err(format!("{} attempts and {} calls", attempts.len(), calls.len()))
+        }
+    })
+    .await;
+    for (spans, code) in attempts.into_iter().zip(["upstream_503", "503"]) {
+        let is_error =
+            |span: &Span| span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
+        let errors: Vec<_> = spans.iter().filter(|span| is_error(span)).collect();
+        let [error] = &errors[..] else { panic!("{spans:#?}") };
+        assert_eq!(attribute(error, "error.type"), Some(&Text::StringValue(code.to_owned())));
+    }
+    assert!(
+        spans.iter().all(|span| span.status.as_ref().is_none_or(|status| status.code() != StatusCode::Error))
+    );
+    assert_eq!(of_processes(&collector, "service.name"), BTreeSet::from(["fanfare".to_owned()]));
+    assert_eq!(of_processes(&collector, "service.version").len(), 1);
+    assert_eq!(of_processes(&collector, "service.instance.id").len(), 2, "API and worker");
+
     let log = std::fs::read_to_string(log).unwrap();
     assert!(!log.contains("panicked"), "{log}");
 }

@@ -415,7 +415,6 @@ impl From<Filter> for accounts::Filter {
             platform: filter.platform.map(|platform| platform.as_str().to_owned()),
             username: filter.username,
             network_unique_id: filter.network_unique_id.or(filter.network_unique_id_alias),
-            ..Self::default()
         }
     }
 }

@@ -59,7 +59,7 @@ struct Delivery {
 
 /// Shows the list.
 pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem> {
-    let (call, query) = (context.call(), &context.query);
+    let query = &context.query;
     let names = match query.get("event").parse::<EventName>() {
         Ok(name) => vec![name],
         Err(_) => EventName::ALL.to_vec(),
@@ -108,7 +108,7 @@ pub(crate) async fn list(context: &PageContext<'_>) -> Result<Response, Problem>
 
 /// Shows an event.
 pub(crate) async fn show(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
-    let (call, missing) = (context.call(), || Problem::not_found("event"));
+    let missing = || Problem::not_found("event");
     let id: EventId = id.parse().map_err(|_| missing())?;
     let (event, body) = events::get(context.db(), context.whole()?, id).await?.ok_or_else(missing)?;
     let found = deliveries::of_event(context.db(), context.whole()?, id).await?;

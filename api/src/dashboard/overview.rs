@@ -163,7 +163,7 @@ async fn draw(
     request: &Request,
     error: Option<PageError>,
 ) -> Result<Response, Problem> {
-    let (call, now) = (context.call(), context.now());
+    let now = context.now();
     let stuck = overview::stuck(context.db(), context.whole()?, now).await?;
     let refused = overview::to_reconnect(context.db(), context.whole()?).await?;
     // An endpoint's address may hold a token, so that not everyone who sees posts sees it.

@@ -320,7 +320,6 @@ impl From<Filter> for posts::Filter {
             created_before: time(filter.created_before),
             scheduled_after: time(filter.scheduled_after),
             scheduled_before: time(filter.scheduled_before),
-            ..Self::default()
         }
     }
 }

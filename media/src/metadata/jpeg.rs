@@ -159,7 +159,7 @@ mod tests {
         let mut file = [&[0xff, 0xd8][..], &segment(0xda, &[&[0; 6]]), &scan].concat();
         let end = file.len();
         file.extend(b"more");
-        let found = super::find(&mut Cursor::new(&file), file.len() as u64).unwrap();
+        let found = find(&mut Cursor::new(&file), file.len() as u64).unwrap();
         assert_eq!(found.edits, [Edit::remove(end as u64..end as u64 + 4)]);
     }
 }

@@ -121,6 +121,7 @@ async fn a_post_that_nothing_ends_is_reported() {
         platform: None,
         account: None,
         code: None,
+        is_failing: false,
         patience: grace,
         limit: 10,
     };

@@ -74,11 +74,26 @@ const OPEN: [&str; 6] = [
     "TEMPORAL_ADDRESS",
 ];
 
-/// Variables that libraries read: name, help, and the roles that have it. None is secret.
-const OF_LIBRARIES: [(&str, &str, &[Role]); 9] = [
+/// Variables that libraries read: name, help, and the roles that have it. None is secret but those of [`SECRET`].
+const OF_LIBRARIES: [(&str, &str, &[Role]); 12] = [
     ("RUST_LOG", "Log filter, such as info,fanfare_starter=debug", &Role::ALL),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "URL of an OpenTelemetry collector for traces (OTLP over HTTP)", &TRACED),
+    (
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "The same with the path of the traces, such as /v1/traces, if it is not the usual one",
+        &TRACED,
+    ),
+    (
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "Headers for the collector, which may have its key: name=value, separated by commas",
+        &TRACED,
+    ),
     ("OTEL_SERVICE_NAME", "Name of the service in traces", &TRACED),
+    (
+        "OTEL_RESOURCE_ATTRIBUTES",
+        "Further attributes of the process in traces: name=value, separated by commas",
+        &TRACED,
+    ),
     ("OTEL_TRACES_SAMPLER", "always_on, always_off or traceidratio", &TRACED),
     ("OTEL_TRACES_SAMPLER_ARG", "Share of the posts whose traces are recorded, from 0 to 1", &TRACED),
     ("AWS_ENDPOINT", "Endpoint of the bucket in FANFARE_MEDIA", &FILES),
@@ -86,6 +101,8 @@ const OF_LIBRARIES: [(&str, &str, &[Role]); 9] = [
     ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true if the bucket's name is part of its host name", &FILES),
     ("AWS_ALLOW_HTTP", "true if the bucket's endpoint may be without TLS", &FILES),
 ];
+/// Variables of libraries that are secret.
+const SECRET: [&str; 1] = ["OTEL_EXPORTER_OTLP_HEADERS"];
 /// Roles that record traces.
 const TRACED: [Role; 2] = [Role::Api, Role::Worker];
 /// Roles that read and write media files.
@@ -112,7 +129,7 @@ pub fn variables(role: Role) -> Vec<Variable> {
     let read = OF_LIBRARIES.iter().filter(|(.., roles)| roles.contains(&role));
     let read = read.map(|(name, help, _)| Variable {
         name: (*name).to_owned(),
-        is_secret: false,
+        is_secret: SECRET.contains(name),
         is_required: false,
         default: String::new(),
         help: (*help).to_owned(),
