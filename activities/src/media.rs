@@ -65,8 +65,8 @@ const MIN_RATE: u64 = 64 << 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// Wait for a worker that has time for a thumbnail.
 const THUMBNAIL_WAIT: Duration = Duration::from_secs(10);
-/// Pictures that are measured again in one batch, and that need some tens of milliseconds each.
-const MEASURED_BATCH: i64 = 100;
+/// Number of pictures that one batch measures again; of each most of the file is read.
+const MEASURED_BATCH: i64 = 25;
 /// Pause between two looks at a file that another worker moves.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 

@@ -362,9 +362,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             let role = services::Role::All(&http, &worker);
             services::run(&database, &temporal, &network, &storage, &admin, role).await
         }
-        Command::Health { url, timeout } => {
-            health::check(&url, Duration::from_secs(timeout)).await
-        }
+        Command::Health { url, timeout } => health::check(&url, Duration::from_secs(timeout)).await,
         Command::Migrate(options) => migrate::run(&options).await,
         Command::Sandbox { listen, data_dir, app, access } => {
             commands::sandbox(listen, data_dir, app, access.options()).await

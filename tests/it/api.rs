@@ -4,7 +4,10 @@ use crate::world;
 use chrono::Utc;
 use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;
-use reqwest::{Method, RequestBuilder, StatusCode, header};
+use reqwest::{
+    Method, RequestBuilder, StatusCode,
+    header::{self, HeaderValue},
+};
 use serde_json::{Value, json};
 use std::{collections::HashSet, time::Duration};
 use store::{
@@ -360,6 +363,85 @@ async fn an_idempotency_key_creates_one_post_from_header_or_body() {
     let long = request(&world, Method::POST, "/posts").header("Idempotency-Key", "r".repeat(256));
     fail(long.json(&json!({ "content": "a", "accounts": ["ada"] })), 400, "invalid_request").await;
     assert_eq!(world.get("/posts").await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn an_idempotency_key_in_the_header_is_any_text_or_an_error() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let send = async |lines: &[&[u8]], more: Value| {
+        let mut body = json!({ "content": "Once", "accounts": ["ada"], "is_draft": true });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut request = request(&world, Method::POST, "/posts").json(&body);
+        for line in lines {
+            request = request.header("Idempotency-Key", HeaderValue::from_bytes(line).unwrap());
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let long = "é".repeat(255);
+    for key in ["commande-été-7", "注文 7", &long] {
+        let (status, first) = send(&[key.as_bytes()], json!({})).await;
+        assert_eq!((status, &first["external_ref"]), (201, &json!(key)), "{first}");
+        for (lines, more) in [(&[key.as_bytes()][..], json!({})), (&[], json!({ "external_ref": key }))] {
+            let (status, replay) = send(lines, more).await;
+            assert_eq!((status, &replay["id"]), (200, &first["id"]), "{key}");
+        }
+    }
+    let too_long = "é".repeat(256);
+    for lines in [
+        &[&b"commande-\xe9t\xe9-7"[..]][..],
+        &[b"one", b"other"],
+        &[b"same", b"same"],
+        &[b""],
+        &[too_long.as_bytes()],
+    ] {
+        let (status, problem) = send(lines, json!({})).await;
+        assert_eq!(
+            (status, &problem["detail"]),
+            (400, &json!("invalid Idempotency-Key header")),
+            "{problem}"
+        );
+        assert_eq!(problem["errors"][0]["path"], json!(["Idempotency-Key"]), "{problem}");
+        // The body's key counts, and the header is not consulted.
+        let key = format!("{lines:?}").chars().take(200).collect::<String>();
+        let (status, post) = send(lines, json!({ "external_ref": key })).await;
+        assert_eq!((status, &post["external_ref"]), (201, &json!(key)), "{post}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_cannot_be_read_is_refused_and_never_counts_as_absent() {
+    let world = world().start().await;
+    let root = world.base.trim_end_matches("/api/v1");
+    let bytes = |text: &[u8]| HeaderValue::from_bytes(text).unwrap();
+    let create = || request(&world, Method::POST, "/posts").body("{}");
+    let ask = || world.http.post(format!("{root}/api/mcp")).bearer_auth(&world.key).body("{}");
+    for (request, name) in [
+        (create().header("Content-Type", bytes(b"text/pl\xe4in")), "Content-Type"),
+        (
+            create().header("Content-Type", "application/json").header("Content-Type", "text/plain"),
+            "Content-Type",
+        ),
+        (ask().header("MCP-Protocol-Version", bytes(b"\xe9")), "MCP-Protocol-Version"),
+        (ask().header("Mcp-Session-Id", bytes(b"\xe9")), "Mcp-Session-Id"),
+        (ask().header("Origin", bytes(b"https://\xe9")), "Origin"),
+    ] {
+        let (_, problem) = fail(request, 400, "invalid_request").await;
+        assert_eq!(problem["errors"][0]["path"], json!([name]), "{problem}");
+    }
+    let key = format!("Bearer {}", world.key);
+    let read = || world.http.get(format!("{}/posts", world.base));
+    let twice = read().header("Authorization", &key).header("Authorization", "Bearer sk_test_other");
+    fail(twice, 401, "unauthorized").await;
+    fail(read().header("Authorization", bytes(b"Bearer \xe9")), 401, "unauthorized").await;
+    // What only describes the request is read as far as it can be.
+    for (name, value) in
+        [("X-Request-Id", &b"\xe9"[..]), ("traceparent", b"\xe9"), ("User-Agent", b"caf\xe9/1.0")]
+    {
+        let answer = read().bearer_auth(&world.key).header(name, bytes(value)).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -495,7 +495,9 @@ async fn unknown_keys_are_counted_by_address_and_only_they_are_refused() {
     for n in 0..3 {
         assert_eq!(with(&unknown(n)).await.status(), StatusCode::UNAUTHORIZED);
     }
-    refused(&with(&unknown(3)).await);
+    let answer = with(&unknown(3)).await;
+    refused(&answer);
+    assert_eq!(levels(answer.headers()), Some((3, 0)));
     assert_eq!(with(&world.key).await.status(), StatusCode::OK);
 }
 

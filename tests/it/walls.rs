@@ -97,6 +97,25 @@ fn the_domain_performs_no_input_or_output() {
     }
 }
 
+/// A header that can't be read must not count as absent, so one module reads them.
+#[test]
+fn one_module_reads_the_headers_of_requests() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src");
+    let reader = std::fs::read_to_string(root.join("http/headers.rs")).unwrap();
+    let mut checked = 0;
+    for source in sources(&root).into_iter().filter(|source| *source != reader) {
+        checked += 1;
+        // Tests read the headers of responses.
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        for way in
+            [".to_str()", "headers().get", "headers.get", "typed_get", "request.header(", "param::Header"]
+        {
+            assert!(!code.contains(way), "{way} in {}", code.lines().next().unwrap());
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
 /// Checks that every `crate::path::name` in ARCHITECTURE.md is declared in that crate.
 #[test]
 fn the_architecture_page_names_only_existing_items() {

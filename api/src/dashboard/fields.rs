@@ -1,7 +1,7 @@
 //! Form fields and query parameters: names with values, which can repeat.
 
 use crate::http::{
-    body, browser,
+    body, browser, headers,
     problem::{Code, Problem},
 };
 use poem::{Body, FromRequest, Request, RequestBody, web::Multipart};
@@ -142,7 +142,7 @@ fn foreign() -> Problem {
 }
 
 async fn read_form(request: &Request, body: Body) -> Result<Fields, Problem> {
-    let is_form = request.content_type().is_some_and(|found| {
+    let is_form = headers::text(request.headers(), "Content-Type")?.is_some_and(|found| {
         found.split(';').next().unwrap_or_default().trim() == "application/x-www-form-urlencoded"
     });
     if !is_form {

@@ -3,7 +3,10 @@
 use super::fields::Fields;
 use crate::{
     app::App,
-    http::problem::{Code, Problem},
+    http::{
+        headers,
+        problem::{Code, Problem},
+    },
     people::passkeys::{Answer, Challenge, Refusal, RelyingParty},
 };
 use poem::{
@@ -27,9 +30,8 @@ impl Offer {
     /// Returns what a page can offer that was requested like this.
     pub(crate) fn of(app: &App, request: &Request) -> Self {
         let Some(party) = RelyingParty::of(&app.config.base_url) else { return Self::Impossible };
-        let host =
-            request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        if party.origin.split_once("://").is_some_and(|(_, own)| own == host) {
+        let host = headers::text(request.headers(), "Host").ok().flatten();
+        if party.origin.split_once("://").is_some_and(|(_, own)| Some(own) == host) {
             return Self::Here;
         }
         Self::At(format!("{}{}", party.origin, request.original_uri().path()))

@@ -19,6 +19,7 @@ use crate::{
     accounts,
     http::{
         body,
+        headers::Header,
         problem::{Code, Issue, Problem, Segment},
     },
     media,
@@ -518,7 +519,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
 
 async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
     let created = match form.body() {
-        Ok(body) => create::create(&context.call(), body, None).await,
+        Ok(body) => create::create(&context.call(), body, &Header::default()).await,
         Err(problem) => Err(problem),
     };
     match created {

@@ -7,6 +7,7 @@
 use crate::{
     app::App,
     http::{
+        headers,
         problem::{Code, Problem},
         rate_limits::{
             BOUND_KEY, CLIENT_TOKEN, DASHBOARD, LOGIN, MCP, RateLimitHeaders, SIGN_IN, UNKNOWN_KEYS,
@@ -92,6 +93,7 @@ pub(crate) async fn authenticate(
     let Some(admission) = admission else {
         // Also a token that has ended: a page of somebody else may go on with it.
         let level = level(app, request, UNKNOWN_KEYS).await?;
+        note(request, &[level]);
         refuse(&[level], now)?;
         return Err(match keys::ended_client(&app.db, token).await? {
             Some(EndedClient::Expired) => {
@@ -217,9 +219,9 @@ pub(crate) fn address(request: &Request, hops: usize) -> Option<IpAddr> {
         _ => None,
     };
     let forwarded = || {
-        let lines = request.headers().get_all(FORWARDED).iter();
-        let all: Vec<_> =
-            lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).collect();
+        // A line that can't be read as a whole still ends with what the proxy appended.
+        let lines: Vec<_> = headers::lines(request.headers(), FORWARDED).collect();
+        let all: Vec<_> = lines.iter().flat_map(|line| line.split(',')).collect();
         let found = all.get(all.len().checked_sub(hops)?)?.trim();
         found.parse().ok().or_else(|| Some(found.parse::<SocketAddr>().ok()?.ip()))
     };
@@ -238,7 +240,7 @@ pub(crate) fn address(request: &Request, hops: usize) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poem::http::StatusCode;
+    use poem::http::{HeaderValue, StatusCode};
     use serde_json::Value;
     use store::usage::Bucket;
 
@@ -304,23 +306,26 @@ mod tests {
 
     #[test]
     fn only_addresses_appended_by_trusted_proxies_count() {
-        let request = |lines: &[&str]| {
+        let request = |lines: &[&[u8]]| {
             let mut request = Request::builder();
             for line in lines {
-                request = request.header(FORWARDED, *line);
+                request = request.header(FORWARDED, HeaderValue::from_bytes(line).unwrap());
             }
             request.finish()
         };
         for (lines, hops, expected) in [
-            (&["6.6.6.6"][..], 0, None),
-            (&["6.6.6.6, 1.2.3.4"], 1, Some("1.2.3.4")),
-            (&["6.6.6.6", "1.2.3.4, 10.0.0.1"], 2, Some("1.2.3.4")),
-            (&["6.6.6.6,1.2.3.4:5678"], 1, Some("1.2.3.4")),
-            (&["[2001:db8::1]:443"], 1, Some("2001:db8::1")),
-            (&["2001:db8::1"], 1, Some("2001:db8::1")),
+            (&[&b"6.6.6.6"[..]][..], 0, None),
+            (&[b"6.6.6.6, 1.2.3.4"], 1, Some("1.2.3.4")),
+            (&[b"6.6.6.6", b"1.2.3.4, 10.0.0.1"], 2, Some("1.2.3.4")),
+            (&[b"6.6.6.6,1.2.3.4:5678"], 1, Some("1.2.3.4")),
+            (&[b"[2001:db8::1]:443"], 1, Some("2001:db8::1")),
+            (&[b"2001:db8::1"], 1, Some("2001:db8::1")),
+            // What a client wrote before it can't hide it.
+            (&[b"\xe9, 1.2.3.4"], 1, Some("1.2.3.4")),
+            (&[b"\xe9", b"1.2.3.4, 10.0.0.1"], 2, Some("1.2.3.4")),
             // Fewer entries than hops, or no address: falls back to the peer, which is missing here.
-            (&["6.6.6.6"], 2, None),
-            (&["unknown"], 1, None),
+            (&[b"6.6.6.6"], 2, None),
+            (&[b"unknown"], 1, None),
             (&[], 1, None),
         ] {
             let expected = expected.map(|text: &str| text.parse().unwrap());

@@ -4,13 +4,13 @@
 //! parsed. JSON from MCP calls and batch items takes the same path.
 
 use crate::{
-    http::problem::{Code, Issue, Problem, clip},
+    http::{
+        headers,
+        problem::{Code, Issue, Problem, clip},
+    },
     openapi::validate::{Rules, Schema},
 };
-use poem::{
-    FromRequest, IntoResponse, Request, RequestBody, Response,
-    http::header::{CONTENT_LENGTH, EXPECT},
-};
+use poem::{FromRequest, IntoResponse, Request, RequestBody, Response, http::header::EXPECT};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions,
     payload::{ParsePayload, Payload},
@@ -144,13 +144,12 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
 
 /// Reads the body of a request, if its content type is JSON and it is not too large.
 pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
-    if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
+    if let Some(found) = headers::text(request.headers(), "Content-Type")?.filter(|found| !is_json(found)) {
         let detail = format!("the body must be application/json, not {}", clip(found));
         return Err(Problem::new(Code::InvalidRequest, detail));
     }
-    let header = |name| request.headers().get(name);
-    let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > MAX_BYTES as u64) && header(EXPECT).is_some() {
+    let announced = headers::length(request.headers())?;
+    if announced.is_some_and(|length| length > MAX_BYTES as u64) && request.headers().contains_key(EXPECT) {
         // The client waits for "100 Continue", which is not sent.
         return Err(Problem::too_large());
     }

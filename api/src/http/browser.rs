@@ -1,16 +1,14 @@
 //! What a browser tells about itself: which site sent a request, and cookies.
 
-use crate::app::App;
-use poem::{
-    Request,
-    http::{HeaderName, header},
-};
+use crate::{app::App, http::headers};
+use poem::Request;
+use std::str;
 use url::{Host, Url};
 
 /// The header in which browsers report which site a request came from.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_SITE: &str = "Sec-Fetch-Site";
 /// How a browser made the request: by navigation, or by a script. <https://www.w3.org/TR/fetch-metadata/>
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_MODE: &str = "Sec-Fetch-Mode";
 
 /// Maximum length of a `User-Agent`, in characters.
 const MAX_AGENT_LENGTH: usize = 200;
@@ -19,17 +17,20 @@ const MAX_AGENT_LENGTH: usize = 200;
 /// `Sec-Fetch-Mode`. All current browsers send `Origin` with a form; a request without it is refused. So is one that
 /// a script sent: of our scripts only the one that uploads files does that, but foreign code in a page could.
 pub(crate) fn is_ours(request: &Request) -> bool {
-    let mode = request.headers().get(SEC_FETCH_MODE).and_then(|value| value.to_str().ok());
-    is_of_our_pages(request) && mode.is_none_or(|mode| mode == "navigate")
+    is_of_our_pages(request) && is_navigation(request)
 }
 
 /// True if a form or a script of a page of this origin sent the request.
 pub(crate) fn is_of_our_pages(request: &Request) -> bool {
-    let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
+    let headers = request.headers();
+    if headers::lines(headers, SEC_FETCH_SITE).any(|site| site != "same-origin") {
         return false;
     }
-    let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
+    let (Ok(Some(origin)), Ok(Some(host))) =
+        (headers::text(headers, "Origin"), headers::text(headers, "Host"))
+    else {
+        return false;
+    };
     // Only a proxy in front knows the scheme, so host and port are compared.
     let Ok(origin) = Url::parse(origin) else { return false };
     let same = |scheme: &str| {
@@ -40,15 +41,14 @@ pub(crate) fn is_of_our_pages(request: &Request) -> bool {
 
 /// True if the request was navigated to from another origin.
 pub(crate) fn is_cross_site(request: &Request) -> bool {
-    let site = request.headers().get(SEC_FETCH_SITE).and_then(|value| value.to_str().ok());
-    matches!(site, Some("cross-site" | "same-site"))
+    headers::lines(request.headers(), SEC_FETCH_SITE).any(|site| site != "same-origin" && site != "none")
 }
 
 /// True if a cookie may be sent over http, on loopback only. Otherwise its name has the prefix `__Host-`, by which
 /// browsers bind it to this host.
 pub(crate) fn is_plain(app: &App, request: &Request) -> bool {
     let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = headers::text(request.headers(), "Host").ok().flatten();
     let host = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
     !is_https
         && match host.as_ref().and_then(Url::host) {
@@ -61,26 +61,41 @@ pub(crate) fn is_plain(app: &App, request: &Request) -> bool {
 
 /// `User-Agent` of a request, shortened; `None` without the header.
 pub(crate) fn agent(request: &Request) -> Option<String> {
-    let text = request.headers().get(header::USER_AGENT)?.to_str().ok()?;
+    let text = headers::lines(request.headers(), "User-Agent").next()?;
     Some(text.chars().take(MAX_AGENT_LENGTH).collect()).filter(|text: &String| !text.is_empty())
 }
 
 /// True unless a script sent the request: `live.js`, which asks for changes while nobody does anything.
 pub(crate) fn is_navigation(request: &Request) -> bool {
-    let mode = request.headers().get(SEC_FETCH_MODE).and_then(|mode| mode.to_str().ok());
-    mode.is_none_or(|mode| mode == "navigate")
+    headers::lines(request.headers(), SEC_FETCH_MODE).all(|mode| mode == "navigate")
 }
 
 /// The value of a cookie.
 pub(crate) fn cookie<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
-    let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, text)| text)
+    // Other software on the host may have set cookies that are not UTF-8, in the same line.
+    let pairs = headers::bytes(request.headers(), "Cookie").flat_map(|line| line.split(|byte| *byte == b';'));
+    let mut texts = pairs.filter_map(|pair| {
+        let text = pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        str::from_utf8(text).ok()
+    });
+    texts.next()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use poem::http::HeaderValue;
+
+    #[test]
+    fn a_cookie_is_found_beside_others_that_cannot_be_read() {
+        let line = HeaderValue::from_bytes(b"theme=d\xe9j\xe0; zone=Europe/Paris;other=1").unwrap();
+        let request = Request::builder().header("cookie", line).header("cookie", "zone=UTC; late=1").finish();
+        for (name, expected) in
+            [("zone", Some("Europe/Paris")), ("late", Some("1")), ("theme", None), ("zon", None)]
+        {
+            assert_eq!(cookie(&request, name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn only_pages_of_this_origin_send_forms() {

@@ -7,7 +7,7 @@
 use crate::{
     app::{App, PREFIX},
     http::{
-        admission, browser,
+        admission, browser, headers,
         problem::{Code, Problem},
         reach::{self, Reach},
         request_id::RequestId,
@@ -245,6 +245,8 @@ pub async fn identify(
     path: &str,
 ) -> poem::Result<Identity> {
     let app: &App = request.data().expect("the router adds the state to every request");
+    // The library reads the first of several.
+    headers::text(request.headers(), "Authorization").map_err(|_| Problem::no_bearer())?;
     let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
     let actor = actor(app, request, ActorKind::ApiKey, Some(&key));
     Ok(Identity { app: app.clone(), key, actor, request: RequestId::current() })

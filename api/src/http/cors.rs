@@ -3,7 +3,10 @@
 //! Any origin may send them, since a token and no cookie authorizes them: whoever has the token could send them
 //! without a browser as well. Other operations take API keys, which belong on no page.
 
-use crate::{app::PREFIX, http::reach};
+use crate::{
+    app::PREFIX,
+    http::{headers, reach},
+};
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
     http::{HeaderValue, Method, StatusCode, header},
@@ -30,8 +33,8 @@ impl<E: Endpoint> Endpoint for WithCors<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let wanted = wanted.and_then(|method| method.to_str().ok()?.parse::<Method>().ok());
+        let wanted = headers::lines(request.headers(), "Access-Control-Request-Method").next();
+        let wanted = wanted.and_then(|method| method.parse::<Method>().ok());
         let is_preflight = *request.method() == Method::OPTIONS && wanted.is_some();
         let method = wanted.filter(|_| is_preflight).unwrap_or_else(|| request.method().clone());
         let path = request.uri().path().strip_prefix(PREFIX).unwrap_or_default();

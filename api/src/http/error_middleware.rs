@@ -3,6 +3,7 @@
 use crate::{
     app::DASHBOARD_PATH,
     http::{
+        headers,
         problem::{Code, Problem},
         rate_limits::RateLimitHeaders,
         request_id::{self, RequestId},
@@ -136,8 +137,9 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
             debug!(%method, status = response.status().as_u16(), "Answered a request");
             response
         };
-        let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let mut response = trace::with_caller(traceparent, id.scope_of(&headers, answer)).await;
+        // A malformed one begins a new trace: https://www.w3.org/TR/trace-context/#a-traceparent-is-received
+        let traceparent = headers::lines(&headers, "traceparent").next();
+        let mut response = trace::with_caller(traceparent.as_deref(), id.scope_of(&headers, answer)).await;
         let status = response.status().as_u16();
         let pattern = self.routes.pattern(&path);
         metrics::request(operation(&method, &path, pattern.as_deref()), status, began.elapsed());

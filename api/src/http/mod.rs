@@ -7,6 +7,7 @@ pub(crate) mod browser;
 pub mod caller;
 pub(crate) mod cors;
 pub mod error_middleware;
+pub(crate) mod headers;
 pub mod outbound_url;
 pub mod page;
 pub(crate) mod plan;

@@ -4,8 +4,9 @@
 //! any: it is only logged beside the id, so that a proxy's logs can be compared. The id is task-local, since an
 //! error becomes a document in many places, some of them in libraries.
 
+use crate::http::headers;
 use poem::http::{HeaderMap, HeaderName, HeaderValue};
-use std::fmt;
+use std::{borrow::Cow, fmt};
 use tracing::{Instrument, Span, error_span, field};
 use uuid::Uuid;
 
@@ -42,7 +43,7 @@ impl RequestId {
     pub(super) async fn scope_of<F: Future>(self, headers: &HeaderMap, work: F) -> F::Output {
         let span = self.span();
         if let Some(sent) = sent(headers) {
-            span.record("client_id", sent);
+            span.record("client_id", &*sent);
         }
         self.scope_in(span, work).await
     }
@@ -80,8 +81,8 @@ impl fmt::Display for RequestId {
 }
 
 /// Returns the client's own id, if it is safe to log.
-fn sent(headers: &HeaderMap) -> Option<&str> {
-    let sent = headers.get(HEADER)?.to_str().ok()?;
+fn sent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let sent = headers::lines(headers, HEADER.as_str()).next()?;
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     ((1..=MAX_LENGTH).contains(&sent.len()) && sent.bytes().all(is_safe)).then_some(sent)
 }
@@ -104,7 +105,7 @@ mod tests {
             ("\"", false),
         ] {
             let headers = HeaderMap::from_iter([(HEADER, HeaderValue::from_str(text).unwrap())]);
-            assert_eq!(sent(&headers), is_logged.then_some(text), "{text}");
+            assert_eq!(sent(&headers).as_deref(), is_logged.then_some(text), "{text}");
         }
         assert_eq!(sent(&HeaderMap::new()), None);
     }

@@ -18,6 +18,7 @@ use crate::{
         admission,
         body::{self, Census, MAX_BYTES},
         caller::{Identity, identify},
+        headers,
         problem::{Code, Problem, clip},
         request_id::RequestId,
     },
@@ -57,6 +58,10 @@ const INSTRUCTIONS: &str = "Fanfare publishes one piece of content to many socia
     account, and get_post_timeline what happened and what comes next. A failed call returns a problem \
     document that lists every invalid field.";
 
+/// Headers that the library reads, most of which count as absent for it if it can't.
+const LIBRARY_HEADERS: [&str; 6] =
+    ["MCP-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "Last-Event-ID", "Origin"];
+
 /// JSON-RPC: the body is not JSON.
 const PARSE_ERROR: i32 = -32700;
 /// JSON-RPC: the body is not a request.
@@ -95,6 +100,9 @@ impl<E: Endpoint> Endpoint for Gate<E> {
         let app = request.data::<App>().expect("the router adds the state to every request").clone();
         admission::count_mcp(&app, &request).await?;
         let bearer = Bearer::from_request(&request)?;
+        for name in LIBRARY_HEADERS {
+            headers::text(request.headers(), name)?;
+        }
         let takes = *request.method() == Method::POST;
         let message = match takes {
             true => {

@@ -10,6 +10,7 @@ use crate::{
     http::{
         body,
         caller::{Call, Identity},
+        headers::Header,
         problem::{Issue, Problem},
     },
     media, networks,
@@ -116,7 +117,7 @@ const TABLE: &[ToolEntry] = &[
         effect: Effect::Publishes,
         run: |call, arguments| {
             Box::pin(async move {
-                let post = create::create(call, arguments.read()?, None).await?;
+                let post = create::create(call, arguments.read()?, &Header::default()).await?;
                 let (Created::New(post) | Created::Replay(post)) = post;
                 Ok(json(&posts::Post::from(post)))
             })

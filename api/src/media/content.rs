@@ -8,6 +8,7 @@ use crate::{
     app::{App, PREFIX},
     http::{
         body::drain,
+        headers,
         problem::{Code, Problem},
     },
     media::{STORAGE, missing, read, too_large},
@@ -91,8 +92,7 @@ pub(crate) async fn receive_body(
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(closed());
     }
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = headers::length(request.headers())?;
     let mut bytes = body.into_bytes_stream();
     match receive(app, owner, &row, length, &mut bytes).await? {
         Ok(_) => Ok(StatusCode::OK.into()),
@@ -310,8 +310,8 @@ fn serve_asset(request: &Request, app: &App, file: &StoredFile, row: &store::med
 }
 
 fn serve(request: &Request, app: &App, file: &StoredFile, mime: &str, size: u64) -> Response {
-    let asked = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
-    let (status, range) = match asked.map(|asked| part(asked, size)) {
+    let asked = headers::lines(request.headers(), "Range").next();
+    let (status, range) = match asked.map(|asked| part(&asked, size)) {
         Some(Part::Range(range)) => (StatusCode::PARTIAL_CONTENT, range),
         Some(Part::Beyond) => {
             return Response::builder()

@@ -7,6 +7,7 @@ use crate::{
     http::{
         body::{self, Json},
         caller::{Call, Caller, PostsWrite},
+        headers::Header,
         problem::{Issue, MAX_ISSUES, Problem},
     },
     openapi::{tag::Tag, validate::Rules},
@@ -47,7 +48,7 @@ pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
     let mut room = MAX_ISSUES;
     for (index, Deferred(item, _)) in (0..).zip(batch.posts) {
         let created = match body::read::<NewPost>(item) {
-            Ok(post) => create::create(call, post, None).await,
+            Ok(post) => create::create(call, post, &Header::default()).await,
             Err(problem) => Err(problem),
         };
         match created {

@@ -7,6 +7,7 @@ use crate::{
     accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
+        headers::{self, Header},
         problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
     },
     media,
@@ -181,7 +182,7 @@ pub(crate) fn check_sources(media: &Value, path: &[Segment], issues: &mut Vec<Is
 /// # Errors
 ///
 /// If the request is invalid or a platform would reject it. Nothing is stored then.
-pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
+pub async fn create(call: &Call<'_>, body: NewPost, header: &Header) -> Result<Created, Problem> {
     let key = key(body.external_ref.clone(), header)?;
     if let Some(key) = &key
         && let Some(first) = posts::replay(call.db(), call.access(), key).await?
@@ -367,19 +368,21 @@ pub(crate) fn texts(
 }
 
 /// Returns the idempotency key: the body's, else the header's. Retrying clients add a new header to each call, so
-/// one beside the body's key is ignored.
-fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
-    let Some(header) = header else { return Ok(external_ref) };
-    let issue = match header.chars().count() {
-        0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
+/// one beside the body's key is not even read.
+fn key(external_ref: Option<String>, header: &Header) -> Result<Option<String>, Problem> {
+    if external_ref.is_some() {
+        return Ok(external_ref);
+    }
+    let (name, Some(key)) = (header.name(), header.text()?) else { return Ok(None) };
+    let issue = match key.chars().count() {
+        0 => Issue::new([name], "too_small", "The header must not be empty").with("minimum", 1),
         length if length > MAX_KEY_LENGTH => {
             let message = format!("The header must contain at most {MAX_KEY_LENGTH} character(s)");
-            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", MAX_KEY_LENGTH)
+            Issue::new([name], "too_big", message).with("maximum", MAX_KEY_LENGTH)
         }
-        _ => return Ok(external_ref.or_else(|| Some(header.to_owned()))),
+        _ => return Ok(Some(key.to_owned())),
     };
-    let issue = issue.with("type", "string").with("inclusive", true);
-    Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
+    Err(headers::invalid(name, issue.with("type", "string").with("inclusive", true)))
 }
 
 #[cfg(test)]
@@ -472,17 +475,29 @@ mod tests {
 
     #[test]
     fn the_bodys_key_takes_precedence_over_the_headers() {
-        let key = |body: Option<&str>, header: Option<&str>| {
-            key(body.map(str::to_owned), header).map_err(|problem| problem.code)
+        let key = |body: Option<&str>, lines: &[&[u8]]| {
+            let header = Header::of("Idempotency-Key", lines);
+            key(body.map(str::to_owned), &header)
+                .map_err(|problem| (problem.detail, problem.issues[0].code.clone()))
         };
-        assert_eq!(key(None, None), Ok(None));
-        assert_eq!(key(Some("a"), None), Ok(Some("a".to_owned())));
-        assert_eq!(key(None, Some("a")), Ok(Some("a".to_owned())));
-        assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
-        assert_eq!(key(Some("a"), Some("b")), Ok(Some("a".to_owned())));
-        assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
-        assert_eq!(key(Some("a"), Some("")), Err(Code::InvalidRequest));
-        assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
-        assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));
+        let some = |text: &str| Ok(Some(text.to_owned()));
+        let wrong = |code: &str| Err(("invalid Idempotency-Key header".to_owned(), code.to_owned()));
+        assert_eq!(key(None, &[]), Ok(None));
+        assert_eq!(key(None, &[b"a"]), some("a"));
+        for text in ["commande-été-7".to_owned(), "r".repeat(255), "é".repeat(255)] {
+            assert_eq!(key(None, &[text.as_bytes()]), some(&text));
+        }
+        for (lines, code) in [
+            (&[&b""[..]][..], "too_small"),
+            (&["r".repeat(256).as_bytes()], "too_big"),
+            (&["é".repeat(256).as_bytes()], "too_big"),
+            (&[b"\xe9"], "custom"),
+            (&[b"a", b"a"], "custom"),
+        ] {
+            assert_eq!(key(None, lines), wrong(code), "{lines:?}");
+            assert_eq!(key(Some("a"), lines), some("a"), "{lines:?}");
+        }
+        assert_eq!(key(Some("a"), &[]), some("a"));
+        assert_eq!(key(Some("a"), &[b"b"]), some("a"));
     }
 }

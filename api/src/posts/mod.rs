@@ -19,6 +19,7 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, PostsRead, PostsWrite},
+        headers::Header,
         page::{List, Paging},
         problem::{Code, Issue, Problem},
         query::Query,
@@ -33,10 +34,7 @@ use crate::{
     },
 };
 use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus};
-use poem_openapi::{
-    ApiResponse, Object, OpenApi,
-    param::{Header, Path},
-};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use store::{
     posts::{self, Created},
@@ -60,14 +58,14 @@ impl Posts {
     async fn create(
         &self,
         caller: Caller<PostsWrite>,
-        /// Idempotency key: repeating a request with the same key creates no second post. Ignored if
+        /// Idempotency key, in UTF-8: repeating a request with the same key creates no second post. Ignored if
         /// the body has `external_ref`.
         #[oai(name = "Idempotency-Key")]
-        key: Header<Option<String>>,
+        key: Header,
         body: Json<NewPost>,
     ) -> Result<CreatedPost, Problem> {
         let call = caller.call();
-        Ok(match create::create(&call, body.0, key.0.as_deref()).await? {
+        Ok(match create::create(&call, body.0, &key).await? {
             Created::New(post) => CreatedPost::New(Json(post.into())),
             Created::Replay(post) => CreatedPost::Replay(Json(post.into()), "true".to_owned()),
         })
