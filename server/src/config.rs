@@ -65,6 +65,13 @@ pub(crate) struct Temporal {
     /// URL of Temporal's UI, for links in the dashboard
     #[arg(long, env = "FANFARE_TEMPORAL_UI", hide_env_values = true)]
     pub(crate) temporal_ui: Option<Url>,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
+}
+
+/// Task queues and waits.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Scheduling {
     /// Task queue of posts; the names of the other task queues begin with it
     #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
     pub(crate) task_queue: String,
@@ -223,6 +230,15 @@ pub(crate) struct WorkerConfig {
     /// Seconds that a starting worker waits for Postgres, its schema and Temporal before it exits
     #[arg(long, env = "FANFARE_START_TIMEOUT", default_value_t = START_TIMEOUT)]
     pub(crate) start_timeout: u64,
+    #[command(flatten)]
+    pub(crate) lifetime: WorkerLifetime,
+    #[command(flatten)]
+    pub(crate) deployment: deployment::Settings,
+}
+
+/// When workers are replaced.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkerLifetime {
     /// Activities after which the worker of a task queue is replaced while the process runs, because Temporal's SDK
     /// keeps some memory of each; 0 for never
     #[arg(long, env = "FANFARE_RECYCLE_AFTER", default_value_t = RECYCLE_AFTER)]
@@ -231,8 +247,6 @@ pub(crate) struct WorkerConfig {
     /// supervisor to start it again. No limit by default
     #[arg(long, env = "FANFARE_MEMORY_LIMIT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) memory_limit: Option<u64>,
-    #[command(flatten)]
-    pub(crate) deployment: deployment::Settings,
 }
 
 /// Task queues that the workers of a process poll.
@@ -358,6 +372,40 @@ impl Storage {
     }
 }
 
+/// Settings of `fanfare dev`: those of API, workers, sandbox and `migrate` that it does not determine itself. It refuses
+/// the others, so that none is ignored.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DevSettings {
+    /// Maximum database connections of this process
+    #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
+    pub(crate) database_connections: u32,
+    #[command(flatten)]
+    pub(crate) scheduling: Scheduling,
+    #[command(flatten)]
+    pub(crate) limits: LimitsConfig,
+    #[command(flatten)]
+    pub(crate) storage: DevStorage,
+    #[command(flatten)]
+    pub(crate) queues: Queues,
+    #[command(flatten)]
+    pub(crate) lifetime: WorkerLifetime,
+    /// OAuth apps shared with all organizations, as JSON by platform; access "trial" marks one with trial access
+    #[arg(long, env = "FANFARE_SHARED_APPS", hide_env_values = true, default_value = "")]
+    pub(crate) shared_apps: SharedApps,
+    /// Non-public IP ranges that webhooks may be sent to and users' own servers may be in, as CIDR separated by
+    /// commas; in test mode this machine's own addresses always
+    #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = AllowedRanges::parse)]
+    pub(crate) egress_allow: AllowedRanges,
+    #[command(flatten)]
+    pub(crate) openid: OpenId,
+    #[command(flatten)]
+    pub(crate) openid_client: OpenIdClient,
+    /// Standing of the platforms' apps in the sandbox: `approved`, after the platforms' reviews, or `new`, with the
+    /// access of an app that was registered today
+    #[arg(long, env = "FANFARE_SANDBOX_APP", default_value = "approved", value_parser = app_status)]
+    pub(crate) app: AppStatus,
+}
+
 /// Storage of the media files of `fanfare dev`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DevStorage {
@@ -411,7 +459,7 @@ pub(crate) struct MediaLimits {
 impl Temporal {
     /// Returns the factor on every wait; 1 by default.
     pub(crate) fn time_scale(&self) -> TimeScale {
-        self.time_scale.or(self.pace).unwrap_or_default()
+        self.scheduling.time_scale.or(self.scheduling.pace).unwrap_or_default()
     }
 
     /// Returns the scheduling horizon.
@@ -420,7 +468,7 @@ impl Temporal {
     ///
     /// If it is too short for posts to be found in time.
     pub(crate) fn horizon(&self) -> anyhow::Result<Duration> {
-        let horizon = Duration::from_secs(self.scheduling_horizon.into());
+        let horizon = Duration::from_secs(self.scheduling.scheduling_horizon.into());
         let least = sweeper::least_horizon(self.time_scale());
         anyhow::ensure!(
             horizon >= least,

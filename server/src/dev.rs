@@ -8,23 +8,23 @@ use crate::{
     admin::{self, Admin, Probes},
     clock,
     commands::{self, NewOrganization},
-    config::{
-        self, Database, DevStorage, Http, Keys, LimitsConfig, Queues, SharedApps, Storage, Temporal,
-        WorkerConfig,
-    },
-    deployment,
+    config::{self, Database, Http, Keys, Temporal, WorkerConfig},
+    deployment, memory,
     openid::OpenIdClient,
+    secret_files,
     services::{self, Api, Resources},
     temporal::{Fault, Server},
 };
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
 use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges, request_proof::Key};
 use media::Location;
-use sandbox::{Access, Address, AppStatus, Options, Sandbox};
+use sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
+    collections::BTreeSet,
+    ffi::OsString,
     fs::{self, File},
     io::Write,
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -95,16 +95,46 @@ struct Pids {
     postgres: u32,
 }
 
+/// The commands whose processes `fanfare dev` stands for.
+const PARTS: [&str; 5] = ["api", "worker", "all", "migrate", "sandbox"];
+
+/// Fails if a setting of one of the parts is in the environment that has no effect here, because `fanfare dev`
+/// determines it itself: its own servers, addresses and secrets.
+///
+/// # Errors
+///
+/// If there are such settings, with their names.
+pub(crate) fn refuse_foreign(
+    command: &clap::Command,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> anyhow::Result<()> {
+    let variables = |name: &str| -> BTreeSet<String> {
+        let arguments = command.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+        arguments.flat_map(secret_files::variables).collect()
+    };
+    let own = variables("dev");
+    let parts = PARTS.into_iter().flat_map(variables);
+    let is_set = |name: &String| variable(name).is_some_and(|value| !value.is_empty());
+    let foreign: BTreeSet<_> = parts.filter(|name| !own.contains(name)).filter(is_set).collect();
+    let foreign: Vec<_> = foreign.iter().map(String::as_str).collect();
+    ensure!(
+        foreign.is_empty(),
+        "`fanfare dev` would ignore {}: it starts Postgres, Temporal and the sandbox itself, with addresses and \
+         secrets of its own (--port sets the API's port). Unset them, or run `fanfare all`",
+        foreign.join(", ")
+    );
+    Ok(())
+}
+
 /// Runs everything until SIGINT or SIGTERM.
 pub(crate) async fn run(
     data_dir: &Path,
     port: u16,
-    limits: LimitsConfig,
-    storage: DevStorage,
+    settings: config::DevSettings,
     admin: &Admin,
 ) -> anyhow::Result<()> {
     let probes = Probes::of("all");
-    let stop = services::on_signal(probes.health.clone(), limits.connections.drain())?;
+    let stop = services::on_signal(probes.health.clone(), settings.limits.connections.drain())?;
     probes.watch_workers();
     admin.serve(&probes)?;
     let lock = Lock::take(data_dir)?;
@@ -133,10 +163,8 @@ pub(crate) async fn run(
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let storage = storage.or(Location::Directory(dir.join("media")));
     let listeners = (api, sandbox_listener);
-    let served =
-        serve(dir, &secrets, limits, &storage, (&postgres, &temporal), listeners, (&probes, stop)).await;
+    let served = serve(dir, &secrets, settings, (&postgres, &temporal), listeners, (&probes, stop)).await;
     // Also after a failure: no process is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
     served.and(ended)
@@ -173,16 +201,30 @@ async fn children(
 async fn serve(
     dir: &Path,
     secrets: &Secrets,
-    limits: LimitsConfig,
-    storage: &Storage,
+    settings: config::DevSettings,
     (postgres, temporal): (&Postgres, &devstack::Temporal),
     (api, sandbox_listener): (TcpListener, TcpListener),
     (probes, stop): (&Probes, CancellationToken),
 ) -> anyhow::Result<()> {
+    // Without `..`, so that no setting is left out.
+    let config::DevSettings {
+        database_connections,
+        scheduling,
+        limits,
+        storage,
+        queues,
+        lifetime,
+        shared_apps,
+        egress_allow,
+        openid,
+        openid_client,
+        app,
+    } = settings;
+    let storage = &storage.or(Location::Directory(dir.join("media")));
     store::create_database(&postgres.url("postgres"), "fanfare").await?;
     let database = Database {
         database_url: postgres.url("fanfare"),
-        database_connections: 16,
+        database_connections,
         unchecked_postgres_settings: Unchecked::default(),
     };
     let db = store::connect(&database.database_url, database.database_connections).await?;
@@ -196,32 +238,25 @@ async fn serve(
         Location::Bucket { .. } => None,
     };
     let access = Access { media, ..Access::default() };
-    // A newcomer's first post works; the settings of the sandbox show what an app may do before its review.
-    let app = AppStatus::Approved;
     let options = Options { data: Some(dir.join("sandbox")), clock: clock::now, app };
     let sandbox = Sandbox::open_with(options, access)?;
     let sandbox_url = format!("http://{}", sandbox_listener.local_addr()?);
-    let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
+    let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &Url::parse(&sandbox_url)?, &keys, first.org_id).await?;
     let worker = WorkerConfig {
         keys,
-        queues: Queues::all(),
+        queues,
         start_timeout: config::START_TIMEOUT,
-        recycle_after: config::RECYCLE_AFTER,
-        memory_limit: None,
-        openid: OpenIdClient::default(),
+        lifetime,
+        openid: OpenIdClient { issuer: openid.oidc_issuer.clone(), ..openid_client },
         deployment: deployment::Settings::default(),
     };
 
     let settings = Temporal {
         server: Server::local(&temporal.address)?,
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
-        task_queue: workflows::queue::DEFAULT.to_owned(),
-        time_scale: None,
-        pace: None,
-        scheduling_horizon: config::SCHEDULING_HORIZON,
-        collect_every: config::COLLECT_EVERY,
+        scheduling,
     };
     let secret = config::secret(&secrets.secret)?;
     // The same after a restart.
@@ -235,10 +270,11 @@ async fn serve(
         shared_clients: worker.keys.shared_apps.clients(),
         operator_token: Some(operator_token.parse().map_err(anyhow::Error::msg)?),
         limits,
-        openid: None,
+        openid: openid.name(),
     };
     // Test mode may send webhooks to receivers on this machine, live mode may not.
-    let allowed = api::AllowedRanges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
+    let test = AllowedRanges::loopback().and(&egress_allow);
+    let allowed = api::AllowedRanges { live: egress_allow, test };
     let client = settings.server.connect().await.map_err(Fault::into_error)?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::new(
@@ -300,8 +336,9 @@ async fn serve(
             write_manifest()?;
         }
     };
-    let (ran, watched) =
-        tokio::join!(services::run_services(Some(api), Some(workers), probes, stop.clone()), watching);
+    let running = services::run_services(Some(api), Some(workers), probes, stop.clone());
+    let running = memory::bounded(worker.lifetime.memory_limit, stop.clone(), running);
+    let (ran, watched) = tokio::join!(running, watching);
     let served = sandbox.await?;
     ran.and(watched).and(served)
 }

@@ -30,8 +30,8 @@ use admin::Admin;
 use chrono::{DateTime, Utc};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config::{
-    Database, DevStorage, Http, Keys, LimitsConfig, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
-    Storage, Temporal, WorkerConfig,
+    Database, Http, Keys, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess, Storage, Temporal,
+    WorkerConfig,
 };
 use domain::{AccountId, Email, Mode, OrgId, ProfileId, member::Role, scope::Scope};
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
@@ -59,9 +59,7 @@ enum Command {
         #[arg(long, default_value_t = 8080)]
         port: u16,
         #[command(flatten)]
-        limits: LimitsConfig,
-        #[command(flatten)]
-        storage: DevStorage,
+        settings: Box<config::DevSettings>,
         #[command(flatten)]
         admin: Admin,
     },
@@ -347,8 +345,9 @@ fn org_name(text: &str) -> Result<String, &'static str> {
 async fn run(command: Command) -> anyhow::Result<()> {
     let _exporter = traces::Exporter::start()?;
     match command {
-        Command::Dev { data_dir, port, limits, storage, admin } => {
-            dev::run(&data_dir, port, limits, storage, &admin).await
+        Command::Dev { data_dir, port, settings, admin } => {
+            dev::refuse_foreign(&self::command(), |name| env::var_os(name))?;
+            dev::run(&data_dir, port, *settings, &admin).await
         }
         Command::Api { database, temporal, http, network, storage, admin } => {
             let role = services::Role::Api(&http);

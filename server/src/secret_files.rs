@@ -42,6 +42,12 @@ pub(crate) fn arguments(
     Ok(given)
 }
 
+/// Returns the variables that a setting is read from.
+pub(crate) fn variables(setting: &Arg) -> impl Iterator<Item = String> {
+    let variable = setting.get_env().map(|variable| variable.to_string_lossy().into_owned());
+    variable.into_iter().chain(name(setting).map(|name| format!("{name}{SUFFIX}")))
+}
+
 /// Describes the variables of secrets in the help of the commands that have some.
 pub(crate) fn document(mut command: Command) -> Command {
     let names: Vec<String> = command.get_arguments().filter_map(name).collect();

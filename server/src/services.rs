@@ -4,7 +4,8 @@ use crate::{
     admin::{self, Admin, Probes},
     clock,
     config::{
-        Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
+        Database, Http, MediaUrlConfig, NetworkConfig, Scheduling, Secret, Storage, Temporal, WorkerConfig,
+        client_ids,
     },
     http,
     lineage::{self, Guard},
@@ -156,7 +157,7 @@ pub(crate) async fn run(
     };
     // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
-    let limit = worker.and_then(|worker| worker.memory_limit);
+    let limit = worker.and_then(|worker| worker.lifetime.memory_limit);
     let services = run_services(api, workers, &probes, stop.clone());
     memory::bounded(limit, stop.clone(), lineage::guarded(guard, stop, services)).await
 }
@@ -347,9 +348,9 @@ pub(crate) async fn workers(
         temporal: client,
         request_key: resources.request_key,
     };
-    let (recycle_after, version) = (worker.recycle_after, worker.deployment.version());
+    let (recycle_after, version) = (worker.lifetime.recycle_after, worker.deployment.version());
     let lifecycle = Lifecycle { stop, recycle_after, version };
-    Workers::new(&temporal.task_queue, &worker.queues.served(), lifecycle, deps)
+    Workers::new(&temporal.scheduling.task_queue, &worker.queues.served(), lifecycle, deps)
 }
 
 /// Notifies relays of other processes, with retries.
@@ -369,7 +370,8 @@ const MIN_SCHEDULES_INTERVAL: Duration = Duration::from_secs(10);
 /// Creates or updates the Temporal schedules, and creates them again when they are gone. Publishing does not wait for
 /// that.
 async fn keep_schedules(client: Client, temporal: Temporal) {
-    let (queue, every) = (&temporal.task_queue, Duration::from_secs(temporal.collect_every));
+    let Scheduling { task_queue: queue, collect_every, .. } = &temporal.scheduling;
+    let every = Duration::from_secs(*collect_every);
     let interval = temporal.time_scale().scale(SCHEDULES_INTERVAL).max(MIN_SCHEDULES_INTERVAL);
     let mut is_new = true;
     loop {
@@ -445,7 +447,7 @@ impl Api {
             body_timeout: Duration::from_secs(http.limits.connections.body_timeout),
         };
         let (connected, client) = watch::channel(None);
-        let workers = requests::Workers::new(client, &temporal.task_queue);
+        let workers = requests::Workers::new(client, &temporal.scheduling.task_queue);
         let health = Health::default();
         let app = api::App { db, workers, config: config.into(), health, now: clock::now };
         let (limits, retention) = (http.limits.connections.limits(), http.limits.retention.retention());
@@ -521,7 +523,7 @@ async fn relay(
     let relay = Relay {
         db: db.clone(),
         temporal: client,
-        queue: temporal.task_queue,
+        queue: temporal.scheduling.task_queue,
         time_scale,
         now: clock::now,
         pulse: pulse.clone(),

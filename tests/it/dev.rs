@@ -8,6 +8,7 @@ use nix::{
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -37,9 +38,26 @@ impl Drop for Dir {
 fn command(data: &Path) -> Command {
     let mut command = Command::new(*PROGRAM);
     command.arg("dev").arg("--data-dir").arg(data);
-    command.env("FANFARE_RATE_LIMITS", tests::unlimited());
+    command.env("FANFARE_RATE_LIMITS", tests::unlimited()).env("FANFARE_TIME_SCALE", "0.01");
+    for variable in foreign() {
+        command.env_remove(variable);
+    }
     command.env("RUST_LOG", "error").env("RUST_BACKTRACE", "0").stdin(Stdio::null()).kill_on_drop(true);
     command
+}
+
+/// The variables of a command.
+fn variables(of: &str) -> BTreeSet<String> {
+    let program = server::command();
+    let arguments = program.find_subcommand(of).unwrap().get_arguments();
+    arguments.filter_map(|one| Some(one.get_env()?.to_str().unwrap().to_owned())).collect()
+}
+
+/// The variables of the processes that `fanfare dev` stands for, without those that it takes.
+fn foreign() -> BTreeSet<String> {
+    let own = variables("dev");
+    let parts = ["api", "worker", "all", "migrate", "sandbox"].into_iter().flat_map(variables);
+    parts.filter(|variable| !own.contains(variable)).collect()
 }
 
 /// Starts `fanfare dev`, waits for its banner, and returns the process and the content of `dev.json`.
@@ -179,6 +197,10 @@ async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
     published(&http, &dev, &third).await;
     assert_eq!(accepted(&http, &dev).await, 6);
 
+    // In its time scale four retries take seconds instead of minutes.
+    let retried = post(&http, &dev, "Again #sandbox-503x4").await;
+    published(&http, &dev, &retried).await;
+
     // A second start in the same directory fails and changes nothing.
     let refused = command(&dir.0).args(["--port", "0"]).output().await.unwrap();
     assert!(!refused.status.success());
@@ -201,6 +223,62 @@ async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
 }
 
 #[tokio::test]
+async fn a_variable_of_its_parts_is_taken_or_refused() {
+    let dir = Dir::new("dev-variables");
+    // What it determines itself. A new setting is either in its settings or here.
+    let expected = [
+        "DATABASE_URL",
+        "FANFARE_API_ROLE",
+        "FANFARE_BASE_URL",
+        "FANFARE_BUILD_ID",
+        "FANFARE_DEPLOYMENT",
+        "FANFARE_LISTEN",
+        "FANFARE_OPEN_KEYS",
+        "FANFARE_OPERATOR_TOKEN",
+        "FANFARE_RETENTION",
+        "FANFARE_SANDBOX_DATA",
+        "FANFARE_SANDBOX_LISTEN",
+        "FANFARE_SANDBOX_MEDIA",
+        "FANFARE_SANDBOX_TOKEN",
+        "FANFARE_SANDBOX_URL",
+        "FANFARE_SEAL_KEY",
+        "FANFARE_SECRET",
+        "FANFARE_SHARED_CLIENTS",
+        "FANFARE_START_TIMEOUT",
+        "FANFARE_TEMPORAL_UI",
+        "FANFARE_UNCHECKED_POSTGRES_SETTINGS",
+        "FANFARE_WORKER_ROLE",
+        "TEMPORAL_ADDRESS",
+        "TEMPORAL_API_KEY",
+        "TEMPORAL_NAMESPACE",
+        "TEMPORAL_TLS",
+        "TEMPORAL_TLS_CLIENT_CERT_PATH",
+        "TEMPORAL_TLS_CLIENT_KEY_PATH",
+        "TEMPORAL_TLS_SERVER_CA_CERT_PATH",
+        "TEMPORAL_TLS_SERVER_NAME",
+    ];
+    assert_eq!(foreign(), expected.map(str::to_owned).into());
+    let refused = async |variables: &[(&str, &str)]| {
+        let data = dir.0.join("data");
+        let output = command(&data).envs(variables.iter().copied()).output();
+        let output = tokio::time::timeout(PATIENCE, output).await.unwrap().unwrap();
+        assert!(!output.status.success() && !data.exists(), "nothing was begun");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let all = expected.map(|variable| (variable, "postgres://a"));
+    let sentence = refused(&all).await;
+    for variable in expected {
+        assert!(
+            sentence.contains(&format!("{variable},")) || sentence.contains(&format!("{variable}:")),
+            "{sentence}"
+        );
+    }
+    // Secrets can be in files.
+    let sentence = refused(&[("FANFARE_SECRET_FILE", "/nowhere"), ("FANFARE_LISTEN", "")]).await;
+    assert!(sentence.contains("FANFARE_SECRET_FILE") && !sentence.contains("FANFARE_LISTEN"), "{sentence}");
+}
+
+#[tokio::test]
 async fn a_failed_start_names_the_cause_and_leaves_nothing_running() {
     tests::shared(&PROGRAM).await;
     let dir = Dir::new("dev-refusals");
@@ -214,6 +292,10 @@ async fn a_failed_start_names_the_cause_and_leaves_nothing_running() {
     std::fs::write(&file, "").unwrap();
     let sentence = refusal(&file.join("data"), "0", none).await;
     assert!(sentence.contains("is not writable"), "{sentence}");
+
+    let horizon = ("FANFARE_SCHEDULING_HORIZON", "0");
+    let sentence = refusal(&dir.0.join("horizon"), "0", horizon).await;
+    assert!(sentence.contains("FANFARE_SCHEDULING_HORIZON is 0 s"), "{sentence}");
 
     let sentence = refusal(&dir.0.join("postgres"), "0", ("PG_BIN", "/nowhere")).await;
     assert!(sentence.contains("/nowhere"), "{sentence}");
