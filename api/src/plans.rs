@@ -73,19 +73,26 @@ impl Plan {
     pub(crate) fn refuse(&self, used: u64) -> Problem {
         let limit = self.api_requests.unwrap_or(used);
         let detail = format!("the {limit} API requests per month of the plan {} are used up", self.name);
-        Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
+        self.exceeded(detail, limit, used)
     }
 
     /// 402: the limit of connected accounts is reached.
     pub(crate) fn refuse_accounts(&self, AccountQuota { limit, used }: AccountQuota) -> Problem {
         let detail =
             format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
-        Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
+        self.exceeded(detail, limit, used)
     }
 
     /// 402: there may be no more of `things`.
     pub(crate) fn refuse_more(&self, things: &str, Exceeded { limit, used }: Exceeded) -> Problem {
         let detail = format!("the plan {} has room for {limit} {things}, and {used} are in use", self.name);
+        self.exceeded(detail, limit, used)
+    }
+
+    fn exceeded(&self, mut detail: String, limit: u64, used: u64) -> Problem {
+        if self.upgrade_url.is_none() {
+            detail.push_str("; ask the operator of this service for more");
+        }
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
     }
 }
@@ -93,7 +100,7 @@ impl Plan {
 /// The built-in plan, which has no quotas and the default ceilings.
 static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
     key: DEFAULT_KEY.to_owned(),
-    name: "Unlimited".to_owned(),
+    name: DEFAULT_KEY.to_owned(),
     api_requests: None,
     posts: None,
     social_accounts: None,
@@ -174,7 +181,16 @@ mod tests {
         .unwrap();
         assert_eq!(plans.of("free").api_requests, Some(1000));
         assert_eq!(plans.of(DEFAULT_KEY).name, "Basic");
-        assert_eq!(plans.of("gone").name, "Unlimited");
+        assert_eq!(plans.of("gone").name, "default");
+        let details = ["free", "gone"].map(|key| plans.of(key).refuse(1000).detail);
+        assert_eq!(
+            details,
+            [
+                "the 1000 API requests per month of the plan Free are used up",
+                "the 1000 API requests per month of the plan default are used up; ask the operator of this service for \
+                 more",
+            ]
+        );
         let ceilings = |plan: &Plan| (plan.webhook_endpoints, plan.api_keys, plan.storage_bytes);
         for plan in [plans.of("free"), plans.of("gone")] {
             assert_eq!(ceilings(plan), (Some(20), Some(100), None), "{}", plan.name);

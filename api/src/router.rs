@@ -9,7 +9,7 @@ use crate::{
     dashboard,
     http::{
         body_timeout::BodyTimeout,
-        cors::ClientCors,
+        cors::{ClientCors, Preflight},
         error_middleware::{self, Envelope, Routes},
         probes,
         request_log::RequestLog,
@@ -78,6 +78,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .data(app)
         .with(CatchPanic::new().with_handler(error_middleware::panicked))
         .with(body_timeout)
+        .with(Preflight)
         .with(Envelope::new(routes).with_log(log))
         .with(ClientCors)
         .with(SetHeader::new().overriding(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))

@@ -644,16 +644,37 @@ pub async fn keep_upload(db: &PgPool, upload: Upload, now: DateTime<Utc>) -> sql
     Ok(kept.rows_affected() > 0)
 }
 
-/// Ends an upload, which left `size` bytes; `None` when it failed, and those of an earlier one are still there.
+/// Ends an upload, which left `size` bytes; `None` when it failed, and those of an earlier one are still there. A file
+/// that arrived makes an earlier refusal void.
 pub async fn end_upload(db: &PgPool, upload: Upload, size: Option<u64>) -> sqlx::Result<()> {
     sqlx::query!(
-        "update media set upload_id = null, upload_seen_at = null, held_bytes = $4
+        "update media set upload_id = null, upload_seen_at = null, held_bytes = $4,
+           error_code = case when $4::bigint is null then error_code end,
+           error = case when $4::bigint is null then error end
          where id = $1 and org_id = $2 and mode = $3 and upload_id = $5",
         upload.media.0,
         upload.owner.org.0,
         upload.owner.mode.as_str(),
         size.map(to_i64).or(upload.before),
         upload.id
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Records why the file of an upload was not taken, for who confirms an asset that has no file. The asset stays as it is
+/// and takes another file.
+pub async fn refuse_upload(db: &PgPool, owner: Owner, id: MediaId, fault: &Fault) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update media set error_code = $4, error = $5
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+           and status = 'pending_upload' and held_bytes is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        fault.reason.as_str(),
+        fault.message
     )
     .execute(db)
     .await?;

@@ -112,9 +112,9 @@ impl Container {
         Self { id: ContainerId(Uuid::now_v7()), position, content, media }
     }
 
-    /// Returns the role of the container in its thread; the first one of a post that is a reply is a comment.
-    pub fn role(&self, is_reply: bool) -> Role {
-        Role::at(self.position + u16::from(is_reply))
+    /// Returns the role of the container, by its position alone.
+    pub fn role(&self) -> Role {
+        Role::at(self.position)
     }
 }
 
@@ -214,9 +214,6 @@ pub struct Summary {
     pub scheduled_at: Option<DateTime<Utc>>,
     /// When the first target was published.
     pub published_at: Option<DateTime<Utc>>,
-    /// The caller's own data.
-    #[sqlx(json)]
-    pub metadata: Metadata,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
 }
@@ -542,7 +539,7 @@ impl Source {
         let (owner, bound) = access.parts();
         const COLUMNS: &str =
             "posts.id, posts.status, posts.is_draft, posts.scheduled_at, posts.published_at,
-             posts.metadata, posts.created_at";
+             posts.created_at";
         match self {
             Self::Posts => {
                 query.push(format_args!("select {COLUMNS}, posts.created_at as listed_at from posts where "));

@@ -445,6 +445,41 @@ async fn a_header_that_cannot_be_read_is_refused_and_never_counts_as_absent() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_with_a_body_is_told_truly() {
+    let world = world().start().await;
+    let create = |body: String| request(&world, Method::POST, "/posts").body(body);
+    for (content_type, body, path, message) in [
+        ("text/plain", "{}".to_owned(), json!([]), "must be application/json, not text/plain"),
+        ("application/json", format!("[{}[]]", "[],".repeat(20_000)), json!([]), "holds more than 20000"),
+        ("application/json", "{".to_owned(), json!([]), "is not valid JSON"),
+        (
+            "application/json",
+            json!({ "content": "a", "accounts": ["ada"], "scheduled_at": "2031-01-01" }).to_string(),
+            json!(["scheduled_at"]),
+            "needs a time of day",
+        ),
+        (
+            "application/json",
+            json!({ "content": "a", "accounts": ["ada"], "scheduled_at": "soon" }).to_string(),
+            json!(["scheduled_at"]),
+            "ISO 8601",
+        ),
+    ] {
+        let is_json = message.contains("JSON");
+        let request = create(body).header("Content-Type", content_type);
+        let (_, problem) = fail(request, 400, "invalid_request").await;
+        let issue = &problem["errors"][0];
+        assert_eq!(issue["path"], path, "{problem}");
+        let told = issue["message"].as_str().unwrap();
+        assert!(told.contains(message) && (is_json || !told.contains("JSON")), "{told}");
+    }
+    let date = json!({ "content": "a", "accounts": ["ada"], "scheduled_at": "2031-01-01" }).to_string();
+    let request = create(date).header("Content-Type", "application/json");
+    let (_, problem) = fail(request, 400, "invalid_request").await;
+    assert!(problem["detail"].as_str().unwrap().contains("needs a time of day"), "{problem}");
+}
+
+#[tokio::test]
 async fn a_list_is_paginated_to_its_end_and_its_cursor_works_for_no_other_list() {
     let world = world().start().await;
     world.connect("x", "ada").await;

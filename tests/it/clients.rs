@@ -212,6 +212,7 @@ async fn a_page_of_any_origin_calls_what_client_tokens_can() {
         assert_eq!(headers[header::ACCESS_CONTROL_ALLOW_METHODS], method);
         assert_eq!(headers[header::ACCESS_CONTROL_ALLOW_HEADERS], "authorization, content-type");
         assert!(headers.get(header::ACCESS_CONTROL_ALLOW_CREDENTIALS).is_none());
+        assert!(headers.contains_key("x-request-id"), "{method} {path}");
     }
     for (method, path) in [("POST", "/client-tokens"), ("GET", "/posts"), ("DELETE", "/social-accounts/7")] {
         let answer = preflight(method, path).await;

@@ -97,7 +97,7 @@ async fn a_created_post_returns_every_requested_field() {
     assert_eq!(read["targets"][0]["id"], target["id"]);
     let summary = world.get("/posts").await["data"][0].clone();
     let keys: BTreeSet<_> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected = ["id", "status", "is_draft", "scheduled_at", "published_at", "metadata", "created_at"];
+    let expected = ["id", "status", "is_draft", "scheduled_at", "published_at", "created_at"];
     assert_eq!(keys, expected.into());
 
     let now = world.post(json!({ "content": "Now", "accounts": [ada], "config": null })).await;

@@ -18,7 +18,7 @@ async fn data(receiver: &Receiver, name: &str, count: usize) -> Vec<Value> {
 }
 
 /// Returns the names of all events for an endpoint, sorted.
-async fn names(world: &World, webhook: &Value) -> Vec<String> {
+pub(crate) async fn names(world: &World, webhook: &Value) -> Vec<String> {
     let path = format!("/webhooks/{}/deliveries?limit=100", webhook["id"].as_str().unwrap());
     let listed = world.get(&path).await;
     let all = listed["data"].as_array().unwrap().iter();

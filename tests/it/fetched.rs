@@ -34,7 +34,7 @@ impl Endpoint for Origin {
 }
 
 /// Starts an [`Origin`] that answers nothing yet, at an address that only `FANFARE_EGRESS_ALLOW` opens.
-async fn serve() -> (String, Arc<Semaphore>, JoinHandle<std::io::Result<()>>) {
+pub(crate) async fn serve() -> (String, Arc<Semaphore>, JoinHandle<std::io::Result<()>>) {
     let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
     let url = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
     let permits = Arc::new(Semaphore::new(0));
@@ -42,7 +42,7 @@ async fn serve() -> (String, Arc<Semaphore>, JoinHandle<std::io::Result<()>>) {
     (url, permits, tokio::spawn(Server::new_with_acceptor(acceptor).run(origin)))
 }
 
-async fn start() -> World {
+pub(crate) async fn start() -> World {
     world().set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32").start().await
 }
 

@@ -114,6 +114,7 @@ async fn default_rate_limits_match_the_contract() {
         (own(Method::PUT, "/scheduling/slots").body("{"), 60),
         (own(Method::POST, "/team").body("{"), 30),
         (own(Method::DELETE, "/team/7"), 30),
+        (own(Method::PATCH, "/team/7").body("{"), 600),
         (own(Method::POST, "/profiles").body("{"), 30),
         (own(Method::PATCH, "/profiles/7").body("{"), 30),
         (own(Method::DELETE, "/profiles/7"), 30),
@@ -228,7 +229,7 @@ async fn a_used_up_quota_refuses_calls_until_the_plan_is_upgraded() {
     // The built-in plan has no limit.
     assert_eq!(send(list()).await.0, 200);
     let usage = world.get("/account/usage").await["usage"].clone();
-    assert_eq!(usage["plan"], json!({ "key": "default", "name": "Unlimited" }));
+    assert_eq!(usage["plan"], json!({ "key": "default", "name": "default" }));
     assert_eq!(usage["api_requests"], json!({ "current": 1, "limit": null }));
 
     let org = world.owner.org.to_string();

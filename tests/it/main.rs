@@ -71,6 +71,7 @@ mod pages;
 mod pds;
 mod people;
 mod pictures;
+mod pinned;
 mod pooler;
 mod preview;
 mod probes;

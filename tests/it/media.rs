@@ -23,7 +23,10 @@ use poem::{
 };
 use reqwest::{Body, Method, StatusCode};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    io::{Read, Write},
+    time::Duration,
+};
 use tests::{
     Receiver, World,
     samples::{boxed, docx, film, film_head, gif, jpeg, painting, pdf, png, wav, webm},
@@ -241,9 +244,51 @@ async fn uploads_must_match_the_declared_size_and_digest() {
             sent.chunks(1000).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>(),
         );
         assert_eq!(put(&world, url, Body::wrap_stream(pieces)).await.as_u16(), expected, "{body}");
-        // No bytes were kept.
-        assert_eq!(world.confirm(&reported).await.0, StatusCode::CONFLICT, "{body}");
+        // No bytes were kept, and the reason is known.
+        let (status, problem) = world.confirm(&reported).await;
+        assert_eq!(status.as_u16(), expected, "{body}: {problem}");
+        assert!(!problem["detail"].as_str().unwrap().contains("PUT"), "{problem}");
+        let path = format!("/media/{}", reported["id"].as_str().unwrap());
+        let asset = world.get(&path).await;
+        assert_eq!(
+            (&asset["status"], &asset["error"]),
+            (&json!("pending_upload"), &problem["detail"]),
+            "{asset}"
+        );
     }
+    // What is sent then is taken, and confirmed.
+    let reported = world.declare(json!({ "filename": "a.png" })).await;
+    let url = reported["upload_url"].as_str().unwrap();
+    assert_eq!(put(&world, url, vec![0; 100_001]).await.as_u16(), 413);
+    let (status, problem) = world.confirm(&reported).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (413, &json!("payload_too_large")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("100000"), "the cap: {problem}");
+    assert_eq!(put(&world, url, bytes).await.as_u16(), 200);
+    assert_eq!(world.confirm(&reported).await.0, StatusCode::OK);
+}
+
+/// A client that reads nothing before it has sent everything, as those of Python's standard library.
+#[tokio::test]
+async fn a_client_that_sends_a_whole_oversized_file_sees_the_refusal() {
+    let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 100000}"#).start().await;
+    let reported = world.declare(json!({ "filename": "a.png" })).await;
+    let url: url::Url = reported["upload_url"].as_str().unwrap().parse().unwrap();
+    let answer = tokio::task::spawn_blocking(move || {
+        let size = 40 << 20;
+        let address = (url.host_str().unwrap(), url.port().unwrap());
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let path = &url[url::Position::BeforePath..];
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&vec![0; size]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("payload_too_large"), "{answer}");
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ async fn a_reply_continues_the_thread_on_each_account() {
     assert_eq!(reply["targets"].as_array().unwrap().len(), 2, "the accounts of the live post: {reply:#}");
     let roles: Vec<_> =
         reply["containers"].as_array().unwrap().iter().map(|one| one["role"].clone()).collect();
-    assert_eq!(roles, ["first_comment", "thread"]);
+    assert_eq!(roles, ["main", "first_comment"]);
     // A reply to the reply belongs to the same thread.
     let last = published(
         &world,

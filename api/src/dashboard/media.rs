@@ -405,7 +405,7 @@ pub(crate) async fn receive(
         };
         if let Err(problem) = taken {
             // Browsers show no response while they are still sending.
-            body::drain(file).await;
+            body::drain(file, body::DRAIN_LIMIT).await;
             let mut error = PageError::of("upload", problem);
             error.message = format!("{name}: {}", error.message);
             return show(context, Some(error)).await;

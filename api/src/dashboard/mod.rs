@@ -46,7 +46,7 @@ use crate::{
     app::App,
     http::{
         admission,
-        body::drain,
+        body::{DRAIN_LIMIT, drain},
         problem::{Code, Problem},
     },
 };
@@ -159,7 +159,7 @@ async fn receive_files(
         Err(problem) => Err(problem),
     };
     // Browsers show no response while they are still sending.
-    drain(body.into_async_read()).await;
+    drain(body.into_async_read(), DRAIN_LIMIT).await;
     refused
 }
 

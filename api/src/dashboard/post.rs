@@ -182,7 +182,7 @@ pub(crate) async fn show(
     };
     let texts = |containers: &[Container]| {
         let texts = containers.iter().map(|container| Text {
-            name: part(container.role(post.reply_to.is_some())),
+            name: part(domain::Role::at(container.position + u16::from(post.reply_to.is_some()))),
             content: container.content.clone(),
             media: container.media.iter().map(file).collect(),
         });

@@ -664,8 +664,8 @@ impl PostForm {
         }
         let mut blocks = match self.settings.as_str() {
             "" => Value::Object(Map::new()),
-            settings => body::parse(settings.as_bytes()).map_err(|error| {
-                let issue = Issue::custom(["settings"], format!("Is no valid JSON: {error}"));
+            settings => body::parse(settings.as_bytes()).map_err(|unread| {
+                let issue = Issue::custom(["settings"], format!("The text {unread}"));
                 Problem::new(Code::InvalidRequest, "the settings can't be read").with_issues(vec![issue])
             })?,
         };

@@ -18,7 +18,7 @@ use poem_openapi::{
     types::{MaybeUndefined, ParseFromJSON, ToJSON, Type},
 };
 use serde_json::{Map, Value};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 use store::Change;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -28,7 +28,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 const MAX_CONTAINERS: usize = 20_000;
 /// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
 /// connection closes does not see the response.
-const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
+pub(crate) const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// A JSON body.
 #[derive(Clone, Debug)]
@@ -41,6 +41,10 @@ pub struct Json<T>(pub T);
 /// All issues, if the value violates the schema or a rule.
 pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Problem> {
     let issues = check::<T>(&value);
+    parsed(value, issues)
+}
+
+fn parsed<T: ParseFromJSON>(value: Value, issues: Vec<Issue>) -> Result<T, Problem> {
     if !issues.is_empty() {
         return Err(Problem::invalid_body(issues));
     }
@@ -48,16 +52,34 @@ pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Probl
         .map_err(|error| Problem::invalid_body(vec![Issue::whole(error.into_message())]))
 }
 
+/// Why a text is not read as JSON. Displays as the rest of a sentence about the text.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// There are too many objects and arrays.
+    TooLarge,
+    /// It is not JSON.
+    Malformed(serde_json::Error),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => write!(f, "holds more than {MAX_CONTAINERS} objects and arrays"),
+            Self::Malformed(error) => write!(f, "is not valid JSON: {error}"),
+        }
+    }
+}
+
 /// Parses JSON text, within the limit of objects and arrays.
 ///
 /// # Errors
 ///
-/// A human-readable error.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+/// If it is not JSON, or too large.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Unread> {
     if Census::of(bytes).containers > MAX_CONTAINERS {
-        return Err(format!("it holds more than {MAX_CONTAINERS} objects and arrays"));
+        return Err(Unread::TooLarge);
     }
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(bytes).map_err(Unread::Malformed)
 }
 
 /// Counts the objects and arrays of a JSON text without parsing it.
@@ -134,9 +156,8 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
             let issue = Issue::wrong_type(&[], "object", "undefined");
             return Err(Problem::invalid_body(vec![issue]).into());
         }
-        let value = parse(&bytes).map_err(|error| {
-            Problem::invalid_body(vec![Issue::whole(format!("The body is not valid JSON: {error}"))])
-        });
+        let value = parse(&bytes)
+            .map_err(|unread| Problem::invalid_body(vec![Issue::whole(format!("The body {unread}"))]));
         drop(bytes);
         Ok(Self(read(value?)?))
     }
@@ -145,8 +166,9 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
 /// Reads the body of a request, if its content type is JSON and it is not too large.
 pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
     if let Some(found) = headers::text(request.headers(), "Content-Type")?.filter(|found| !is_json(found)) {
-        let detail = format!("the body must be application/json, not {}", clip(found));
-        return Err(Problem::new(Code::InvalidRequest, detail));
+        let rule = format!("body must be application/json, not {}", clip(found));
+        let problem = Problem::new(Code::InvalidRequest, format!("the {rule}"));
+        return Err(problem.with_issues(vec![Issue::whole(format!("The {rule}"))]));
     }
     let announced = headers::length(request.headers())?;
     if announced.is_some_and(|length| length > MAX_BYTES as u64) && request.headers().contains_key(EXPECT) {
@@ -169,13 +191,12 @@ async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
     if bytes.len() <= MAX_BYTES {
         return Ok(bytes);
     }
-    drain(body).await;
+    drain(body, DRAIN_LIMIT).await;
     Err(Problem::too_large())
 }
 
-/// Reads and drops the rest of a refused body, within [`DRAIN_LIMIT`].
-pub(crate) async fn drain(rest: impl AsyncRead + Unpin) {
-    let (most, time) = DRAIN_LIMIT;
+/// Reads and drops the rest of a refused body, up to a limit in bytes and time.
+pub(crate) async fn drain(rest: impl AsyncRead + Unpin, (most, time): (u64, Duration)) {
     let mut rest = rest.take(most);
     // The response is the same if this fails.
     let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;

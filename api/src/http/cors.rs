@@ -15,7 +15,47 @@ use poem::{
 /// Time for which a browser keeps the answer to a preflight, in seconds.
 const MAX_AGE: &str = "600";
 
-/// The middleware.
+/// Answers preflights. It is inside of the middleware that gives every response its id.
+pub(crate) struct Preflight;
+
+impl<E: Endpoint> Middleware<E> for Preflight {
+    type Output = WithPreflight<E>;
+
+    fn transform(&self, inner: E) -> Self::Output {
+        WithPreflight(inner)
+    }
+}
+
+/// An endpoint that answers preflights.
+pub(crate) struct WithPreflight<E>(E);
+
+impl<E: Endpoint> Endpoint for WithPreflight<E> {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        match announced(&request).filter(|method| reach::is_for_clients(method, path(&request))) {
+            Some(method) => Ok(Response::builder()
+                .status(StatusCode::NO_CONTENT)
+                .header(header::ACCESS_CONTROL_ALLOW_METHODS, method.as_str())
+                .header(header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type")
+                .header(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE)
+                .finish()),
+            None => Ok(self.0.call(request).await?.into_response()),
+        }
+    }
+}
+
+/// The method that a preflight announces; `None` if the request is none.
+fn announced(request: &Request) -> Option<Method> {
+    let wanted = headers::lines(request.headers(), "Access-Control-Request-Method").next()?;
+    wanted.parse().ok().filter(|_| *request.method() == Method::OPTIONS)
+}
+
+fn path(request: &Request) -> &str {
+    request.uri().path().strip_prefix(PREFIX).unwrap_or_default()
+}
+
+/// Lets pages read responses. It is outside, so that they can read errors as well.
 pub(crate) struct ClientCors;
 
 impl<E: Endpoint> Middleware<E> for ClientCors {
@@ -33,24 +73,12 @@ impl<E: Endpoint> Endpoint for WithCors<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        let wanted = headers::lines(request.headers(), "Access-Control-Request-Method").next();
-        let wanted = wanted.and_then(|method| method.parse::<Method>().ok());
-        let is_preflight = *request.method() == Method::OPTIONS && wanted.is_some();
-        let method = wanted.filter(|_| is_preflight).unwrap_or_else(|| request.method().clone());
-        let path = request.uri().path().strip_prefix(PREFIX).unwrap_or_default();
-        if !reach::is_for_clients(&method, path) {
-            return Ok(self.0.call(request).await?.into_response());
+        let method = announced(&request).unwrap_or_else(|| request.method().clone());
+        let is_for_clients = reach::is_for_clients(&method, path(&request));
+        let mut response = self.0.call(request).await?.into_response();
+        if !is_for_clients {
+            return Ok(response);
         }
-        let mut response = if is_preflight {
-            Response::builder()
-                .status(StatusCode::NO_CONTENT)
-                .header(header::ACCESS_CONTROL_ALLOW_METHODS, method.as_str())
-                .header(header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type")
-                .header(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE)
-                .finish()
-        } else {
-            self.0.call(request).await?.into_response()
-        };
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-request-id";

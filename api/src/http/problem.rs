@@ -205,10 +205,14 @@ impl Problem {
 
     /// 400: the body is invalid.
     pub fn invalid_body(issues: Vec<Issue>) -> Self {
-        // So common a mistake that its message goes into the detail.
+        // So common a mistake that its message goes into the detail, without the example.
         let detail = match &issues[..] {
-            [issue] if issue.is_no_date_at("scheduled_at") => "scheduled_at must be an ISO 8601 timestamp",
-            _ => "invalid request body",
+            [issue] if issue.is_no_date_at("scheduled_at") => {
+                let mut rule = issue.message.split(',').next().unwrap_or_default().to_owned();
+                rule.get_mut(..1).map(str::make_ascii_lowercase);
+                format!("scheduled_at {rule}")
+            }
+            _ => "invalid request body".to_owned(),
         };
         Self::new(Code::InvalidRequest, detail).with_issues(issues)
     }

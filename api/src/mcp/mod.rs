@@ -16,7 +16,7 @@ use crate::{
     app::App,
     http::{
         admission,
-        body::{self, Census, MAX_BYTES},
+        body::{self, Census, MAX_BYTES, Unread},
         caller::{Identity, identify},
         headers,
         problem::{Code, Problem, clip},
@@ -173,8 +173,13 @@ fn parse(bytes: &[u8]) -> Result<Message, RpcError> {
         let reason = format!("a message holds at most {MAX_VALUES} values");
         return Err(RpcError::new(Value::Null, INVALID_REQUEST, reason));
     }
-    let message = body::parse(bytes)
-        .map_err(|error| RpcError::new(Value::Null, PARSE_ERROR, format!("no valid JSON: {error}")))?;
+    let message = body::parse(bytes).map_err(|unread| {
+        let code = match unread {
+            Unread::TooLarge => INVALID_REQUEST,
+            Unread::Malformed(_) => PARSE_ERROR,
+        };
+        RpcError::new(Value::Null, code, format!("the message {unread}"))
+    })?;
     let id = message["id"].clone();
     if message["jsonrpc"] != "2.0" {
         let reason = "not a JSON-RPC 2.0 message; batches are not supported";

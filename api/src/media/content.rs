@@ -27,7 +27,7 @@ use std::{io, ops::Range, time::Duration};
 use store::{
     Pool,
     bounds::unbounded,
-    media::{BeginUpload, Upload},
+    media::{BeginUpload, Fault, Reason, Upload},
     organizations,
 };
 use tracing::{error, warn};
@@ -42,6 +42,10 @@ pub const PATHS: [&str; 3] = [
 
 /// Path of the dashboard to which its form sends files, and beginning of that to which its script sends one.
 const DASHBOARD: &str = "/dashboard/media/";
+
+/// How much of a refused file is received and dropped, in bytes and time, so that a client which sends all of it before
+/// it reads sees the refusal: more than twice the limit of a picture.
+const DRAIN_LIMIT: (u64, Duration) = (64 << 20, Duration::from_secs(20));
 
 /// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
@@ -97,10 +101,16 @@ pub(crate) async fn receive_body(
     match receive(app, owner, &row, length, &mut bytes).await? {
         Ok(_) => Ok(StatusCode::OK.into()),
         Err(error) => {
-            if !matches!(error, UploadError::Slow { .. }) {
-                drain(Body::from_bytes_stream(bytes).into_async_read()).await;
+            let is_slow = matches!(error, UploadError::Slow { .. });
+            let (problem, reason) = refusal(&row.declared, error);
+            if let Some(reason) = reason {
+                let fault = Fault { reason, message: problem.detail.clone() };
+                store::media::refuse_upload(&app.db, owner, media, &fault).await?;
             }
-            Err(refusal(&row.declared, error))
+            if !is_slow {
+                drain(Body::from_bytes_stream(bytes).into_async_read(), DRAIN_LIMIT).await;
+            }
+            Err(problem)
         }
     }
 }
@@ -133,18 +143,17 @@ pub(crate) async fn receive(
     Ok(outcome)
 }
 
-/// The response to an upload that was not taken.
-pub(crate) fn refusal(declared: &DeclaredFile, error: UploadError) -> Problem {
+/// The response to an upload that was not taken, and the reason if it is the file's.
+pub(crate) fn refusal(declared: &DeclaredFile, error: UploadError) -> (Problem, Option<Reason>) {
+    let unfit = |message| (Problem::new(Code::Unprocessable, message), Some(Reason::Unfit));
     match error {
         // More bytes than declared contradict the declaration.
-        UploadError::TooLarge(_) if declared.size.is_some() => {
-            Problem::new(Code::Unprocessable, error.to_string())
-        }
-        UploadError::TooLarge(_) => too_large(error.to_string()),
-        UploadError::Other(message) => Problem::new(Code::Unprocessable, message),
-        UploadError::Slow { .. } => Problem::timed_out(),
-        UploadError::Broken(_) => Problem::new(Code::InvalidRequest, error.to_string()),
-        UploadError::Store(error) => unreadable(&error),
+        UploadError::TooLarge(_) if declared.size.is_some() => unfit(error.to_string()),
+        UploadError::TooLarge(_) => (too_large(error.to_string()), Some(Reason::TooLarge)),
+        UploadError::Other(message) => unfit(message),
+        UploadError::Slow { .. } => (Problem::timed_out(), None),
+        UploadError::Broken(_) => (Problem::new(Code::InvalidRequest, error.to_string()), None),
+        UploadError::Store(error) => (unreadable(&error), None),
     }
 }
 

@@ -80,8 +80,8 @@ impl MediaAssets {
     ///
     /// Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
     /// ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
-    /// Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
-    /// `media:write`.
+    /// Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
+    /// permanently. Scope `media:write`.
     #[oai(path = "/media/:id/confirm", method = "post", operation_id = "confirmMedia")]
     async fn confirm(&self, caller: Caller<MediaWrite>, id: Path<String>) -> Result<Json<Media>, Problem> {
         Ok(Json(confirm(&caller.call(), &id).await?))
@@ -225,7 +225,7 @@ pub(crate) async fn receive(
     check_declared(call, &body)?;
     let row = announce(call, body, call.now()).await?;
     let received = content::receive(call.app, call.owner, &row, None, bytes).await?;
-    received.map_err(|error| content::refusal(&row.declared, error))?;
+    received.map_err(|error| content::refusal(&row.declared, error).0)?;
     confirm(call, &row.id.to_string()).await
 }
 
@@ -283,19 +283,26 @@ pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
     let request = ConfirmMedia(MediaRef { media: row.id, owner: call.owner });
     match workers::request(call, request).await? {
         ConfirmResult::Settled => settled(call, find(call, id).await?).await,
-        ConfirmResult::Missing => Err(awaited()),
+        ConfirmResult::Missing => Err(refused(&row).unwrap_or_else(awaited)),
     }
+}
+
+/// The reason why an asset can't be used, if it is known: why its file was rejected, or why no file was taken.
+fn refused(row: &store::media::Media) -> Option<Problem> {
+    let fault = row.fault.as_ref()?;
+    let message = fault.message.clone();
+    Some(match fault.reason {
+        Reason::TooLarge => too_large(message),
+        Reason::Unfit => Problem::new(Code::Unprocessable, message),
+        Reason::Unfetched => Problem::new(Code::Conflict, message),
+    })
 }
 
 /// The inspected asset, or the reason why it was rejected.
 async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
-    match &row.fault {
-        Some(fault) if row.status == MediaStatus::Failed => Err(match fault.reason {
-            Reason::TooLarge => too_large(fault.message.clone()),
-            Reason::Unfit => Problem::new(Code::Unprocessable, fault.message.clone()),
-            Reason::Unfetched => Problem::new(Code::Conflict, fault.message.clone()),
-        }),
-        _ if row.status == MediaStatus::PendingUpload => Err(awaited()),
+    match (row.status, refused(&row)) {
+        (MediaStatus::Failed | MediaStatus::PendingUpload, Some(problem)) => Err(problem),
+        (MediaStatus::PendingUpload, None) => Err(awaited()),
         _ => shown(call, row).await,
     }
 }

@@ -255,6 +255,9 @@ impl<'a> Walk<'a> {
         };
         if !is_valid {
             let message = match validation {
+                "datetime" if TimeBound::read(text).is_some() => {
+                    "Needs a time of day, such as 2026-01-02T03:04:05Z".to_owned()
+                }
                 "datetime" => "Must be an ISO 8601 timestamp, such as 2026-01-02T03:04:05Z".to_owned(),
                 "time" => "Must be a time of the day from 00:00 to 23:59".to_owned(),
                 "color" => "Must be a color such as #1a56c4".to_owned(),

@@ -18,7 +18,7 @@ use platforms::{
     check::{self, AccountKind, Draft, Severity},
 };
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use store::{
     media::{self as assets, Media as Asset},
     posts::{Attachment, Container},
@@ -62,6 +62,8 @@ impl Finding {
 pub(crate) struct Assets {
     known: HashMap<Uuid, Asset>,
     imports: Imports,
+    /// Assets that the post has already, of which some may still be fetched from addresses that it named.
+    own: HashSet<Uuid>,
     has_bad_address: bool,
     /// What is wrong with the ones that were attached.
     pub issues: Vec<Issue>,
@@ -82,6 +84,12 @@ impl Assets {
         imports.check(call).await?;
         let known = find_media(call, &ids).await?;
         Ok(Self { known, imports, ..Self::default() })
+    }
+
+    /// Accepts these assets also while they are fetched.
+    #[must_use]
+    pub(crate) fn with_own(self, own: HashSet<Uuid>) -> Self {
+        Self { own, ..self }
     }
 
     /// Returns the containers that `texts`, found at `path`, stand for.
@@ -118,7 +126,7 @@ impl Assets {
             }
             let asset = id.and_then(|id| self.known.get(&id));
             let message = match asset {
-                Some(asset) if asset.is_being_fetched() => {
+                Some(asset) if asset.is_being_fetched() && self.own.contains(&asset.id.0) => {
                     attached.push(Attachment { id: asset.id.0, alt_text: named.alt_text });
                     is_partial = true;
                     continue;

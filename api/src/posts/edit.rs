@@ -32,7 +32,7 @@ use crate::{
 use domain::{PostId, PostStatus};
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use store::{
     posts::{Edit, EditResult, Post},
     slots::Queue,
@@ -216,7 +216,7 @@ async fn resolve_edit(
     };
     let texts = create::texts(body.content, body.containers, &mut imports);
     let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());
-    let mut assets = Assets::find(call, named, imports).await?;
+    let mut assets = Assets::find(call, named, imports).await?.with_own(named_by(post));
     let content = if is_replaced {
         let mut content = assets.content(texts, &["containers".into()]);
         if let Some(media) = kept_media {
@@ -288,6 +288,13 @@ async fn resolve_edit(
         horizon: call.app.config.horizon,
     };
     Ok((edit, queue))
+}
+
+/// Returns the media assets that a post names.
+fn named_by(post: &Post) -> HashSet<Uuid> {
+    let containers = post.containers.iter().chain(post.variants.iter().flatten());
+    let attached = containers.flat_map(|container| &container.media).map(|attachment| attachment.id);
+    attached.chain(overrides::media_of(&post.default_config)).collect()
 }
 
 /// The problem of an edit of a post that has this status.

@@ -332,7 +332,7 @@ pub struct PostPage {
     pub next_cursor: Option<String>,
 }
 
-/// A post in a list.
+/// A post in a list: the contract's six members and no other.
 #[derive(Debug, Object)]
 #[oai(rename = "PostSummary")]
 pub struct Summary {
@@ -348,8 +348,6 @@ pub struct Summary {
     /// Time when the first target was published.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
-    /// Your own data on the post.
-    pub metadata: Metadata,
     /// Creation time.
     pub created_at: Timestamp,
 }
@@ -362,7 +360,6 @@ impl From<posts::Summary> for Summary {
             is_draft: post.is_draft,
             scheduled_at: post.scheduled_at.map(Timestamp),
             published_at: post.published_at.map(Timestamp),
-            metadata: Metadata(post.metadata),
             created_at: post.created_at.into(),
         }
     }
@@ -422,7 +419,7 @@ pub struct Container {
     pub id: Uuid,
     /// Position in the post, from 0.
     pub position: u16,
-    /// Role in its thread: `main`, or for a reply `first_comment` and `thread`.
+    /// Role by the position: `main`, then `first_comment`, then `thread`; in a post with `reply_to` as well.
     pub role: EnumString<Role>,
     /// Text.
     pub content: String,
@@ -528,7 +525,6 @@ impl From<posts::Edits> for TargetEdits {
 
 impl From<posts::Post> for Post {
     fn from(post: posts::Post) -> Self {
-        let is_reply = post.reply_to.is_some();
         Self {
             id: post.id.0,
             status: EnumString::of(post.status.as_str()),
@@ -541,25 +537,25 @@ impl From<posts::Post> for Post {
             metadata: Metadata(post.metadata),
             created_at: post.created_at.into(),
             updated_at: post.updated_at.into(),
-            containers: Container::all(post.containers, is_reply),
-            variants: (1..).zip(post.variants).map(|variant| Variant::of(variant, is_reply)).collect(),
+            containers: Container::all(post.containers),
+            variants: (1..).zip(post.variants).map(Variant::of).collect(),
             targets: post.targets.into_iter().map(Target::from).collect(),
         }
     }
 }
 
 impl Variant {
-    fn of((variant, containers): (u16, Vec<posts::Container>), is_reply: bool) -> Self {
-        Self { variant, containers: Container::all(containers, is_reply) }
+    fn of((variant, containers): (u16, Vec<posts::Container>)) -> Self {
+        Self { variant, containers: Container::all(containers) }
     }
 }
 
 impl Container {
-    fn all(containers: Vec<posts::Container>, is_reply: bool) -> Vec<Self> {
+    fn all(containers: Vec<posts::Container>) -> Vec<Self> {
         let one = |container: posts::Container| Self {
             id: container.id.0,
             position: container.position,
-            role: EnumString::of(container.role(is_reply).as_str()),
+            role: EnumString::of(container.role().as_str()),
             content: container.content,
             media: container.media.into_iter().map(ContainerMedia::from).collect(),
         };

@@ -33,6 +33,7 @@ use store::{
     accounts::Account,
     posts::{Container, Deviation, Deviations},
 };
+use uuid::Uuid;
 
 /// Maximum number of accounts with overrides in a block.
 pub(crate) const MAX_ACCOUNTS: usize = 100;
@@ -218,6 +219,19 @@ impl Plan {
         let accounts = self.accounts.values().map(|(overrides, _)| overrides);
         self.platforms.values().chain(accounts).flat_map(Overrides::media)
     }
+}
+
+/// Returns the ids of the media that the stored settings of a post name.
+pub(crate) fn media_of(config: &Value) -> Vec<Uuid> {
+    let blocks = config.as_object().into_iter().flatten().map(|(_, block)| block);
+    let all = blocks.flat_map(|block| {
+        let accounts = block.get(ACCOUNTS).and_then(Value::as_object).into_iter().flatten();
+        std::iter::once(block).chain(accounts.map(|(_, own)| own))
+    });
+    let named = all.filter_map(|block| Overrides::read(block).ok()).flat_map(|overrides| {
+        overrides.media().filter_map(|media| media.id.as_ref()?.parse().ok()).collect::<Vec<_>>()
+    });
+    named.collect()
 }
 
 /// Replaces addresses of media by the ids of the assets that they become.
