@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 /// Names of the members of a block that are not settings of the platform.
 pub const MEMBERS: [&str; 5] = ["content", "containers", "media", "scheduled_at", ACCOUNTS];
 
+/// Names of those that the overrides of an account can have.
+pub const MEMBERS_OF_ACCOUNT: [&str; 4] = ["content", "containers", "media", "scheduled_at"];
+
 /// The member with the overrides of single accounts, by the account's id.
 pub const ACCOUNTS: &str = "accounts";
 

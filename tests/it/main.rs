@@ -58,6 +58,7 @@ mod lineage;
 mod lists;
 mod mcp;
 mod media;
+mod members;
 mod meta;
 mod metadata;
 mod networks;

@@ -23,9 +23,10 @@ use crate::{
         problem::{Code, Issue, Problem, Segment},
     },
     media,
+    openapi::validate::Rules,
     posts::{
         self, checks,
-        create::{self, NewMedia, NewPost, NewText},
+        create::{self, NewMedia, NewText},
         validate::{self, Verdict},
     },
     types::{enum_string::EnumString, timestamp::Timestamp},
@@ -35,7 +36,7 @@ use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
 use platforms::check::Severity;
 use poem::{Response, http::StatusCode};
-use poem_openapi::types::ToJSON;
+use poem_openapi::types::{ParseFromJSON, ToJSON};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use store::posts::Created;
@@ -641,7 +642,7 @@ impl PostForm {
     }
 
     /// Converts the form to a request body.
-    fn body(&self) -> Result<NewPost, Problem> {
+    fn body<T: ParseFromJSON + Rules + 'static>(&self) -> Result<T, Problem> {
         let mut body = Map::new();
         match self.filled() {
             [text] if self.media.is_empty() => body.insert("content".to_owned(), json!(text)),

@@ -8,7 +8,10 @@ use crate::{
         headers,
         problem::{Code, Issue, Problem, clip},
     },
-    openapi::validate::{Rules, Schema},
+    openapi::{
+        unknown,
+        validate::{Rules, Schema},
+    },
 };
 use poem::{FromRequest, IntoResponse, Request, RequestBody, Response, http::header::EXPECT};
 use poem_openapi::{
@@ -41,6 +44,16 @@ pub struct Json<T>(pub T);
 /// All issues, if the value violates the schema or a rule.
 pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Problem> {
     let issues = check::<T>(&value);
+    parsed(value, issues)
+}
+
+/// Validates and parses a JSON value that has no unknown members.
+///
+/// # Errors
+///
+/// All issues, if the value violates the schema or a rule, or has an unknown member.
+pub(crate) fn read_closed<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Problem> {
+    let issues = check_closed::<T>(&value);
     parsed(value, issues)
 }
 
@@ -115,6 +128,21 @@ impl Census {
 
 /// All issues of a value.
 pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
+    let mut issues = violations::<T>(value);
+    if T::REFUSES_SLIPS {
+        issues.extend(unknown::issues(&unknown::of::<T>(value), false));
+    }
+    issues
+}
+
+/// All issues of a value that has no unknown members.
+pub(crate) fn check_closed<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
+    let mut issues = violations::<T>(value);
+    issues.extend(unknown::issues(&unknown::of::<T>(value), true));
+    issues
+}
+
+fn violations<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
     let mut issues = Schema::of::<T>().check(value, T::NULL);
     if let Value::Object(object) = value {
         T::check(object, &mut issues);

@@ -29,13 +29,15 @@ pub(super) fn operation<'a>(document: &'a Value, id: &str) -> Operation<'a> {
         .expect("a tool stands for an operation")
 }
 
-/// Input schema of an operation. Headers are omitted, since the body has the same fields.
+/// Input schema of an operation, whose objects with named members have no others: a model that invents one is to be
+/// told. Headers are omitted, since the body has the same fields.
 pub(super) fn input(document: &Value, operation: &Value) -> Map<String, Value> {
     let body = &operation["requestBody"]["content"]["application/json"]["schema"];
     let mut schema = match body {
         Value::Null => Map::new(),
-        body => object(document, body),
+        body => object(document, body, Others::Refused),
     };
+    schema.insert("additionalProperties".to_owned(), json!(false));
     schema.insert("type".to_owned(), json!("object"));
     let mut required =
         schema.remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
@@ -43,7 +45,7 @@ pub(super) fn input(document: &Value, operation: &Value) -> Map<String, Value> {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     for parameter in parameters.filter(|parameter| parameter["in"] != "header") {
         let name = parameter["name"].as_str().expect("a parameter has a name");
-        let mut taken = plain(document, &parameter["schema"]);
+        let mut taken = plain(document, &parameter["schema"], Others::Refused);
         if !parameter["description"].is_null() {
             taken["description"] = parameter["description"].clone();
         }
@@ -64,29 +66,36 @@ pub(super) fn output(document: &Value, operation: &Value) -> Map<String, Value> 
     let success =
         responses.filter(|(status, _)| status.starts_with('2')).map(|(_, response)| response).next();
     let schema = success.map(|response| &response["content"]["application/json"]["schema"]);
-    object(document, schema.expect("an operation answers with JSON"))
+    object(document, schema.expect("an operation answers with JSON"), Others::Allowed)
 }
 
-fn object(document: &Value, schema: &Value) -> Map<String, Value> {
-    match plain(document, schema) {
+/// Whether objects have other members than those that their schema names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Allowed,
+    Refused,
+}
+
+fn object(document: &Value, schema: &Value, others: Others) -> Map<String, Value> {
+    match plain(document, schema, others) {
         Value::Object(object) => object,
         _ => Map::new(),
     }
 }
 
 /// Converts an OpenAPI schema to JSON Schema.
-fn plain(document: &Value, schema: &Value) -> Value {
+fn plain(document: &Value, schema: &Value, others: Others) -> Value {
     match schema {
-        Value::Array(all) => all.iter().map(|one| plain(document, one)).collect(),
+        Value::Array(all) => all.iter().map(|one| plain(document, one, others)).collect(),
         Value::Object(says) => {
             if let Some(reference) = says.get("$ref").and_then(Value::as_str) {
                 let found = document.pointer(reference.trim_start_matches('#'));
-                return plain(document, found.expect("a reference leads somewhere"));
+                return plain(document, found.expect("a reference leads somewhere"), others);
             }
             let mut kept = Map::new();
             // A description can be beside a reference.
             if let Some([reference]) = says.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-                kept = object(document, reference);
+                kept = object(document, reference, others);
             }
             for (key, value) in says {
                 match key.as_str() {
@@ -94,11 +103,11 @@ fn plain(document: &Value, schema: &Value) -> Value {
                     "properties" => {
                         let properties = value.as_object().into_iter().flatten();
                         let properties =
-                            properties.map(|(name, schema)| (name.clone(), plain(document, schema)));
+                            properties.map(|(name, schema)| (name.clone(), plain(document, schema, others)));
                         kept.insert(key.clone(), Value::Object(properties.collect()));
                     }
                     "items" | "additionalProperties" | "anyOf" | "oneOf" => {
-                        kept.insert(key.clone(), plain(document, value));
+                        kept.insert(key.clone(), plain(document, value, others));
                     }
                     "example" => {
                         kept.insert("examples".to_owned(), json!([value]));
@@ -109,6 +118,10 @@ fn plain(document: &Value, schema: &Value) -> Value {
                         kept.insert(key.clone(), value.clone());
                     }
                 }
+            }
+            // Parts of `allOf` name members of the same object, which are left out here.
+            if others == Others::Refused && says.contains_key("properties") && !says.contains_key("allOf") {
+                kept.entry("additionalProperties").or_insert_with(|| json!(false));
             }
             Value::Object(kept)
         }
@@ -144,7 +157,7 @@ mod tests {
     fn a_schema_says_the_same_without_openapi() {
         let document = document();
         assert_eq!(
-            plain(&document, &json!({ "$ref": "#/components/schemas/Thing" })),
+            plain(&document, &json!({ "$ref": "#/components/schemas/Thing" }), Others::Allowed),
             json!({ "type": "object", "required": ["word"], "properties": {
                 "word": { "type": "string", "enum": ["a", "b"], "description": "Its word" },
                 "other": { "anyOf": [
@@ -155,6 +168,34 @@ mod tests {
                 "title": { "type": "string" },
             } })
         );
+    }
+
+    #[test]
+    fn the_members_of_an_input_are_all_there_are() {
+        let document = json!({ "components": { "schemas": {
+            "Settings": { "type": "object", "properties": { "title": { "type": "string" } } },
+            "Own": { "type": "object", "properties": { "content": { "type": "string" } } },
+        } } });
+        let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+        let schema = json!({ "type": "object", "properties": {
+            "one": reference("Own"),
+            "list": { "type": "array", "items": reference("Own") },
+            "map": { "type": "object", "additionalProperties": { "type": "string" } },
+            // Has the members of all of its parts.
+            "block": { "allOf": [reference("Settings"), reference("Own")], "properties": { "accounts": {} } },
+        } });
+        let found = plain(&document, &schema, Others::Refused);
+        let of = |pointer: &str| found.pointer(pointer).unwrap()["additionalProperties"].clone();
+        for (pointer, expected) in [
+            ("", json!(false)),
+            ("/properties/one", json!(false)),
+            ("/properties/list/items", json!(false)),
+            ("/properties/map", json!({ "type": "string" })),
+            ("/properties/block", Value::Null),
+        ] {
+            assert_eq!(of(pointer), expected, "{pointer}");
+        }
+        assert_eq!(plain(&document, &schema, Others::Allowed)["additionalProperties"], Value::Null);
     }
 
     #[test]
@@ -175,6 +216,6 @@ mod tests {
         let names: Vec<_> = found["properties"].as_object().unwrap().keys().collect();
         assert_eq!(names, ["at", "count", "id", "limit", "other", "title", "word"]);
         let nothing = Value::Object(input(&document(), &json!({})));
-        assert_eq!(nothing, json!({ "type": "object", "properties": {} }));
+        assert_eq!(nothing, json!({ "type": "object", "properties": {}, "additionalProperties": false }));
     }
 }

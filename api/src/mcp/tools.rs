@@ -436,9 +436,9 @@ impl Tool {
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Parses the arguments as the operation's input.
+    /// Parses the arguments as the operation's input. What its schema lacks is refused, as the schema says.
     fn read<T: ParseFromJSON + Rules + 'static>(self) -> Result<T, Problem> {
-        body::read(Value::Object(self.0))
+        body::read_closed(Value::Object(self.0))
     }
 
     /// Splits off a path parameter.
@@ -474,7 +474,7 @@ impl Arguments {
         if issues.is_empty() {
             return Ok(subjects);
         }
-        issues.extend(body::check::<T>(&Value::Object(self.0.clone())));
+        issues.extend(body::check_closed::<T>(&Value::Object(self.0.clone())));
         Err(Problem::invalid_body(issues))
     }
 }

@@ -4,5 +4,6 @@ pub mod document;
 mod examples;
 mod responses;
 pub mod tag;
+pub(crate) mod unknown;
 pub mod validate;
 mod webhooks;

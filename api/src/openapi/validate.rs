@@ -58,6 +58,14 @@ pub trait Rules {
     const NULL: Null = Null::Absent;
     /// True if a missing body is treated as an empty object.
     const IS_OPTIONAL: bool = false;
+    /// True if unknown members are refused that resemble known ones or stand beside the object that they belong into
+    /// ([`unknown`](crate::openapi::unknown)): the body of a call that publishes.
+    const REFUSES_SLIPS: bool = false;
+
+    /// The members that hold objects whose own members are easily written beside them, each with the objects' schema.
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        Vec::new()
+    }
 
     /// Adds issues.
     fn check(_body: &Map<String, Value>, _issues: &mut Vec<Issue>) {}
@@ -94,6 +102,16 @@ impl Schema {
         Some(self.essence(schema))
     }
 
+    /// Names of all properties.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.essence(&self.root).properties.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// The schema of the whole.
+    pub(super) fn root(&self) -> &MetaSchemaRef {
+        &self.root
+    }
+
     fn resolve<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
         match schema {
             MetaSchemaRef::Inline(schema) => schema,
@@ -104,7 +122,7 @@ impl Schema {
     }
 
     /// Resolves the `allOf` that a reference with a description is generated as.
-    fn essence<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
+    pub(super) fn essence<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
         let schema = self.resolve(schema);
         match schema.all_of.first() {
             Some(first) if schema.ty.is_empty() => self.essence(first),

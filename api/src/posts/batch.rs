@@ -10,7 +10,10 @@ use crate::{
         headers::Header,
         problem::{Issue, MAX_ISSUES, Problem},
     },
-    openapi::{tag::Tag, validate::Rules},
+    openapi::{
+        tag::Tag,
+        validate::{Rules, Schema},
+    },
     posts::{
         Reference,
         create::{self, NewPost},
@@ -23,7 +26,7 @@ use poem_openapi::{
     types::Type,
 };
 use serde_json::Value;
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 use store::posts::Created;
 
 /// The batch operation.
@@ -72,7 +75,13 @@ pub struct Batch {
     pub posts: Vec<Deferred<NewPost>>,
 }
 
-impl Rules for Batch {}
+impl Rules for Batch {
+    const REFUSES_SLIPS: bool = true;
+
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        vec![("posts", Schema::of::<NewPost>())]
+    }
+}
 
 /// JSON documented as a `T` and parsed later.
 #[derive(Debug)]

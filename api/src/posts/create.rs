@@ -11,7 +11,7 @@ use crate::{
         problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
     },
     media,
-    openapi::validate::Rules,
+    openapi::validate::{Rules, Schema},
     posts::{
         checks::{self, Assets, Finding, SourcePaths},
         imports::Imports,
@@ -26,6 +26,7 @@ use chrono::{DateTime, Utc};
 use domain::PostId;
 use poem_openapi::Object;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use store::{
     accounts::Account,
     posts::{self, Container, CreateError, Created, KeyTaken},
@@ -110,6 +111,12 @@ pub struct NewMedia {
 }
 
 impl Rules for NewPost {
+    const REFUSES_SLIPS: bool = true;
+
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        vec![("containers", Schema::of::<NewText>())]
+    }
+
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
         if !given("accounts") && !given("reply_to") {

@@ -11,11 +11,11 @@ use crate::{
         problem::{Code, Issue, Problem},
     },
     media,
-    openapi::validate::{Null, Rules},
+    openapi::validate::{Null, Rules, Schema},
     posts::{
         self,
         checks::{self, Assets, SourcePaths},
-        create::{self, NewText},
+        create::{self, NewPost, NewText},
         imports::Imports,
         missing,
         overrides::{self, Plan},
@@ -32,7 +32,10 @@ use crate::{
 use domain::{PostId, PostStatus};
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 use store::{
     posts::{Edit, EditResult, Post},
     slots::Queue,
@@ -87,6 +90,11 @@ pub struct EditPost {
 
 impl Rules for EditPost {
     const NULL: Null = Null::Clears;
+    const REFUSES_SLIPS: bool = true;
+
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        NewPost::homes()
+    }
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         create::check_combinations(body, issues);

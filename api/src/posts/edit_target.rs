@@ -58,6 +58,8 @@ pub struct EditReply {
 }
 
 impl Rules for EditTarget {
+    const REFUSES_SLIPS: bool = true;
+
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         let is_given = |name: &str| body.get(name).is_some_and(|value| *value != json!({}));
         if !["content", "replies", "config"].into_iter().any(is_given) {

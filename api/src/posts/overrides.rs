@@ -9,7 +9,10 @@ use crate::{
         body,
         problem::{Code, Issue, Problem, Segment},
     },
-    openapi::validate::Rules,
+    openapi::{
+        unknown::{self, Unknown},
+        validate::Rules,
+    },
     posts::{
         checks::Assets,
         create::{self, NewMedia, NewText},
@@ -21,7 +24,7 @@ use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Media,
     json::type_name,
-    overrides::{self, ACCOUNTS, MEMBERS},
+    overrides::{self, ACCOUNTS, MEMBERS, MEMBERS_OF_ACCOUNT},
 };
 use poem_openapi::{Object, types::ParseFromJSON};
 use serde_json::{Map, Value, json};
@@ -58,6 +61,8 @@ pub struct Overrides {
 }
 
 impl Rules for Overrides {
+    const REFUSES_SLIPS: bool = true;
+
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
         for other in ["content", "media"].into_iter().filter(|other| given("containers") && given(other)) {
@@ -92,21 +97,57 @@ impl Overrides {
 
 /// The overrides of a block, without its settings and without those of single accounts.
 fn own_members(block: &Value) -> Value {
-    let is_own = |(name, _): &(&String, &Value)| *name != ACCOUNTS && MEMBERS.contains(&name.as_str());
+    let is_own = |(name, _): &(&String, &Value)| MEMBERS_OF_ACCOUNT.contains(&name.as_str());
     let own = block.as_object().into_iter().flatten().filter(is_own);
     Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Reports overrides that can't be read, in the blocks at the top level and under `member`.
+/// Reports overrides that can't be read, and names that resemble those of overrides or settings, in the blocks at the
+/// top level and under `member`.
 pub(crate) fn check(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
-    for id in platforms::IDS {
-        let top_level = body.get(id).map(|block| (vec![Segment::from(id)], block));
+    for (_, path, block) in blocks(body, member) {
+        check_block(block, &path, issues);
+    }
+    issues.extend(unknown::issues(&unknown(body, member), false));
+}
+
+/// The blocks of the platforms at the top level and under `member`, with the platforms' ids and the blocks' paths.
+fn blocks<'a>(
+    body: &'a Map<String, Value>,
+    member: &'a str,
+) -> impl Iterator<Item = (&'static str, Vec<Segment>, &'a Value)> {
+    platforms::IDS.into_iter().flat_map(move |id| {
+        let top_level = body.get(id).map(|block| (id, vec![Segment::from(id)], block));
         let nested = body.get(member).and_then(|blocks| blocks.get(id));
-        let nested = nested.map(|block| (vec![Segment::from(member), id.into()], block));
-        for (path, block) in top_level.into_iter().chain(nested) {
-            check_block(block, &path, issues);
+        let nested = nested.map(|block| (id, vec![Segment::from(member), id.into()], block));
+        top_level.into_iter().chain(nested)
+    })
+}
+
+/// Returns the members of blocks that are neither overrides nor settings of their platform.
+pub(crate) fn unknown(body: &Map<String, Value>, member: &str) -> Vec<Unknown> {
+    let (of_block, of_account): (&[&str], &[&str]) = (&MEMBERS, &MEMBERS_OF_ACCOUNT);
+    let mut found = Vec::new();
+    for (id, path, block) in blocks(body, member) {
+        let (Some(platform), Value::Object(block)) = (platforms::get(id), block) else { continue };
+        let schema = platforms::check::schema(platform);
+        let settings =
+            || schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        let accounts = block.get(ACCOUNTS).and_then(Value::as_object).into_iter().flatten();
+        let accounts = accounts.filter_map(|(key, own)| {
+            let path = [&path[..], &[ACCOUNTS.into(), key.as_str().into()]].concat();
+            Some((path, own.as_object()?, of_account))
+        });
+        for (path, block, members) in std::iter::once((path.clone(), block, of_block)).chain(accounts) {
+            if unknown::is_full(&found) {
+                return found;
+            }
+            let known: Vec<_> = settings().chain(members.iter().copied()).collect();
+            let all = unknown::beside(block, &known).into_iter().chain(unknown::below(block, &schema));
+            found.extend(all.map(|unknown| unknown.under(&path)));
         }
     }
+    found
 }
 
 fn check_block(block: &Value, path: &[Segment], issues: &mut Vec<Issue>) {

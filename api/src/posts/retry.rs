@@ -27,6 +27,7 @@ pub struct RetryPost {
 
 impl Rules for RetryPost {
     const IS_OPTIONAL: bool = true;
+    const REFUSES_SLIPS: bool = true;
 }
 
 /// Retries the dead targets of a post.

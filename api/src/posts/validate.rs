@@ -7,13 +7,17 @@ use crate::{
     http::{
         body::Json,
         caller::{Call, Caller, PostsWrite},
-        problem::{Problem, Segment},
+        problem::{Issue, Problem, Segment},
     },
-    openapi::tag::Tag,
+    openapi::{
+        tag::Tag,
+        unknown::{self, Unknown},
+        validate::{Rules, Schema},
+    },
     posts::{
         create::{Draft, NewMedia, NewPost, NewText},
         imports::Imports,
-        overrides::Variant,
+        overrides::{self, Variant},
     },
     slots,
     types::{
@@ -26,8 +30,18 @@ use crate::{
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::event::timestamp;
 use platforms::check::Severity;
-use poem_openapi::{Object, OpenApi, types::ParseFromJSON};
-use std::collections::{BTreeMap, HashMap};
+use poem_openapi::{
+    Object, OpenApi,
+    registry::{MetaSchemaRef, Registry},
+    types::{ParseError, ParseFromJSON, ParseResult, Type},
+};
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    iter,
+    sync::Arc,
+};
 use store::{
     accounts::AccountStatus,
     posts::{Attachment, Container, duplicates},
@@ -51,12 +65,13 @@ impl Previews {
     /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
     /// of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
     /// published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-    /// that the platform throttles it then, or takes no more posts. Scope `posts:write`.
+    /// that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+    /// meaning. Scope `posts:write`.
     #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
     async fn validate(
         &self,
         caller: Caller<PostsWrite>,
-        body: Json<NewPost>,
+        body: Json<Proposal>,
     ) -> Result<Json<Verdict>, Problem> {
         Ok(Json(validate(&caller.call(), body.0).await?))
     }
@@ -67,9 +82,10 @@ impl Previews {
 /// # Errors
 ///
 /// If the body refers to something that does not exist.
-pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
-    let scheduled_at = body.scheduled_at.as_ref().map(|time| time.0);
-    let draft = Draft::resolve(call, body).await?;
+pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Problem> {
+    let Proposal { post, unknown } = body;
+    let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
+    let draft = Draft::resolve(call, post).await?;
     let findings = draft.findings();
     let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
     if let Some(queue) = &draft.queue {
@@ -112,6 +128,9 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             let issue = &finding.issue;
             note(finding.severity, &issue.code, &issue.message, issue.path.clone());
         }
+        for path in unknown.iter().filter(|path| concerns(path, &account.platform)) {
+            note(Severity::Warning, "unknown_member", "Is not known, and is ignored", path.clone());
+        }
         for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
             let path = vec![QUEUED_FROM_ACCOUNT.into()];
             note(Severity::Error, problem.code.as_str(), &problem.detail, path);
@@ -138,6 +157,71 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
     let targets =
         draft.variants.into_iter().map(|variant| VerdictTarget::of(variant, draft.scheduled_at)).collect();
     Ok(Verdict { valid, issues, variants: variants.into_values().collect(), targets })
+}
+
+/// Returns whether a member concerns a platform: one outside of the other platforms' settings.
+fn concerns(path: &[Segment], platform: &str) -> bool {
+    let block = match path {
+        [Segment::Key(config), Segment::Key(id), ..] if config == "config" => id,
+        [Segment::Key(id), _, ..] => id,
+        _ => return true,
+    };
+    block == platform || !platforms::IDS.contains(&block.as_str())
+}
+
+/// A post to validate, with the paths of the members that creating it would ignore.
+#[derive(Debug)]
+pub struct Proposal {
+    post: NewPost,
+    unknown: Vec<Vec<Segment>>,
+}
+
+impl Rules for Proposal {
+    const REFUSES_SLIPS: bool = NewPost::REFUSES_SLIPS;
+
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        NewPost::homes()
+    }
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        NewPost::check(body, issues);
+    }
+}
+
+impl Type for Proposal {
+    const IS_REQUIRED: bool = NewPost::IS_REQUIRED;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        NewPost::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        NewPost::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        NewPost::register(registry);
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(iter::once(self))
+    }
+}
+
+impl ParseFromJSON for Proposal {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        let value = value.unwrap_or_default();
+        let mut unknown = unknown::of::<NewPost>(&value);
+        unknown.extend(value.as_object().into_iter().flat_map(|body| overrides::unknown(body, "config")));
+        let post = NewPost::parse_from_json(Some(value)).map_err(ParseError::propagate)?;
+        Ok(Self { post, unknown: unknown.iter().map(Unknown::path).collect() })
+    }
 }
 
 /// Result of validating a post.
