@@ -12,6 +12,8 @@ crate::string_enum! {
     WaitReason, "wait reason" {
         /// One of its files is still being fetched or inspected.
         File = "file",
+        /// One of its files is inspected again since an attempt has begun, or has no turn to be fitted to the platform.
+        Rendition = "rendition",
         /// The post that it replies to is not live yet.
         Parent = "parent",
         /// Its organization uses its share of the worker's slots. Ends with its turn.
@@ -33,7 +35,7 @@ crate::string_enum! {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Longest wait for a file. Its fetch ends within some hours.
+/// Longest wait for a file. Its fetch ends within some hours, and its turn to be fitted comes sooner.
 pub const FILE_LIMIT: Duration = DAY;
 /// Longest wait for the post that a target replies to, after that one's next step, which has an end of its own.
 pub const PARENT_LIMIT: Duration = DAY.saturating_mul(7);

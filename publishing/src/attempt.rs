@@ -631,10 +631,10 @@ impl Engine {
             MediaError::Unusable(failure) => Interrupt::Failure(failure),
             MediaError::Unread(failure) => Interrupt::Failure(failure.with_effect(effect)),
             MediaError::NotReady(failure) => Interrupt::Wait(Box::new(Wait {
-                reason: WaitReason::File,
+                reason: WaitReason::Rendition,
                 look_after: self.time_scale.scale(BUSY_RETRY),
                 until: run.waits_since() + FILE_LIMIT,
-                then: Then::GiveUp(waited_in_vain(WaitReason::File).with_effect(effect)),
+                then: Then::GiveUp(waited_in_vain(WaitReason::Rendition).with_effect(effect)),
                 failure: Some(failure),
             })),
             MediaError::Fault(error) => Interrupt::Fault(error),
@@ -678,7 +678,9 @@ fn count(attempt: &Attempt, result: &Result<TargetStatus, Interrupt>) {
 /// The failure of a target that has waited for too long.
 fn waited_in_vain(reason: WaitReason) -> Failure {
     match reason {
-        WaitReason::File => Failure::rejected(422, "one of its files was not ready in time"),
+        WaitReason::File | WaitReason::Rendition => {
+            Failure::rejected(422, "one of its files was not ready in time")
+        }
         WaitReason::Parent => Failure::rejected(422, "the post that it replies to was not live in time"),
         WaitReason::Rest => Failure::rate_limited("the platform throttled the account for two days", None),
         reason => Failure::network(format!("the wait for {reason} ended in vain"), false),

@@ -56,6 +56,8 @@ async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
                 .unwrap();
             Scene { limit: wait::PARENT_LIMIT, ends_with: "not live in time", ..scene }
         }
+        // Begins only while other pictures take all turns. Its end is that of a wait for a file.
+        WaitReason::Rendition => return None,
         // Its turn ends it: tested with the shares.
         WaitReason::Slot => return None,
         WaitReason::Rest => Scene {
