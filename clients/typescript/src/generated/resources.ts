@@ -19,6 +19,7 @@ export type WebhookEvent =
   | schema.MediaReadyEvent
   | schema.PostErrorEvent
   | schema.PostPublishedEvent
+  | schema.PostRetriedEvent
   | schema.PostTargetFailedEvent
   | schema.PostTargetPublishedEvent
   | schema.WebhookFailingEvent
@@ -31,8 +32,8 @@ export class AccountOperations {
    * List audit entries.
    *
    * Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
-   * of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
-   * branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+   * of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, profiles, accounts that are
+   * connected, moved to another tenant or profile and disconnected, and the branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
    * are kept for 400 days. Scope `team:read`.
    */
   listAuditEntries(query?: Query<"listAuditEntries">, options?: RequestOptions): PagePromise<schema.AuditEntry> {
@@ -140,8 +141,8 @@ export class ConnectOperations {
   /**
    * Get the branding.
    *
-   * Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
-   * same branding. Scope `networks:read`.
+   * Returns how the connect pages of the organization look; null stands for the default. A test key sees the preview
+   * that a test key has set, if there is one. Scope `networks:read`.
    */
   getBranding(options?: RequestOptions): Promise<schema.ConnectBranding> {
     return this.api.call({ method: "GET", path: "/connect/branding" }, options);
@@ -150,9 +151,9 @@ export class ConnectOperations {
   /**
    * Set the branding.
    *
-   * Replaces the branding of the pages that this service shows to people who connect an account, in live and in
-   * test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
-   * wrong. Scope `networks:write`.
+   * Replaces the branding of the pages that this service shows to people who connect an account; what is not sent
+   * becomes the default. A test key sets a preview, which the pages of test mode show until a live key sets the
+   * branding. The pages always say who asks for the access and what went wrong. Scope `networks:write`.
    */
   setBranding(body: schema.NewConnectBranding, options?: RequestOptions): Promise<schema.ConnectBranding> {
     return this.api.call({ method: "PUT", path: "/connect/branding", body }, options);
@@ -207,6 +208,24 @@ export class MediaOperations {
   }
 
   /**
+   * Get the media settings.
+   *
+   * Live and test keys see the same settings. Scope `media:read`.
+   */
+  getSettings(options?: RequestOptions): Promise<schema.MediaSettings> {
+    return this.api.call({ method: "GET", path: "/media/settings" }, options);
+  }
+
+  /**
+   * Update the media settings.
+   *
+   * Applies to what is published from now on, in both modes; only live keys can change it. Scope `media:write`.
+   */
+  updateSettings(body: schema.MediaSettingsPatch, options?: RequestOptions): Promise<schema.MediaSettings> {
+    return this.api.call({ method: "PATCH", path: "/media/settings", body }, options);
+  }
+
+  /**
    * Create an upload.
    *
    * Returns a URL that takes the file by one PUT request, with the headers in `upload_headers` and without
@@ -252,8 +271,8 @@ export class MediaOperations {
    *
    * Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
    * ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
-   * Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
-   * `media:write`.
+   * Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
+   * permanently. Scope `media:write`.
    */
   confirm(id: string, options?: RequestOptions): Promise<schema.Media> {
     return this.api.call({ method: "POST", path: `/media/${encodeURIComponent(id)}/confirm`, isRepeatable: true }, options);
@@ -303,7 +322,8 @@ export class PostsOperations {
    * Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
    * of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
    * published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-   * that the platform throttles it then, or takes no more posts. Scope `posts:write`.
+   * that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+   * meaning. Scope `posts:write`.
    */
   validate(body: schema.NewPost, options?: RequestOptions): Promise<schema.Verdict> {
     return this.api.call({ method: "POST", path: "/posts/validate", body, isRepeatable: true }, options);
@@ -332,7 +352,7 @@ export class PostsOperations {
    * Update a post.
    *
    * Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
-   * publishing has begun. Scope `posts:write`.
+   * publishing has begun or the post has ended. Scope `posts:write`.
    */
   update(id: string, body: schema.EditPost, options?: RequestOptions): Promise<schema.Post> {
     return this.api.call({ method: "PATCH", path: `/posts/${encodeURIComponent(id)}`, body }, options);
@@ -355,8 +375,9 @@ export class PostsOperations {
    * Retry a post.
    *
    * Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-   * new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
-   * published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+   * new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+   * not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
+   * and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
    * of all that are were disconnected. Scope `posts:write`.
    */
   retry(id: string, body?: schema.RetryPost, options?: RequestOptions): Promise<schema.Post> {
@@ -395,7 +416,7 @@ export class PostsOperations {
    * Unpublish a target.
    *
    * Deletes a published target's posts from their platform: the replies, last to first, and then the main
-   * post. What was still to follow the main post is given up. The target stays `published`, and
+   * post. What was still to follow the main post is given up when it is deleted. The target stays `published`, and
    * `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
    * platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
    * `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
@@ -519,8 +540,8 @@ export class SocialAccountsOperations {
    *
    * Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
    * handle must resolve to the server that accepts the password, otherwise the call fails with 422.
-   * Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
-   * `accounts:write`.
+   * Reconnecting keeps the account's id and tenant; naming another tenant fails with 422, unless the account was
+   * disconnected: then it is a new account of that tenant. Scope `accounts:write`.
    */
   connectBluesky(body: schema.BlueskyLogin, options?: RequestOptions): Promise<schema.SocialAccount> {
     return this.api.call({ method: "POST", path: "/social-accounts/bluesky/connect", body }, options);
@@ -551,7 +572,8 @@ export class SocialAccountsOperations {
    * Disconnect an account.
    *
    * Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
-   * support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
+   * support it and erases the tokens. Connecting the account again for the same tenant restores its id; for another
+   * tenant it is a new account. Scope `accounts:write`.
    */
   delete(id: string, options?: RequestOptions): Promise<schema.Removed> {
     return this.api.call({ method: "DELETE", path: `/social-accounts/${encodeURIComponent(id)}` }, options);
@@ -569,7 +591,8 @@ export class SocialAccountsOperations {
   /**
    * Update an account.
    *
-   * Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
+   * Updates the fields sent; null clears a nullable field. An account that changes its `tenant_id` leaves its profile,
+   * unless `profile_id` names one, and the keys that are limited to a list of accounts. Scope `accounts:write`.
    */
   update(id: string, body: schema.SocialAccountPatch, options?: RequestOptions): Promise<schema.SocialAccount> {
     return this.api.call({ method: "PATCH", path: `/social-accounts/${encodeURIComponent(id)}`, body }, options);

@@ -15,8 +15,8 @@ export interface paths {
         /**
          * List audit entries
          * @description Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
-         *     of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
-         *     branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+         *     of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, profiles, accounts that are
+         *     connected, moved to another tenant or profile and disconnected, and the branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
          *     are kept for 400 days. Scope `team:read`.
          */
         get: operations["listAuditEntries"];
@@ -195,15 +195,15 @@ export interface paths {
         };
         /**
          * Get the branding
-         * @description Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
-         *     same branding. Scope `networks:read`.
+         * @description Returns how the connect pages of the organization look; null stands for the default. A test key sees the preview
+         *     that a test key has set, if there is one. Scope `networks:read`.
          */
         get: operations["getConnectBranding"];
         /**
          * Set the branding
-         * @description Replaces the branding of the pages that this service shows to people who connect an account, in live and in
-         *     test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
-         *     wrong. Scope `networks:write`.
+         * @description Replaces the branding of the pages that this service shows to people who connect an account; what is not sent
+         *     becomes the default. A test key sets a preview, which the pages of test mode show until a live key sets the
+         *     branding. The pages always say who asks for the access and what went wrong. Scope `networks:write`.
          */
         put: operations["setConnectBranding"];
         post?: never;
@@ -297,6 +297,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/media/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the media settings
+         * @description Live and test keys see the same settings. Scope `media:read`.
+         */
+        get: operations["getMediaSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Update the media settings
+         * @description Applies to what is published from now on, in both modes; only live keys can change it. Scope `media:write`.
+         */
+        patch: operations["updateMediaSettings"];
+        trace?: never;
+    };
     "/media/upload": {
         parameters: {
             query?: never;
@@ -363,8 +387,8 @@ export interface paths {
          * Confirm an upload
          * @description Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
          *     ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
-         *     Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
-         *     `media:write`.
+         *     Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
+         *     permanently. Scope `media:write`.
          */
         post: operations["confirmMedia"];
         delete?: never;
@@ -438,7 +462,8 @@ export interface paths {
          * @description Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
          *     of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
          *     published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-         *     that the platform throttles it then, or takes no more posts. Scope `posts:write`.
+         *     that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+         *     meaning. Scope `posts:write`.
          */
         post: operations["validatePost"];
         delete?: never;
@@ -472,7 +497,7 @@ export interface paths {
         /**
          * Update a post
          * @description Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
-         *     publishing has begun. Scope `posts:write`.
+         *     publishing has begun or the post has ended. Scope `posts:write`.
          */
         patch: operations["updatePost"];
         trace?: never;
@@ -513,8 +538,9 @@ export interface paths {
         /**
          * Retry a post
          * @description Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-         *     new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
-         *     published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+         *     new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+         *     not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
+         *     and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
          *     of all that are were disconnected. Scope `posts:write`.
          */
         post: operations["retryPost"];
@@ -586,7 +612,7 @@ export interface paths {
         /**
          * Unpublish a target
          * @description Deletes a published target's posts from their platform: the replies, last to first, and then the main
-         *     post. What was still to follow the main post is given up. The target stays `published`, and
+         *     post. What was still to follow the main post is given up when it is deleted. The target stays `published`, and
          *     `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
          *     platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
          *     `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
@@ -755,8 +781,8 @@ export interface paths {
          * Connect a Bluesky account
          * @description Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
          *     handle must resolve to the server that accepts the password, otherwise the call fails with 422.
-         *     Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
-         *     `accounts:write`.
+         *     Reconnecting keeps the account's id and tenant; naming another tenant fails with 422, unless the account was
+         *     disconnected: then it is a new account of that tenant. Scope `accounts:write`.
          */
         post: operations["connectBlueskyAccount"];
         delete?: never;
@@ -825,14 +851,16 @@ export interface paths {
         /**
          * Disconnect an account
          * @description Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
-         *     support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
+         *     support it and erases the tokens. Connecting the account again for the same tenant restores its id; for another
+         *     tenant it is a new account. Scope `accounts:write`.
          */
         delete: operations["deleteSocialAccount"];
         options?: never;
         head?: never;
         /**
          * Update an account
-         * @description Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
+         * @description Updates the fields sent; null clears a nullable field. An account that changes its `tenant_id` leaves its profile,
+         *     unless `profile_id` names one, and the keys that are limited to a list of accounts. Scope `accounts:write`.
          */
         patch: operations["updateSocialAccount"];
         trace?: never;
@@ -1517,7 +1545,7 @@ export interface components {
             timestamp: string;
         };
         /** @enum {string} */
-        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "identity.linked" | "identity.unlinked" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_prepared" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.disconnected" | "connect_branding.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "installation.restored" | "operator.signed_in";
+        AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "identity.linked" | "identity.unlinked" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_prepared" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.connected" | "social_account.reconnected" | "social_account.moved" | "social_account.profile_changed" | "social_account.disconnected" | "profile.created" | "profile.updated" | "profile.deleted" | "connect_branding.updated" | "media_settings.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "installation.restored" | "operator.signed_in";
         /** @enum {string} */
         AuditActor: "api_key" | "session" | "invitation" | "login" | "operator";
         /**
@@ -1824,7 +1852,7 @@ export interface components {
              * @description Position in the post, from 0.
              */
             position: number;
-            /** @description Role in its thread: `main`, or for a reply `first_comment` and `thread`. */
+            /** @description Role by the position: `main`, then `first_comment`, then `thread`; in a post with `reply_to` as well. */
             role: components["schemas"]["Role"];
         };
         /**
@@ -1856,7 +1884,7 @@ export interface components {
             errors: components["schemas"]["BatchFailure"][];
         };
         /** @enum {string} */
-        DeliveredEvent: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing";
+        DeliveredEvent: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing";
         /** @enum {string} */
         DeliveryStatus: "pending" | "delivering" | "delivered" | "failed";
         /**
@@ -2030,7 +2058,7 @@ export interface components {
             timestamp: string;
         };
         /** @enum {string} */
-        EventName: "post.published" | "post.error" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing" | "*";
+        EventName: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing" | "*";
         /**
          * EventPage
          * @description A page of events.
@@ -2630,6 +2658,11 @@ export interface components {
             /** @description File name. */
             filename: string;
             /**
+             * @description True if the file says where it was taken; removed before it is published unless the organization's media settings
+             *     say otherwise. Null until the file is `ready`, and for files that are neither a picture nor a video.
+             */
+            has_location: boolean | null;
+            /**
              * Format: uint32
              * @description Height in pixels.
              */
@@ -2809,6 +2842,28 @@ export interface components {
              */
             timestamp: string;
         };
+        /**
+         * MediaSettings
+         * @description Settings for media.
+         */
+        MediaSettings: {
+            /**
+             * @description True if the position, the device and other metadata are removed from pictures and videos before they are
+             *     published, without encoding them again; the color profile and the orientation are kept. True by default.
+             */
+            strip_metadata: boolean;
+        };
+        /**
+         * MediaSettingsPatch
+         * @description Changes of the settings for media.
+         */
+        MediaSettingsPatch: {
+            /**
+             * @description False publishes pictures that need no fitting, and videos, with their metadata: for who needs credits in IPTC
+             *     fields.
+             */
+            strip_metadata?: boolean;
+        };
         /** @enum {string} */
         MediaStatus: "pending_upload" | "uploaded" | "ready" | "failed";
         /**
@@ -2841,6 +2896,11 @@ export interface components {
             expires_at: string;
             /** @description File name. */
             filename: string;
+            /**
+             * @description True if the file says where it was taken; removed before it is published unless the organization's media settings
+             *     say otherwise. Null until the file is `ready`, and for files that are neither a picture nor a video.
+             */
+            has_location: boolean | null;
             /**
              * Format: uint32
              * @description Height in pixels.
@@ -3754,11 +3814,61 @@ export interface components {
             /** @description The post's state. */
             status: components["schemas"]["PostStatus"];
         };
+        /** @description A post of which targets were retried has ended again; its `post.published` or `post.error` is not repeated */
+        PostRetriedEvent: {
+            data: {
+                /**
+                 * Format: uuid
+                 * @description Id of the organization
+                 */
+                orgId: string;
+                /**
+                 * @description Status of the post
+                 * @enum {string}
+                 */
+                outcome: "published" | "partial" | "failed";
+                /**
+                 * Format: uuid
+                 * @description Id of the post
+                 */
+                postId: string;
+                /** @description Number of the retry, from 1 */
+                round: number;
+                /** @description Every target of the post */
+                socialAccounts: {
+                    /**
+                     * Format: uuid
+                     * @description Id of the account
+                     */
+                    accountId: string;
+                    /** @description Reason, if it failed; neither this nor an id while it is under way */
+                    error?: string;
+                    /** @description Platform id */
+                    network: string;
+                    /** @description The platform's id of the post, if it is live */
+                    platformPostId?: string;
+                    /** @description Handle on the platform, without `@` */
+                    username: string;
+                }[];
+            };
+            /**
+             * @description Name of the event
+             * @enum {string}
+             */
+            event: "post.retried";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the event
+             */
+            timestamp: string;
+        };
         /** @enum {string} */
         PostStatus: "draft" | "scheduled" | "queued" | "publishing" | "published" | "partial" | "failed" | "canceled";
         /**
          * PostSummary
-         * @description A post in a list.
+         * @description A post in a list: the contract's six members and no other.
          */
         PostSummary: {
             /**
@@ -3774,10 +3884,6 @@ export interface components {
             id: string;
             /** @description True if the post is a draft. */
             is_draft: boolean;
-            /** @description Your own data on the post. */
-            metadata: {
-                [key: string]: string;
-            };
             /**
              * Format: date-time
              * @description Time when the first target was published.
@@ -3817,6 +3923,8 @@ export interface components {
                  * @description Id of the post
                  */
                 postId: string;
+                /** @description Number of the retry that the target was published in; absent from the first publication */
+                round?: number;
                 /**
                  * Format: uuid
                  * @description Id of the target
@@ -3862,6 +3970,8 @@ export interface components {
                  * @description Id of the post
                  */
                 postId: string;
+                /** @description Number of the retry that the target was published in; absent from the first publication */
+                round?: number;
                 /**
                  * Format: uuid
                  * @description Id of the target
@@ -4465,10 +4575,11 @@ export interface components {
             /**
              * @description Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
              *     operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
-             *     if a target was published without parts that the platform does not support; `error_message` lists them.
+             *     if a target was published without parts that the platform does not support, or is `canceled`: `error_message`
+             *     says which and why.
              */
             error_code: string | null;
-            /** @description Human-readable error of the platform; may change. */
+            /** @description Human-readable error of the platform, or why the target was canceled; may change. */
             error_message: string | null;
             /** @description Who can fix it: `user`, `platform` or `service`. */
             error_source: components["schemas"]["ErrorSource"] | null;
@@ -4479,7 +4590,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description Time of the next attempt.
+             * @description Time of the next attempt. Null if none is scheduled, also while publishing is `frozen`.
              * @example 2026-01-02T03:04:05.000Z
              */
             next_attempt_at: string | null;
@@ -4830,7 +4941,7 @@ export interface components {
             action: string;
             /**
              * Format: date-time
-             * @description Time of the step; null for immediately.
+             * @description Time of the step; null for immediately, and for a target whose publishing is `frozen`.
              * @example 2026-01-02T03:04:05.000Z
              */
             at: string | null;
@@ -5016,8 +5127,9 @@ export interface components {
             events: components["schemas"]["EventName"][];
             /**
              * Format: date-time
-             * @description Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
-             *     every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+             * @description Since when the endpoint has accepted nothing, if ten attempts in a row failed; null otherwise. Each delivery is
+             *     attempted at its own times. After more than two hours, and while more than 100 deliveries wait, single attempts
+             *     are made every 5 minutes until one succeeds, and after a day deliveries that waited as long fail.
              * @example 2026-01-02T03:04:05.000Z
              */
             failing_since: string | null;
@@ -5515,6 +5627,8 @@ export type MediaKind = components['schemas']['MediaKind'];
 export type MediaPage = components['schemas']['MediaPage'];
 export type MediaPatch = components['schemas']['MediaPatch'];
 export type MediaReadyEvent = components['schemas']['MediaReadyEvent'];
+export type MediaSettings = components['schemas']['MediaSettings'];
+export type MediaSettingsPatch = components['schemas']['MediaSettingsPatch'];
 export type MediaStatus = components['schemas']['MediaStatus'];
 export type MediaUpload = components['schemas']['MediaUpload'];
 export type Metered = components['schemas']['Metered'];
@@ -5559,6 +5673,7 @@ export type PostErrorEvent = components['schemas']['PostErrorEvent'];
 export type PostPage = components['schemas']['PostPage'];
 export type PostPublishedEvent = components['schemas']['PostPublishedEvent'];
 export type PostReference = components['schemas']['PostReference'];
+export type PostRetriedEvent = components['schemas']['PostRetriedEvent'];
 export type PostStatus = components['schemas']['PostStatus'];
 export type PostSummary = components['schemas']['PostSummary'];
 export type PostTargetFailedEvent = components['schemas']['PostTargetFailedEvent'];
@@ -6072,6 +6187,55 @@ export interface operations {
             };
         };
     };
+    getMediaSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MediaSettings"];
+                };
+            };
+        };
+    };
+    updateMediaSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "strip_metadata": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["MediaSettingsPatch"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MediaSettings"];
+                };
+            };
+        };
+    };
     uploadMedia: {
         parameters: {
             query?: never;
@@ -6259,7 +6423,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Idempotency key: repeating a request with the same key creates no second post. Ignored if
+                 * @description Idempotency key, in UTF-8: repeating a request with the same key creates no second post. Ignored if
                  *     the body has `external_ref`.
                  */
                 "Idempotency-Key"?: string;

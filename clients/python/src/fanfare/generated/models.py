@@ -295,8 +295,16 @@ AuditAction = TypeAliasType(
         "social_network.created",
         "social_network.updated",
         "social_network.deleted",
+        "social_account.connected",
+        "social_account.reconnected",
+        "social_account.moved",
+        "social_account.profile_changed",
         "social_account.disconnected",
+        "profile.created",
+        "profile.updated",
+        "profile.deleted",
         "connect_branding.updated",
+        "media_settings.updated",
         "target.retried",
         "target.stopped",
         "delivery.repeated",
@@ -660,7 +668,7 @@ class Container(Model):
     """
     role: Role
     """
-    Role in its thread: `main`, or for a reply `first_comment` and `thread`.
+    Role by the position: `main`, then `first_comment`, then `thread`; in a post with `reply_to` as well.
     """
 
 
@@ -705,6 +713,7 @@ DeliveredEvent = TypeAliasType(
     Literal[
         "post.published",
         "post.error",
+        "post.retried",
         "post.target.published",
         "post.target.failed",
         "account.token_expired",
@@ -789,6 +798,7 @@ EventName = TypeAliasType(
     Literal[
         "post.published",
         "post.error",
+        "post.retried",
         "post.target.published",
         "post.target.failed",
         "account.token_expired",
@@ -1275,6 +1285,11 @@ class Media(Model):
     """
     File name.
     """
+    has_location: bool | None
+    """
+    True if the file says where it was taken; removed before it is published unless the organization's media settings
+    say otherwise. Null until the file is `ready`, and for files that are neither a picture nor a video.
+    """
     height: int | None
     """
     Height in pixels.
@@ -1472,6 +1487,18 @@ class MediaReadyEventData(Model):
     """
 
 
+class MediaSettings(Model):
+    """
+    Settings for media.
+    """
+
+    strip_metadata: bool
+    """
+    True if the position, the device and other metadata are removed from pictures and videos before they are
+    published, without encoding them again; the color profile and the orientation are kept. True by default.
+    """
+
+
 MediaStatus = TypeAliasType("MediaStatus", Literal["pending_upload", "uploaded", "ready", "failed"] | str)
 
 
@@ -1507,6 +1534,11 @@ class MediaUpload(Model):
     filename: str
     """
     File name.
+    """
+    has_location: bool | None
+    """
+    True if the file says where it was taken; removed before it is published unless the organization's media settings
+    say otherwise. Null until the file is `ready`, and for files that are neither a picture nor a video.
     """
     height: int | None
     """
@@ -1985,6 +2017,72 @@ class PostReference(Model):
     """
 
 
+class PostRetriedEvent(Model):
+    """
+    A post of which targets were retried has ended again; its `post.published` or `post.error` is not repeated
+    """
+
+    data: PostRetriedEventData
+    event: Literal["post.retried"]
+    """
+    Name of the event
+    """
+    id: str
+    """
+    Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
+    """
+
+
+class PostRetriedEventData(Model):
+    org_id: Annotated[str, Field(alias="orgId")]
+    """
+    Id of the organization
+    """
+    outcome: Literal["published", "partial", "failed"] | str
+    """
+    Status of the post
+    """
+    post_id: Annotated[str, Field(alias="postId")]
+    """
+    Id of the post
+    """
+    round: int
+    """
+    Number of the retry, from 1
+    """
+    social_accounts: Annotated[list[PostRetriedEventDataSocialAccount], Field(alias="socialAccounts")]
+    """
+    Every target of the post
+    """
+
+
+class PostRetriedEventDataSocialAccount(Model):
+    account_id: Annotated[str, Field(alias="accountId")]
+    """
+    Id of the account
+    """
+    error: str | None = None
+    """
+    Reason, if it failed; neither this nor an id while it is under way
+    """
+    network: str
+    """
+    Platform id
+    """
+    platform_post_id: Annotated[str | None, Field(alias="platformPostId")] = None
+    """
+    The platform's id of the post, if it is live
+    """
+    username: str
+    """
+    Handle on the platform, without `@`
+    """
+
+
 PostStatus = TypeAliasType(
     "PostStatus",
     Literal["draft", "scheduled", "queued", "publishing", "published", "partial", "failed", "canceled"] | str,
@@ -1993,7 +2091,7 @@ PostStatus = TypeAliasType(
 
 class PostSummary(Model):
     """
-    A post in a list.
+    A post in a list: the contract's six members and no other.
     """
 
     created_at: AwareDatetime
@@ -2007,10 +2105,6 @@ class PostSummary(Model):
     is_draft: bool
     """
     True if the post is a draft.
-    """
-    metadata: dict[str, str]
-    """
-    Your own data on the post.
     """
     published_at: AwareDatetime | None
     """
@@ -2071,6 +2165,10 @@ class PostTargetFailedEventData(Model):
     """
     Id of the post
     """
+    round: int | None = None
+    """
+    Number of the retry that the target was published in; absent from the first publication
+    """
     target_id: Annotated[str, Field(alias="targetId")]
     """
     Id of the target
@@ -2125,6 +2223,10 @@ class PostTargetPublishedEventData(Model):
     post_id: Annotated[str, Field(alias="postId")]
     """
     Id of the post
+    """
+    round: int | None = None
+    """
+    Number of the retry that the target was published in; absent from the first publication
     """
     target_id: Annotated[str, Field(alias="targetId")]
     """
@@ -2765,11 +2867,12 @@ class Target(Model):
     """
     Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
     operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
-    if a target was published without parts that the platform does not support; `error_message` lists them.
+    if a target was published without parts that the platform does not support, or is `canceled`: `error_message`
+    says which and why.
     """
     error_message: str | None
     """
-    Human-readable error of the platform; may change.
+    Human-readable error of the platform, or why the target was canceled; may change.
     """
     error_source: ErrorSource | None
     """
@@ -2781,7 +2884,7 @@ class Target(Model):
     """
     next_attempt_at: AwareDatetime | None
     """
-    Time of the next attempt.
+    Time of the next attempt. Null if none is scheduled, also while publishing is `frozen`.
     """
     platform: Platform
     """
@@ -3046,7 +3149,7 @@ class TimelineStep(Model):
     """
     at: AwareDatetime | None
     """
-    Time of the step; null for immediately.
+    Time of the step; null for immediately, and for a target whose publishing is `frozen`.
     """
     target_id: str | None
     """
@@ -3278,8 +3381,9 @@ class Webhook(Model):
     """
     failing_since: AwareDatetime | None
     """
-    Since when the endpoint has accepted nothing, if ten attempts in a row failed: then single attempts are made
-    every 1 to 15 minutes until one succeeds, and after a day deliveries that waited as long fail. Null otherwise.
+    Since when the endpoint has accepted nothing, if ten attempts in a row failed; null otherwise. Each delivery is
+    attempted at its own times. After more than two hours, and while more than 100 deliveries wait, single attempts
+    are made every 5 minutes until one succeeds, and after a day deliveries that waited as long fail.
     """
     id: str
     """

@@ -32,8 +32,16 @@ AuditAction: TypeAlias = Literal[
     "social_network.created",
     "social_network.updated",
     "social_network.deleted",
+    "social_account.connected",
+    "social_account.reconnected",
+    "social_account.moved",
+    "social_account.profile_changed",
     "social_account.disconnected",
+    "profile.created",
+    "profile.updated",
+    "profile.deleted",
     "connect_branding.updated",
+    "media_settings.updated",
     "target.retried",
     "target.stopped",
     "delivery.repeated",
@@ -118,6 +126,7 @@ class BlueskySettingsLink(TypedDict):
 DeliveredEvent: TypeAlias = Literal[
     "post.published",
     "post.error",
+    "post.retried",
     "post.target.published",
     "post.target.failed",
     "account.token_expired",
@@ -271,6 +280,7 @@ class EditTarget(TypedDict):
 EventName: TypeAlias = Literal[
     "post.published",
     "post.error",
+    "post.retried",
     "post.target.published",
     "post.target.failed",
     "account.token_expired",
@@ -560,6 +570,18 @@ class MediaPatch(TypedDict):
     alt_text: NotRequired[str | None]
     """
     Alt text; null removes it.
+    """
+
+
+class MediaSettingsPatch(TypedDict):
+    """
+    Changes of the settings for media.
+    """
+
+    strip_metadata: NotRequired[bool]
+    """
+    False publishes pictures that need no fitting, and videos, with their metadata: for who needs credits in IPTC
+    fields.
     """
 
 

@@ -25,6 +25,7 @@ WebhookEvent: TypeAlias = (
     | models.MediaReadyEvent
     | models.PostErrorEvent
     | models.PostPublishedEvent
+    | models.PostRetriedEvent
     | models.PostTargetFailedEvent
     | models.PostTargetPublishedEvent
     | models.WebhookFailingEvent
@@ -43,6 +44,7 @@ EVENTS: dict[str, type[WebhookEvent]] = {
     "media.ready": models.MediaReadyEvent,
     "post.error": models.PostErrorEvent,
     "post.published": models.PostPublishedEvent,
+    "post.retried": models.PostRetriedEvent,
     "post.target.failed": models.PostTargetFailedEvent,
     "post.target.published": models.PostTargetPublishedEvent,
     "webhook.failing": models.WebhookFailingEvent,
@@ -71,8 +73,8 @@ class AccountOperations:
         """List audit entries.
 
         Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
-        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
-        branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, profiles, accounts that are
+        connected, moved to another tenant or profile and disconnected, and the branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
         are kept for 400 days. Scope `team:read`.
         """
         return self._api.list(
@@ -207,8 +209,8 @@ class ConnectOperations:
     def get_branding(self, *, timeout: float | None = None) -> models.ConnectBranding:
         """Get the branding.
 
-        Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
-        same branding. Scope `networks:read`.
+        Returns how the connect pages of the organization look; null stands for the default. A test key sees the preview
+        that a test key has set, if there is one. Scope `networks:read`.
         """
         return self._api.call("GET", "/connect/branding", timeout=timeout, model=models.ConnectBranding)
 
@@ -217,9 +219,9 @@ class ConnectOperations:
     ) -> models.ConnectBranding:
         """Set the branding.
 
-        Replaces the branding of the pages that this service shows to people who connect an account, in live and in
-        test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
-        wrong. Scope `networks:write`.
+        Replaces the branding of the pages that this service shows to people who connect an account; what is not sent
+        becomes the default. A test key sets a preview, which the pages of test mode show until a live key sets the
+        branding. The pages always say who asks for the access and what went wrong. Scope `networks:write`.
         """
         return self._api.call("PUT", "/connect/branding", timeout=timeout, body=body, model=models.ConnectBranding)
 
@@ -294,6 +296,22 @@ class MediaOperations:
         """
         return self._api.call("POST", "/media/import", timeout=timeout, body=body, model=models.Media)
 
+    def get_settings(self, *, timeout: float | None = None) -> models.MediaSettings:
+        """Get the media settings.
+
+        Live and test keys see the same settings. Scope `media:read`.
+        """
+        return self._api.call("GET", "/media/settings", timeout=timeout, model=models.MediaSettings)
+
+    def update_settings(
+        self, *, timeout: float | None = None, **body: Unpack[params.MediaSettingsPatch]
+    ) -> models.MediaSettings:
+        """Update the media settings.
+
+        Applies to what is published from now on, in both modes; only live keys can change it. Scope `media:write`.
+        """
+        return self._api.call("PATCH", "/media/settings", timeout=timeout, body=body, model=models.MediaSettings)
+
     def create_upload(self, *, timeout: float | None = None, **body: Unpack[params.NewUpload]) -> models.MediaUpload:
         """Create an upload.
 
@@ -334,8 +352,8 @@ class MediaOperations:
 
         Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
         ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
-        Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
-        `media:write`.
+        Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
+        permanently. Scope `media:write`.
         """
         return self._api.call(
             "POST", f"/media/{quote(id, safe='')}/confirm", is_repeatable=True, timeout=timeout, model=models.Media
@@ -422,7 +440,8 @@ class PostsOperations:
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-        that the platform throttles it then, or takes no more posts. Scope `posts:write`.
+        that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+        meaning. Scope `posts:write`.
         """
         return self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
@@ -447,7 +466,7 @@ class PostsOperations:
         """Update a post.
 
         Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
-        publishing has begun. Scope `posts:write`.
+        publishing has begun or the post has ended. Scope `posts:write`.
         """
         return self._api.call("PATCH", f"/posts/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Post)
 
@@ -474,8 +493,9 @@ class PostsOperations:
         """Retry a post.
 
         Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-        new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
-        published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+        new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+        not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
+        and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
         of all that are were disconnected. Scope `posts:write`.
         """
         return self._api.call(
@@ -523,7 +543,7 @@ class PostsOperations:
         """Unpublish a target.
 
         Deletes a published target's posts from their platform: the replies, last to first, and then the main
-        post. What was still to follow the main post is given up. The target stays `published`, and
+        post. What was still to follow the main post is given up when it is deleted. The target stays `published`, and
         `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
         platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
         `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
@@ -705,8 +725,8 @@ class SocialAccountsOperations:
 
         Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
         handle must resolve to the server that accepts the password, otherwise the call fails with 422.
-        Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
-        `accounts:write`.
+        Reconnecting keeps the account's id and tenant; naming another tenant fails with 422, unless the account was
+        disconnected: then it is a new account of that tenant. Scope `accounts:write`.
         """
         return self._api.call(
             "POST", "/social-accounts/bluesky/connect", timeout=timeout, body=body, model=models.SocialAccount
@@ -743,7 +763,8 @@ class SocialAccountsOperations:
         """Disconnect an account.
 
         Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
-        support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
+        support it and erases the tokens. Connecting the account again for the same tenant restores its id; for another
+        tenant it is a new account. Scope `accounts:write`.
         """
         return self._api.call("DELETE", f"/social-accounts/{quote(id, safe='')}", timeout=timeout, model=models.Removed)
 
@@ -761,7 +782,8 @@ class SocialAccountsOperations:
     ) -> models.SocialAccount:
         """Update an account.
 
-        Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
+        Updates the fields sent; null clears a nullable field. An account that changes its `tenant_id` leaves its profile,
+        unless `profile_id` names one, and the keys that are limited to a list of accounts. Scope `accounts:write`.
         """
         return self._api.call(
             "PATCH", f"/social-accounts/{quote(id, safe='')}", timeout=timeout, body=body, model=models.SocialAccount
@@ -1197,8 +1219,8 @@ class AsyncAccountOperations:
         """List audit entries.
 
         Lists who changed what concerns the organization's security, newest first: API keys, client tokens, sessions
-        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, disconnected accounts and the
-        branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
+        of the dashboard, the team, webhook endpoints and their secrets, OAuth apps, profiles, accounts that are
+        connected, moved to another tenant or profile and disconnected, and the branding. Contains the changes in the mode of the caller's key and those of what both modes share. Entries
         are kept for 400 days. Scope `team:read`.
         """
         return self._api.list(
@@ -1337,8 +1359,8 @@ class AsyncConnectOperations:
     async def get_branding(self, *, timeout: float | None = None) -> models.ConnectBranding:
         """Get the branding.
 
-        Returns how the connect pages of the organization look; null stands for the default. Live and test keys see the
-        same branding. Scope `networks:read`.
+        Returns how the connect pages of the organization look; null stands for the default. A test key sees the preview
+        that a test key has set, if there is one. Scope `networks:read`.
         """
         return await self._api.call("GET", "/connect/branding", timeout=timeout, model=models.ConnectBranding)
 
@@ -1347,9 +1369,9 @@ class AsyncConnectOperations:
     ) -> models.ConnectBranding:
         """Set the branding.
 
-        Replaces the branding of the pages that this service shows to people who connect an account, in live and in
-        test mode; what is not sent becomes the default. The pages always say who asks for the access and what went
-        wrong. Scope `networks:write`.
+        Replaces the branding of the pages that this service shows to people who connect an account; what is not sent
+        becomes the default. A test key sets a preview, which the pages of test mode show until a live key sets the
+        branding. The pages always say who asks for the access and what went wrong. Scope `networks:write`.
         """
         return await self._api.call(
             "PUT", "/connect/branding", timeout=timeout, body=body, model=models.ConnectBranding
@@ -1426,6 +1448,22 @@ class AsyncMediaOperations:
         """
         return await self._api.call("POST", "/media/import", timeout=timeout, body=body, model=models.Media)
 
+    async def get_settings(self, *, timeout: float | None = None) -> models.MediaSettings:
+        """Get the media settings.
+
+        Live and test keys see the same settings. Scope `media:read`.
+        """
+        return await self._api.call("GET", "/media/settings", timeout=timeout, model=models.MediaSettings)
+
+    async def update_settings(
+        self, *, timeout: float | None = None, **body: Unpack[params.MediaSettingsPatch]
+    ) -> models.MediaSettings:
+        """Update the media settings.
+
+        Applies to what is published from now on, in both modes; only live keys can change it. Scope `media:write`.
+        """
+        return await self._api.call("PATCH", "/media/settings", timeout=timeout, body=body, model=models.MediaSettings)
+
     async def create_upload(
         self, *, timeout: float | None = None, **body: Unpack[params.NewUpload]
     ) -> models.MediaUpload:
@@ -1470,8 +1508,8 @@ class AsyncMediaOperations:
 
         Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
         ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
-        Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
-        `media:write`.
+        Fails with 409 while nothing is uploaded, and as the PUT did if that was refused; a rejected file is `failed`
+        permanently. Scope `media:write`.
         """
         return await self._api.call(
             "POST", f"/media/{quote(id, safe='')}/confirm", is_repeatable=True, timeout=timeout, model=models.Media
@@ -1560,7 +1598,8 @@ class AsyncPostsOperations:
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-        that the platform throttles it then, or takes no more posts. Scope `posts:write`.
+        that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+        meaning. Scope `posts:write`.
         """
         return await self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
@@ -1587,7 +1626,7 @@ class AsyncPostsOperations:
         """Update a post.
 
         Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
-        publishing has begun. Scope `posts:write`.
+        publishing has begun or the post has ended. Scope `posts:write`.
         """
         return await self._api.call(
             "PATCH", f"/posts/{quote(id, safe='')}", timeout=timeout, body=body, model=models.Post
@@ -1616,8 +1655,9 @@ class AsyncPostsOperations:
         """Retry a post.
 
         Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-        new budget of attempts, and their events are sent again. A target that may be live is looked up first, and
-        published only when its platform says that it is not. Fails with 409 if no target is dead, or the accounts
+        new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+        not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
+        and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
         of all that are were disconnected. Scope `posts:write`.
         """
         return await self._api.call(
@@ -1665,7 +1705,7 @@ class AsyncPostsOperations:
         """Unpublish a target.
 
         Deletes a published target's posts from their platform: the replies, last to first, and then the main
-        post. What was still to follow the main post is given up. The target stays `published`, and
+        post. What was still to follow the main post is given up when it is deleted. The target stays `published`, and
         `unpublished_at` tells when it was deleted. Repeating the call returns the same, and a post that the
         platform doesn't have any more counts as deleted. Fails with 409 if the target is not live, with 422
         `deletion_unsupported` if the platform lets no app delete posts (Instagram, TikTok), with 422
@@ -1849,8 +1889,8 @@ class AsyncSocialAccountsOperations:
 
         Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
         handle must resolve to the server that accepts the password, otherwise the call fails with 422.
-        Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
-        `accounts:write`.
+        Reconnecting keeps the account's id and tenant; naming another tenant fails with 422, unless the account was
+        disconnected: then it is a new account of that tenant. Scope `accounts:write`.
         """
         return await self._api.call(
             "POST", "/social-accounts/bluesky/connect", timeout=timeout, body=body, model=models.SocialAccount
@@ -1887,7 +1927,8 @@ class AsyncSocialAccountsOperations:
         """Disconnect an account.
 
         Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
-        support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
+        support it and erases the tokens. Connecting the account again for the same tenant restores its id; for another
+        tenant it is a new account. Scope `accounts:write`.
         """
         return await self._api.call(
             "DELETE", f"/social-accounts/{quote(id, safe='')}", timeout=timeout, model=models.Removed
@@ -1907,7 +1948,8 @@ class AsyncSocialAccountsOperations:
     ) -> models.SocialAccount:
         """Update an account.
 
-        Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
+        Updates the fields sent; null clears a nullable field. An account that changes its `tenant_id` leaves its profile,
+        unless `profile_id` names one, and the keys that are limited to a list of accounts. Scope `accounts:write`.
         """
         return await self._api.call(
             "PATCH", f"/social-accounts/{quote(id, safe='')}", timeout=timeout, body=body, model=models.SocialAccount
