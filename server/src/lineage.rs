@@ -72,7 +72,7 @@ impl Guard {
         Self {
             db: db.clone(),
             client: client.clone(),
-            base: temporal.task_queue.clone(),
+            base: temporal.scheduling.task_queue.clone(),
             interval: temporal.time_scale().scale(INTERVAL).max(MIN_INTERVAL),
         }
     }

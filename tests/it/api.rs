@@ -456,7 +456,7 @@ async fn what_is_wrong_with_a_body_is_told_truly() {
             "application/json",
             json!({ "content": "a", "accounts": ["ada"], "scheduled_at": "2031-01-01" }).to_string(),
             json!(["scheduled_at"]),
-            "needs a time of day",
+            "Needs a time of day",
         ),
         (
             "application/json",

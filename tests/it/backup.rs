@@ -119,11 +119,11 @@ impl Installation {
         found.is_ok_and(|found| found.status() == WorkflowExecutionStatus::Running)
     }
 
-    /// Terminates a workflow, as an operator does.
-    async fn terminate(&self, workflow: &str) {
+    /// Ends a workflow, as an operator does: `terminate` or `cancel`.
+    async fn end(&self, how: &str, workflow: &str) {
         let temporal = self.temporal.as_ref().unwrap();
         let mut cli = Command::new(&temporal.program);
-        cli.args(["workflow", "terminate", "--address", &temporal.address, "-w", workflow]);
+        cli.args(["workflow", how, "--address", &temporal.address, "-w", workflow]);
         let output = cli.env("HOME", &self.dir).output().await.unwrap();
         assert!(output.status.success(), "{workflow}: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -181,7 +181,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     for post in [&later, &stopped] {
         service.until_queued(post).await;
     }
-    service.terminate(&format!("post-{}", id(&stopped))).await;
+    service.end("terminate", &format!("post-{}", id(&stopped))).await;
     assert!(service.world.stop("worker").await);
     let published = service.post("Published after the backup", None).await;
     service.run("sh backup").await;
@@ -189,7 +189,7 @@ async fn is_restored(name: &str, is_emptied: bool) {
     // The backup does not know these.
     service.serve("worker").await;
     assert_eq!(service.world.ended(&published).await["status"], "published");
-    service.terminate(&format!("target-{}", id(&retried["targets"][0]))).await;
+    service.end("cancel", &format!("target-{}", id(&retried["targets"][0]))).await;
     assert_eq!(service.world.ended(&retried).await["status"], "failed");
     let unknown = service.post("Created and published after the backup", None).await;
     assert_eq!(service.world.ended(&unknown).await["status"], "published");

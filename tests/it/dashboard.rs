@@ -760,7 +760,7 @@ async fn a_post_is_previewed_for_each_account_before_it_is_published() {
 
     let form = [("text", "x"), ("account", &x), ("settings", "{"), ("action", "preview")];
     let page = browser.post("/compose", &form).await;
-    assert!(page.text.contains("Is no valid JSON"), "{}", page.text);
+    assert!(page.text.contains("The text is not valid JSON"), "{}", page.text);
     let form = [("text", "At"), ("account", &x), ("scheduled_at", "2999-01-02T03:04"), ("action", "publish")];
     let page = browser.post("/compose", &form).await;
     let id = page.leads().trim_start_matches("/dashboard/posts/").split('?').next().unwrap();

@@ -321,10 +321,11 @@ const BOUNDED: [&str; 17] = [
 ];
 
 /// Functions of these modules that take an owner alone and that the API calls, and why they may.
-const WITHOUT_BOUND: [(&str, &str); 5] = [
+const WITHOUT_BOUND: [(&str, &str); 6] = [
     ("accounts::connected_ids", "the token of a pending login shows whether what it offers is connected"),
     ("media::begin_upload", "a signed address or a session admits to the asset"),
     ("media::create", "a new asset has the bound of its caller"),
+    ("media::refuse_upload", "it ends the upload that was admitted"),
     (
         "profiles::configs",
         "the settings of accounts that the caller named, which are resolved within its bound",

@@ -237,8 +237,8 @@ impl Runner {
         let id = Uuid::now_v7();
         sqlx::query(
             "insert into media (id, org_id, mode, status, kind, filename, content_type, size, sha256, width, height,
-               duration_ms, upload_expires_at)
-             values ($1, $2, 'live', 'ready', $3, 'a', 'image/png', 1, 'x', 1, 1, 1000, now())",
+               duration_ms, upload_expires_at, metadata)
+             values ($1, $2, 'live', 'ready', $3, 'a', 'image/png', 1, 'x', 1, 1, 1000, now(), 'bare')",
         )
         .bind(id)
         .bind(self.owner.org.0)

@@ -137,9 +137,11 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
             debug!(%method, status = response.status().as_u16(), "Answered a request");
             response
         };
+        let sent = headers::lines(&headers, request_id::HEADER.as_str()).next();
         // A malformed one begins a new trace: https://www.w3.org/TR/trace-context/#a-traceparent-is-received
         let traceparent = headers::lines(&headers, "traceparent").next();
-        let mut response = trace::with_caller(traceparent.as_deref(), id.scope_of(&headers, answer)).await;
+        let mut response =
+            trace::with_caller(traceparent.as_deref(), id.scope_of(sent.as_deref(), answer)).await;
         let status = response.status().as_u16();
         let pattern = self.routes.pattern(&path);
         metrics::request(operation(&method, &path, pattern.as_deref()), status, began.elapsed());

@@ -320,7 +320,11 @@ mod tests {
         let holds = |file: &[u8], word: &[u8]| file.windows(word.len()).any(|window| window == word);
         assert!(holds(&before, b"abcdef1234567890") && holds(&before, b"gpmd"));
         // "def" and "67890" are the second track's samples of 3 and 5 bytes.
-        assert!(holds(&after, &[&b"abc\0\0\0"[..], b"12345", &[0; 5]].concat()), "{:?}", String::from_utf8_lossy(&after));
+        assert!(
+            holds(&after, &[&b"abc\0\0\0"[..], b"12345", &[0; 5]].concat()),
+            "{:?}",
+            String::from_utf8_lossy(&after)
+        );
         assert!(!holds(&after, b"gpmd") && holds(&after, b"avc1"));
         let fragmented = file(&atom(b"mvex", &[]), b"", (b"meta", b"gpmd"), b"");
         let refused = find(&mut Cursor::new(&fragmented), fragmented.len() as u64, TYPE).unwrap_err();

@@ -89,7 +89,8 @@ async fn run(runner: &Runner, case: &Case) -> Outcome {
     }
     runner.advance(turns[0].driver.key, &script, Duration::from_secs(3600)).await;
     let was_reached = turns.iter().all(|turn| turn.driver.drops.is_empty());
-    let outcome = verify(runner, case, &turns, script.lock().unwrap().count(0)).await;
+    let calls = script.lock().unwrap().count(0);
+    let outcome = verify(runner, case, &turns, calls).await;
     platform::unregister(&account);
     Outcome { was_reached, ended: outcome }
 }
