@@ -324,18 +324,18 @@ def test_errors_have_the_members_of_the_problem(client: Fanfare) -> None:
 
 def test_a_request_that_exceeds_the_rate_limit_is_repeated_after_retry_after(client: Fanfare) -> None:
     # The service was started with a limit of 3 changes of the team in 2 seconds.
-    def remove(client: Fanfare) -> FanfareError:
+    def invite(client: Fanfare) -> FanfareError:
         with pytest.raises(FanfareError) as error:
-            client.team.remove_member(str(uuid4()))
+            client.team.invite_member(email="", role="viewer")
         return error.value
 
     with connected(max_retries=0) as once:
-        error = remove(once)
+        error = invite(once)
         while error.status != 429:
-            error = remove(once)
+            error = invite(once)
     assert error.code == "rate_limited" and error.retry_after
-    # Repeated until it is admitted: there is no such member.
-    assert remove(client).code == "not_found"
+    # Repeated until it is admitted: there is no such address.
+    assert invite(client).code == "invalid_request"
 
 
 def test_calls_and_waits_have_timeouts(client: Fanfare) -> None:
