@@ -90,7 +90,7 @@ impl Webhooks {
         let answer = send(deps, input.owner, input.webhook, request).await?;
         let delivered = answer.error.is_none();
         if delivered {
-            // What a failing endpoint missed need not wait any longer.
+            // Deliveries that a failing endpoint missed need not wait any longer.
             store::drain::answered(&deps.engine.db, input.owner, input.webhook).await?;
         }
         let status = answer.status.and_then(|status| u16::try_from(status).ok());

@@ -28,7 +28,7 @@ impl MediaKind {
 }
 
 crate::string_enum! {
-    /// What a picture or video holds besides what is seen and heard.
+    /// Metadata of a picture or video, by the most telling kind.
     Metadata, "metadata" {
         /// Nothing about its author.
         Bare = "bare",

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use std::time::Duration;
 
 crate::string_enum! {
-    /// What a target waits for.
+    /// Reason of a wait.
     WaitReason, "wait reason" {
         /// One of its files is still being fetched or inspected.
         File = "file",
@@ -57,19 +57,19 @@ impl WaitReason {
 /// The result of an attempt that could neither publish nor fail.
 #[derive(Clone, Debug)]
 pub struct Wait {
-    /// What the target waits for.
+    /// Reason of the wait.
     pub reason: WaitReason,
     /// Time until the next look.
     pub look_after: Duration,
     /// End of the wait.
     pub until: DateTime<Utc>,
-    /// What the target shows meanwhile; `None` if it shows what it did.
+    /// Failure that the target shows meanwhile; `None` leaves the one before it.
     pub failure: Option<Failure>,
-    /// What follows if the wait ends in vain.
+    /// Next step if the wait ends in vain.
     pub then: Then,
 }
 
-/// What follows a wait that ended in vain.
+/// Next step after a wait that ended in vain.
 #[derive(Clone, Debug)]
 pub enum Then {
     /// The target ends with this failure.

@@ -21,7 +21,7 @@ pub enum Resource {
     Profile,
 }
 
-/// What a caller reaches: an organization's data in one mode, within a bound.
+/// The data that a caller reaches: an organization's, in one mode, within a bound.
 ///
 /// Functions on what a bound limits (posts, accounts, profiles, media, and what hangs on them) take it as they would
 /// take an owner, and there is no such function without. Only this module opens it, and gives the owner together with

@@ -52,7 +52,7 @@ pub struct Media {
     pub frames: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
-    /// What a picture or video holds besides its content; `None` before it was looked for.
+    /// Metadata of a picture or video; `None` before they were looked for.
     pub metadata: Option<Metadata>,
     /// Alt text.
     pub alt_text: Option<String>,
@@ -153,7 +153,7 @@ pub struct Inspected {
     pub duration_ms: Option<u64>,
     /// SHA-256 of the bytes; `None` when not all of them were read.
     pub sha256: Option<String>,
-    /// What a picture or video holds besides its content; `None` when it was not looked for.
+    /// Metadata of a picture or video; `None` when they were not looked for.
     pub metadata: Option<Metadata>,
 }
 

@@ -184,7 +184,7 @@ pub struct Attempt {
     pub stop_reason: Option<String>,
     /// The last failure.
     pub last_failure: Option<Failure>,
-    /// What the target waited for when the attempt began, if that is not over with it.
+    /// The wait in the row when the attempt began, if it is not over with it.
     pub waiting: Option<Waiting>,
     /// A wait that ended in vain: nothing is left to be done but to end the target.
     pub waited_in_vain: Option<WaitReason>,

@@ -30,7 +30,7 @@ const PARALLEL: usize = 8;
 enum About {
     /// The resource that its path names, of this kind.
     One(&'static str),
-    /// What the caller reaches.
+    /// Access of the caller.
     Reached,
     /// What its body or query names, and the codes with which limited callers and strangers are refused; none if they
     /// are not, since the names mean nothing to them.

@@ -278,7 +278,7 @@ pub(crate) async fn join(app: &App, request: &Request, form: &Fields) -> Result<
 struct Invitations<'a> {
     layout: Layout,
     invitations: &'a [people::Invited],
-    /// Where one goes on who accepts none; `None` for one who is a member of nothing yet.
+    /// Address of the page for a person who accepts none; `None` for one who is a member of no organization yet.
     next: Option<&'a str>,
 }
 

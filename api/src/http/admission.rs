@@ -320,7 +320,7 @@ mod tests {
             (&[b"6.6.6.6,1.2.3.4:5678"], 1, Some("1.2.3.4")),
             (&[b"[2001:db8::1]:443"], 1, Some("2001:db8::1")),
             (&[b"2001:db8::1"], 1, Some("2001:db8::1")),
-            // What a client wrote before it can't hide it.
+            // An address that a client wrote before it can't hide it.
             (&[b"\xe9, 1.2.3.4"], 1, Some("1.2.3.4")),
             (&[b"\xe9", b"1.2.3.4, 10.0.0.1"], 2, Some("1.2.3.4")),
             // Fewer entries than hops, or no address: falls back to the peer, which is missing here.

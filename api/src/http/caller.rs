@@ -54,7 +54,7 @@ pub struct Call<'a> {
     pub owner: Owner,
     /// The data that the caller's key is limited to.
     pub bound: &'a Bound,
-    /// What the caller may do.
+    /// Scopes of the caller.
     pub scopes: &'a [Scope],
     /// What the caller's client token is limited to; `None` for an API key.
     pub client: Option<&'a Client>,
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
         Self { app, owner, bound: Bound::ORGANIZATION, scopes, client: None, by, request }
     }
 
-    /// What the caller reaches.
+    /// Access of the caller.
     pub fn access(&self) -> Access<'a> {
         Access::new(self.owner, self.bound)
     }

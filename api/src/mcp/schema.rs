@@ -69,7 +69,7 @@ pub(super) fn output(document: &Value, operation: &Value) -> Map<String, Value> 
     object(document, schema.expect("an operation answers with JSON"), Others::Allowed)
 }
 
-/// Whether objects have other members than those that their schema names.
+/// Treatment of members of an object that its schema does not name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
     Allowed,

@@ -3,7 +3,7 @@
 
 use exif::{In, Reader, Tag};
 
-/// What EXIF data say, as far as it matters here.
+/// The members of EXIF data that are used here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exif {
     /// From 1, upright, to 8.

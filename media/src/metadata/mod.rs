@@ -66,7 +66,7 @@ impl Edit {
     }
 }
 
-/// What a file holds besides its content, and the edits that remove it.
+/// Metadata of a file, and the edits that remove them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The edits, in order, without overlaps.

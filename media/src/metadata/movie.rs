@@ -142,7 +142,7 @@ fn names_encoder_only(file: &mut (impl Read + Seek), meta: &Box) -> io::Result<b
     Ok(is_only)
 }
 
-/// Where the tables are that say where a track's samples are.
+/// The tables of a track that locate its samples.
 #[derive(Default)]
 struct Tables {
     offsets: Option<(Box, u64)>,

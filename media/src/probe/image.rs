@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 /// Bytes of EXIF data that are read; the orientation is among the first entries.
 const EXIF_BYTES: u64 = 64 << 10;
 
-/// What a picture's file says beside its pixels.
+/// Structure of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Structure {
     /// How the stored pixels are turned to be displayed.

@@ -9,7 +9,7 @@ use domain::{
 };
 use serde_json::Value;
 
-/// What was told of a post, before its latest target ended.
+/// Outcomes of a post that were told before its latest target ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct History {
     /// Rounds of retries.

@@ -48,7 +48,7 @@ pub enum Waits {
 /// A wait that an attempt found in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// What the target waited for.
+    /// Reason of the wait.
     pub reason: WaitReason,
     /// Since when.
     pub since: DateTime<Utc>,
