@@ -88,7 +88,7 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("replayWebhook", &[Code::Conflict]),
 ];
 
-/// Operations that no bucket and no quota refuses.
+/// Operations that no quota refuses, and no bucket but that of unknown keys.
 const ESSENTIAL: [&str; 5] =
     ["getUsage", "deleteApiKey", "rotateApiKey", "deleteClientToken", "removeTeamMember"];
 
@@ -113,9 +113,10 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
     let id = operation["operationId"].as_str().unwrap_or_default();
     let mut codes = vec![Code::InternalError, Code::Unavailable];
     if operation.get("security").is_some() {
-        codes.extend([Code::Unauthorized, Code::InsufficientScope, Code::Forbidden]);
+        // An unknown key is refused at each operation, and too many of them by `RateLimited`.
+        codes.extend([Code::Unauthorized, Code::RateLimited, Code::InsufficientScope, Code::Forbidden]);
         if !ESSENTIAL.contains(&id) {
-            codes.extend([Code::RateLimited, Code::QuotaExceeded]);
+            codes.push(Code::QuotaExceeded);
         }
     }
     let has_body = operation.get("requestBody").is_some();
