@@ -83,13 +83,16 @@ impl Guard {
 
     /// Fails if the database is older than what workers have written.
     pub(crate) async fn check(&self) -> Result<(), Fault> {
-        let away = |error: anyhow::Error| Fault::Away(error);
-        let beat = lineage::last_beat(&self.db).await.context("the last beat can't be read").map_err(away)?;
-        let Some(beat) = beat else { return Ok(()) };
-        let known = self.known(beat.installation).await.map_err(away)?;
-        match known {
-            Some(known) if beat.at.is_none_or(|at| at < known) => Err(Fault::Away(anyhow!(OLDER))),
-            _ => Ok(()),
+        let last = async || lineage::last_beat(&self.db).await.context("the last beat can't be read");
+        let is_older = async {
+            let Some(beat) = last().await? else { return Ok(false) };
+            let at = async || Ok(last().await?.and_then(|beat| beat.at));
+            is_older(async || self.known(beat.installation).await, at).await
+        };
+        match is_older.await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Fault::Away(anyhow!(OLDER))),
+            Err(error) => Err(Fault::Away(error)),
         }
     }
 
@@ -166,6 +169,16 @@ impl Guard {
     }
 }
 
+/// Returns whether Temporal knows a later beat than the database. Temporal is asked first: a beat of another worker in
+/// between is in the database before it is in Temporal.
+async fn is_older<T: PartialOrd>(
+    known: impl AsyncFnOnce() -> anyhow::Result<Option<T>>,
+    last: impl AsyncFnOnce() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<bool> {
+    let Some(known) = known().await? else { return Ok(false) };
+    Ok(last().await?.is_none_or(|last| last < known))
+}
+
 /// Runs `services` to their end. Cancels `stop`, for which they end, when the database turns out to be restored.
 ///
 /// # Errors
@@ -186,4 +199,33 @@ pub(crate) async fn guarded(
     stop.cancel();
     services.await?;
     Err(anyhow!(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[tokio::test]
+    async fn a_beat_of_another_worker_makes_no_database_old() {
+        let (database, temporal) = (Cell::new(1), Cell::new(1));
+        // At each look another worker has just written a beat, first to the database.
+        let beat = || {
+            database.set(database.get() + 1);
+            temporal.set(database.get());
+        };
+        let look = |at: &Cell<i32>| {
+            let found = at.get();
+            beat();
+            Ok(Some(found))
+        };
+        assert!(!is_older(async || look(&temporal), async || look(&database)).await.unwrap());
+        // A restore.
+        database.set(1);
+        assert!(
+            is_older(async || Ok(Some(temporal.get())), async || Ok(Some(database.get()))).await.unwrap()
+        );
+        assert!(is_older(async || Ok(Some(1)), async || Ok(None)).await.unwrap());
+        assert!(!is_older(async || Ok(None), async || Ok(Some(1))).await.unwrap());
+    }
 }
