@@ -69,6 +69,15 @@ fn assert_in_order(all: &[Delivery], count: usize) {
     }
 }
 
+/// Returns for how long an endpoint's workflow sleeps, in seconds; 0 while it works.
+async fn sleeps(webhook: &Value) -> f64 {
+    let workflow = format!("endpoint-{}", webhook["id"].as_str().unwrap());
+    let history: Value = serde_json::from_str(&history(&client().await, &workflow).await).unwrap_or_default();
+    let last = history["events"].as_array().and_then(|events| events.last()).unwrap_or(&Value::Null);
+    let timer = &last["attributes"]["TimerStartedEventAttributes"]["start_to_fire_timeout"];
+    timer.as_str().and_then(|timer| timer.strip_suffix('s')?.parse().ok()).unwrap_or_default()
+}
+
 /// Returns the number of events in the histories of an endpoint's workflow, and of its runs.
 async fn cost(webhook: &Value) -> (usize, usize) {
     let client = client().await;
@@ -198,6 +207,10 @@ async fn the_backlog_of_a_dead_endpoint_costs_nearly_nothing_and_is_sent_when_it
     let (told, error) = (&told.json()["data"], "the endpoint answered 500 Internal Server Error");
     assert_eq!((&told["webhookId"], &told["error"]), (&webhook["id"], &json!(error)), "{told}");
     assert_eq!(told["failingSince"], failing["failing_since"]);
+    wait_until("it to sleep until the probe", async || {
+        if_right(sleeps(&webhook).await, |sleeps| *sleeps > 600.0)
+    })
+    .await;
     let (before, _) = cost(&webhook).await;
     let sent = dead.all().len();
     for number in EVENTS..EVENTS + 50 {

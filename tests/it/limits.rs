@@ -8,7 +8,6 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
-    net::TcpListener,
     time::{Duration, Instant},
 };
 use store::{audit::Actor, keys, organizations};
@@ -154,10 +153,7 @@ async fn default_rate_limits_match_the_contract() {
 #[tokio::test]
 async fn two_processes_admit_600_of_700_concurrent_calls() {
     let mut world = limited(json!({ "global": 600 })).await;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
-    world.run("api").await;
-    let bases = [world.base.clone(), format!("http://127.0.0.1:{port}/api/v1")];
+    let bases = [world.base.clone(), world.run_another_api().await];
     let call = |number: usize| {
         let url = format!("{}/social-accounts/{number}", bases[number % 2]);
         world.http.get(url).bearer_auth(&world.key).send()

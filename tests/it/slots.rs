@@ -9,7 +9,7 @@ use domain::{Mode, Owner, scope::Scope};
 use futures::{StreamExt, future::join_all, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, net::TcpListener};
+use std::collections::BTreeSet;
 use store::organizations;
 use tests::World;
 
@@ -303,10 +303,7 @@ async fn a_hundred_concurrent_posts_to_two_processes_take_a_hundred_slots() {
     let mut world = world().own().start().await;
     let ada = world.connect("x", "ada").await;
     set(&world, None, &hourly()).await;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
-    world.run("api").await;
-    let bases = [world.base.clone(), format!("http://127.0.0.1:{port}/api/v1")];
+    let bases = [world.base.clone(), world.run_another_api().await];
     let expected = open(&world, "ada", 100).await;
     let create = async |number: usize, external_ref: Option<&str>| {
         let mut body = queued(&ada);

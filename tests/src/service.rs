@@ -4,7 +4,9 @@
 //! sandbox also separates accounts, journal and settings by organization, as always if it has a token.
 
 use crate::{
-    PATIENCE, now,
+    PATIENCE,
+    network::Port,
+    now,
     runtime::RUNTIME,
     shared::{self, Servers, directory},
 };
@@ -12,10 +14,12 @@ use futures::FutureExt;
 use sandbox::{Access, Address, AppStatus, Options, Sandbox};
 use serde_json::{Value, json};
 use std::{
+    fs::File,
     io::{BufRead, BufReader},
     net::TcpListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     thread,
 };
 use store::vault::{KeyId, Opener, PrivateKey};
@@ -45,6 +49,10 @@ pub(crate) struct Service {
     pub(crate) files: PathBuf,
     /// The environment of its processes.
     pub(crate) env: Vec<(String, String)>,
+    /// What its processes log: a test that fails shows it.
+    pub(crate) log: PathBuf,
+    /// The API's port, which nobody else gets while it restarts.
+    pub(crate) port: Arc<Port>,
 }
 
 impl Service {
@@ -54,7 +62,7 @@ impl Service {
         let (sandbox, serving) = start_sandbox(token);
         let sandbox = Address::new(sandbox, token.map(str::to_owned));
         let private = PrivateKey::generate();
-        let port = free_port();
+        let port = Port::reserve();
         let files = directory().join(format!("media-{name}"));
         let env = [
             ("DATABASE_URL", servers.database_url.clone()),
@@ -65,7 +73,7 @@ impl Service {
             ("FANFARE_TIME_SCALE", pace.to_string()),
             // Metrics collection is off by default: its calls would appear in the journals that tests read.
             ("FANFARE_COLLECT_EVERY", "0".to_owned()),
-            ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
+            ("FANFARE_LISTEN", port.address.to_string()),
             ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
             ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
             ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
@@ -77,15 +85,22 @@ impl Service {
         ];
         let env = env.into_iter().chain(token.map(|token| ("FANFARE_SANDBOX_TOKEN", token.to_owned())));
         Self {
-            base: format!("http://127.0.0.1:{port}/api/v1"),
+            base: format!("http://{}/api/v1", port.address),
             servers,
             sandbox,
             serving,
             opener: Opener::new((KeyId(1), private), []),
             files,
             env: env.map(|(name, value)| (name.to_owned(), value)).collect(),
+            log: directory().join(format!("{name}.log")),
+            port: Arc::new(port),
         }
     }
+}
+
+/// Opens a log, to append to it.
+pub(crate) fn append(log: &Path) -> Stdio {
+    File::options().create(true).append(true).open(log).expect("writable").into()
 }
 
 /// Returns the service that worlds of one of [`PACES`] share. The first call starts it.
@@ -95,7 +110,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
         let name = format!("{}-shared-{index}", std::process::id());
         let service = Service::new(shared::servers(program).await, &name, pace, Some("the shared sandbox"));
         let (ready, is_ready) = oneshot::channel();
-        let env = service.env.clone();
+        let (env, log) = (service.env.clone(), service.log.clone());
         // The process ends with the thread that started it, which lives as long as the test run.
         thread::spawn(move || {
             let mut child = Command::new(program)
@@ -103,6 +118,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
                 .envs(env)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
+                .stderr(append(&log))
                 .spawn()
                 .expect("the program starts");
             let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -116,7 +132,7 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
                 }
             }
             // Every test that follows would wait in vain.
-            eprintln!("the shared service ended: {:?}", child.wait());
+            eprintln!("the shared service ended: {:?}; its log is {}", child.wait(), log.display());
             std::process::exit(1);
         });
         let up = tokio::time::timeout(PATIENCE, is_ready).await.expect("the shared service comes up");
@@ -142,10 +158,4 @@ fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
 pub fn unlimited() -> String {
     let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
     Value::Object(api::http::rate_limits::Limits::names().map(lifted).collect()).to_string()
-}
-
-/// Returns a port that is free now. The program binds it next, and no other test asks for a fixed port.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }

@@ -20,10 +20,13 @@ use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
-    fs::File,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Output, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 use store::{
@@ -38,6 +41,9 @@ use tokio::{
 
 /// Default factor on every wait of the service.
 const PACE: f64 = 0.01;
+
+/// Lines of the service's log that a failed test shows.
+const SHOWN_LINES: usize = 100;
 
 static WORLDS: AtomicU32 = AtomicU32::new(0);
 
@@ -142,7 +148,8 @@ impl WorldBuilder {
             owner,
             key,
             opener: service.opener,
-            log: None,
+            log_start: std::fs::metadata(&service.log).map_or(0, |log| log.len()),
+            log: service.log,
             env: service.env,
             env_of: Vec::new(),
             files: service.files,
@@ -150,6 +157,7 @@ impl WorldBuilder {
             leftovers: Some(leftovers),
             is_shared,
             children: Vec::new(),
+            ports: vec![service.port],
         };
         if !is_shared {
             for (name, value) in &self.served {
@@ -186,7 +194,9 @@ pub struct World {
     program: &'static str,
     /// Decrypts secrets that the service encrypted.
     pub opener: Opener,
-    log: Option<PathBuf>,
+    /// What the service's processes log, and its length in bytes when the world began.
+    log: PathBuf,
+    log_start: u64,
     env: Vec<(String, String)>,
     /// Variables of the processes of one command only.
     env_of: Vec<(&'static str, String, String)>,
@@ -196,6 +206,8 @@ pub struct World {
     leftovers: Option<Leftovers>,
     is_shared: bool,
     children: Vec<(&'static str, Child)>,
+    /// The ports that its processes listen on.
+    ports: Vec<Arc<Port>>,
 }
 
 /// A request that the sandbox holds, or will hold when it arrives.
@@ -257,6 +269,23 @@ impl World {
         self.launch(command, program).await;
     }
 
+    /// Starts another `fanfare api`, at a port of its own, and returns its address, ending with `/api/v1`. Processes
+    /// that are started later listen there too.
+    pub async fn run_another_api(&mut self) -> String {
+        let address = self.reserve();
+        self.set("FANFARE_LISTEN", &address.to_string());
+        self.run("api").await;
+        format!("http://{address}/api/v1")
+    }
+
+    /// Reserves an address for one of the world's processes.
+    pub fn reserve(&mut self) -> SocketAddr {
+        let port = Port::reserve();
+        let address = port.address;
+        self.ports.push(Arc::new(port));
+        address
+    }
+
     /// Like [`World::run`], with an operator's listener of its own, whose URL it returns.
     pub async fn run_watched(&mut self, command: &'static str) -> String {
         let port = Port::reserve();
@@ -283,12 +312,8 @@ impl World {
     /// Like [`World::run`], by a command line of one's own that becomes the process.
     pub async fn launch(&mut self, command: &'static str, mut program: Command) {
         assert!(!self.is_shared, "build the world with .own() to start processes");
-        let log = match &self.log {
-            Some(path) => File::options().create(true).append(true).open(path).expect("writable").into(),
-            None => Stdio::inherit(),
-        };
         let mut child = program
-            .stderr(log)
+            .stderr(service::append(&self.log))
             .envs(self.env.iter().cloned())
             .envs(self.env_of.iter().filter(|(of, ..)| *of == command).map(|(_, name, value)| (name, value)))
             .stdin(Stdio::null())
@@ -315,8 +340,8 @@ impl World {
     /// Starts another command of the program, which the test must watch and end.
     pub fn spawn(&self, args: &[&str], stdout: Stdio) -> Child {
         let mut command = Command::new(self.program);
-        command.args(args).envs(self.env.iter().cloned()).stdout(stdout).kill_on_drop(true);
-        command.spawn().expect("the program starts")
+        command.args(args).envs(self.env.iter().cloned()).stdout(stdout).stderr(service::append(&self.log));
+        command.kill_on_drop(true).spawn().expect("the program starts")
     }
 
     /// Allows unfinished work described by `what`, a workflow type or an id, to outlive the world.
@@ -370,7 +395,7 @@ impl World {
 
     /// Writes the log of processes started from now on to a file.
     pub fn log_to(&mut self, path: &Path) {
-        self.log = Some(path.to_owned());
+        (self.log, self.log_start) = (path.to_owned(), 0);
     }
 
     fn take(&mut self, command: &str) -> Vec<(&'static str, Child)> {
@@ -611,8 +636,22 @@ impl World {
     }
 }
 
+impl World {
+    /// Returns what the service's processes have logged since the world began: its last lines.
+    fn last_lines(&self) -> String {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = log.get(usize::try_from(self.log_start).unwrap_or_default()..).unwrap_or_default();
+        let log = String::from_utf8_lossy(log);
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("-- the end of {}\n{}", self.log.display(), self.last_lines());
+        }
         let runs = |part| self.children.iter().any(|(command, _)| ["all", part].contains(command));
         // Without its processes, no work finishes.
         let can_end = self.is_shared || (runs("api") && runs("worker"));

@@ -302,9 +302,7 @@ async fn renewals_replay() {
 #[tokio::test]
 async fn a_post_that_is_deleted_at_once_leaves_no_workflow() {
     let mut world = world().running(&["api", "worker"]).start().await;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
-    world.run("api").await;
+    world.run_another_api().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let body = json!({ "content": "Later", "accounts": ["ada.bsky.social"], "scheduled_at": tests::soon() });
     let deleted = join_all((0..3).map(|_| async {

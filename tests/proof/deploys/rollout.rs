@@ -8,7 +8,6 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::TcpListener,
     os::unix::fs::PermissionsExt,
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
@@ -106,8 +105,7 @@ impl Rollout {
         world.key = word("test key");
         world.db = store::connect(database.as_str(), 4).await.unwrap();
         let first = world.base.clone();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let apis = [first, format!("http://127.0.0.1:{port}/api/v1")];
+        let apis = [first, format!("http://{}/api/v1", world.reserve())];
         world.run("previous-api").await;
         world.run("previous-worker").await;
         let limits = json!({ "limits": { "x.posts": 1_000_000, "bluesky.requests": 1_000_000 } });
