@@ -28,7 +28,7 @@ pub(crate) struct Unknown {
     /// Path of the object.
     path: Vec<Segment>,
     /// Name of the member, shortened.
-    key: String,
+    name: String,
     /// Name that was probably meant.
     meant: Option<Meant>,
 }
@@ -45,7 +45,7 @@ enum Meant {
 impl Unknown {
     /// Path of the member.
     pub(crate) fn path(&self) -> Vec<Segment> {
-        [&self.path[..], &[Segment::from(&*self.key)]].concat()
+        [&self.path[..], &[Segment::from(&*self.name)]].concat()
     }
 
     /// Puts the path of the value before the member's.
@@ -56,15 +56,15 @@ impl Unknown {
 
     /// The refusal of the member.
     fn issue(&self) -> Issue {
-        let key = &self.key;
+        let unknown = &self.name;
         let hint = match &self.meant {
             Some(Meant::Here(name)) => format!(". Did you mean `{name}`?"),
             Some(Meant::Inside(name, member)) => format!(". Did you mean `{name}` in `{member}`?"),
             None => String::new(),
         };
-        let message = format!("Unrecognized key(s) in object: '{key}'{hint}");
+        let message = format!("Unrecognized key(s) in object: '{unknown}'{hint}");
         let issue = Issue::new(self.path.iter().cloned(), "unrecognized_keys", message);
-        issue.with("keys", vec![key.clone()])
+        issue.with("keys", vec![unknown.clone()])
     }
 }
 
@@ -182,7 +182,7 @@ impl Search {
                 homes.iter().find_map(|(member, names)| Some(Meant::Inside(resembled(key, names)?, member)))
             };
             let meant = resembled(key, known).map(Meant::Here).or_else(inside);
-            self.found.push(Unknown { path: self.path.clone(), key: clip(key), meant });
+            self.found.push(Unknown { path: self.path.clone(), name: clip(key), meant });
         }
     }
 

@@ -269,9 +269,10 @@ impl Attacker<'_> {
             && ends.iter().any(|end| operation.path.ends_with(end))
     }
 
-    /// Returns true for an operation on the team or the branding, which belong to both modes of an organization.
+    /// Returns true for an operation on the team, the branding or the settings of media, which belong to both modes of
+    /// an organization.
     fn is_shared(&self, operation: &Operation) -> bool {
-        let paths = ["/team", "/connect/branding"];
+        let paths = ["/team", "/connect/branding", "/media/settings"];
         self.is_own_organization() && paths.iter().any(|path| operation.path.starts_with(path))
     }
 

@@ -574,6 +574,8 @@ impl Model {
             match post {
                 Post { is_deleted: true, .. } => &[404],
                 Post { stage: Stage::Racing, .. } => &[202, 409],
+                // Its reply may wait for an attempt of its own.
+                Post { has_reply: true, stage: Stage::Ended, .. } => &[202, 409],
                 _ => &[409],
             },
         )
