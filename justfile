@@ -17,6 +17,10 @@ cluster:
 test *args:
     cargo test --workspace {{args}}
 
+# Runs the tests, and lists the slowest
+durations *args:
+    .ci/durations --workspace {{args}}
+
 # Runs the checks of CI other than the tests
 check: lint walls openapi-check compose-check manifests-check
 

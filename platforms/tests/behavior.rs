@@ -87,7 +87,11 @@ fn main() -> ExitCode {
     trials.extend(specific::trials());
     trials.extend(specs::trials());
     let section = proof::Section::new("7a-answers", "Hostile answers");
-    let conclusion = libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials);
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    // Read by the other harness: tests wait more than they compute.
+    let threads = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
+    arguments.test_threads = arguments.test_threads.or(threads);
+    let conclusion = libtest_mimic::run(&arguments, trials);
     mutations::report(section);
     conclusion.exit_code()
 }
