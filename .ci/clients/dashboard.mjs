@@ -602,15 +602,14 @@ async function passkeys(browser, invitation) {
       automaticPresenceSimulation: true,
     },
   });
-  const local = (address) => address.replace("//127.0.0.1", "//localhost");
   const answer = async () =>
     Promise.all([page.waitForNavigation(), page.click("form[data-passkey] button")]);
-  await page.goto(local(invitation));
+  await page.goto(invitation);
   await look(page, "an invitation");
   await page.type("#name", "Grace");
   await answer();
   await says(page, "Grace, viewer");
-  await page.goto(`${local(origin)}/dashboard/me`);
+  await page.goto(`${origin}/dashboard/me`);
   await look(page, "the own page");
   await page.type("#passkey-name", "Another");
   await page.click("form[data-passkey] button");
@@ -619,7 +618,7 @@ async function passkeys(browser, invitation) {
   await look(page, "signing in with a passkey");
   await answer();
   await says(page, "Grace, viewer");
-  await page.goto(`${local(origin)}/dashboard/keys`);
+  await page.goto(`${origin}/dashboard/keys`);
   await says(page, "Your role, viewer, does not include the scope keys:write.");
   await look(page, "a page that a role does not open");
   await context.close();
@@ -811,6 +810,14 @@ async function withoutScripts(page, endpoint) {
   await page.setJavaScriptEnabled(true);
 }
 
+/** The link that `fanfare dev` prints. */
+async function signInByLink(page) {
+  await page.goto(dev.sign_in_url);
+  await says(page, "Test mode");
+  check(!(await page.evaluate(() => location.href + document.referrer)).includes("key"), page.url());
+  await press(page, "Sign out");
+}
+
 async function walk(page) {
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
@@ -829,6 +836,7 @@ async function walk(page) {
   const accounts = { x: of("x"), bluesky: of("bluesky") };
 
   await page.emulateTimezone(ZONE);
+  await signInByLink(page);
   await open(page, "", 401);
   await signIn(page);
   const hook = await receiver();

@@ -77,6 +77,8 @@ struct Manifest {
     mcp_url: String,
     docs_url: String,
     dashboard_url: String,
+    /// Signs in with the test key: the page takes it from the fragment, which no request has.
+    sign_in_url: String,
     operator_token: String,
     temporal_ui_url: String,
     temporal_address: String,
@@ -232,15 +234,17 @@ async fn serve(
     probes.watch_database(&db, true);
 
     let address = api.local_addr()?;
+    let origin = local(address);
+    let base_url = Url::parse(&format!("{origin}/api/v1"))?;
     // The sandbox fetches no other local URL, regardless of a post's settings; a bucket may be on this machine, too.
     let media = match storage.location {
-        Location::Directory(_) => Some(vec![Url::parse(&format!("http://{address}/api/v1/media/"))?]),
+        Location::Directory(_) => Some(vec![Url::parse(&format!("{base_url}/media/"))?]),
         Location::Bucket { .. } => None,
     };
     let access = Access { media, ..Access::default() };
     let options = Options { data: Some(dir.join("sandbox")), clock: clock::now, app };
     let sandbox = Sandbox::open_with(options, access)?;
-    let sandbox_url = format!("http://{}", sandbox_listener.local_addr()?);
+    let sandbox_url = local(sandbox_listener.local_addr()?);
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &Url::parse(&sandbox_url)?, &keys, first.org_id).await?;
@@ -264,7 +268,7 @@ async fn serve(
     let operator_token = URL_SAFE_NO_PAD.encode(operator_token);
     let http = Http {
         listen: address,
-        base_url: None,
+        base_url: Some(base_url.clone()),
         secret,
         seal_key: secrets.seal_key.parse()?,
         shared_clients: worker.keys.shared_apps.clients(),
@@ -298,12 +302,12 @@ async fn serve(
     let workers =
         services::workers(db, client, &settings, &worker, Some(sandbox_address), &allowed, resources).await?;
 
-    let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {
-        base_url: format!("{origin}/api/v1"),
+        base_url: base_url.to_string(),
         mcp_url: format!("{origin}/api/mcp"),
         docs_url: format!("{origin}/docs"),
         dashboard_url: format!("{origin}/dashboard"),
+        sign_in_url: format!("{origin}/dashboard/sign-in#key={}", first.test_key),
         operator_token: operator_token.clone(),
         temporal_ui_url: temporal.ui_url.clone().unwrap_or_default(),
         temporal_address: temporal.address.clone(),
@@ -341,6 +345,12 @@ async fn serve(
     let (ran, watched) = tokio::join!(running, watching);
     let served = sandbox.await?;
     ran.and(watched).and(served)
+}
+
+/// The origin of a listener. One name for all, because a browser sends no cookie of one name to another, and has
+/// passkeys for names only.
+fn local(address: SocketAddr) -> String {
+    format!("http://localhost:{}", address.port())
 }
 
 fn listen(port: u16) -> std::io::Result<TcpListener> {
@@ -416,7 +426,7 @@ async fn connect(
 }
 
 fn banner(manifest: &Manifest, dir: &Path) {
-    let Manifest { base_url, docs_url, dashboard_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
+    let Manifest { base_url, docs_url, sign_in_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
     // The platforms that accept a post of text only.
     let accounts = [HANDLE.to_owned(), format!("{HANDLE}.bsky.social")];
     let body = serde_json::json!({ "content": "Hello from Fanfare", "accounts": accounts });
@@ -424,12 +434,12 @@ fn banner(manifest: &Manifest, dir: &Path) {
         "
   Fanfare is up.
 
+  Dashboard    {sign_in_url}
   API          {base_url}
-  Dashboard    {dashboard_url}
   API docs     {docs_url}
-  Temporal UI  {temporal_ui_url}
-  Sandbox      {sandbox_url}
   Test key     {test_key}
+  Sandbox      {sandbox_url} (stands for the platforms: shows what was published, and fails on request)
+  Temporal UI  {temporal_ui_url} (the workflow behind each post)
   All of these {}
 
   Publish a first post to the sandbox:

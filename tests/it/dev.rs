@@ -137,6 +137,7 @@ async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
         "mcp_url",
         "docs_url",
         "dashboard_url",
+        "sign_in_url",
         "operator_token",
         "temporal_ui_url",
         "temporal_address",
@@ -149,6 +150,10 @@ async fn one_command_starts_all_services_survives_kills_and_stops_cleanly() {
     ];
     promised.sort_unstable();
     assert_eq!(members, promised);
+    // One name, so that the session outlives a login, whose callback is at the base URL.
+    for url in members.iter().filter(|member| member.ends_with("_url") && **member != "database_url") {
+        assert!(dev[*url].as_str().unwrap().starts_with("http://localhost:"), "{url}: {}", dev[*url]);
+    }
     for url in ["docs_url", "temporal_ui_url", "sandbox_url"] {
         let page = http.get(dev[url].as_str().unwrap()).send().await.unwrap();
         assert_eq!(page.status(), StatusCode::OK, "{url}");

@@ -7,6 +7,15 @@
   const secure = location.protocol === "https:" ? "; secure" : "";
   if (zone) document.cookie = `fanfare-zone=${zone}; path=/dashboard; max-age=34560000; samesite=lax${secure}`;
 
+  // `fanfare dev` prints a link with a key in its fragment, which is sent nowhere. Only a server on this machine takes
+  // it: no link may sign anybody in to somebody else's organization.
+  const key = document.getElementById("key");
+  if (key && location.hash.startsWith("#key=") && location.hostname === "localhost") {
+    key.value = location.hash.slice("#key=".length);
+    history.replaceState(null, "", location.pathname + location.search);
+    key.form.requestSubmit();
+  }
+
   const NOTICE_TIME = 8000;
 
   /** Creates an element with properties and content. */
