@@ -22,7 +22,7 @@ from typing import Any
 CLIENTS = Path(__file__).resolve().parent.parent
 DOCUMENT = CLIENTS.parent / "api" / "openapi.json"
 TYPESCRIPT = CLIENTS / "typescript" / "src" / "generated"
-PYTHON = CLIENTS / "python" / "src" / "fanfare" / "generated"
+PYTHON = CLIENTS / "python" / "src" / "fanfare_client" / "generated"
 
 # Names where the rule gives a poor or an ambiguous one.
 NAMES = {
@@ -445,7 +445,7 @@ def write_python(document: dict[str, Any]) -> None:
         {operation.response for operation in found} | {one.item for one in found if one.item} | set(events.values()) | {"Problem"},
         True,
         PYTHON / "models.py",
-        "--output-model-type", "pydantic_v2.BaseModel", "--base-class", "fanfare._model.Model", "--snake-case-field",
+        "--output-model-type", "pydantic_v2.BaseModel", "--base-class", "fanfare_client._model.Model", "--snake-case-field",
         "--use-field-description", "--use-annotated", "--strict-nullable",
     )  # fmt: skip
     python_types(

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fanfare import Fanfare
+from fanfare_client import Fanfare
 
 DEV: dict[str, Any] = json.loads(Path(os.environ["FANFARE_DEV"]).read_text())
 DOCUMENT: dict[str, Any] = json.loads(Path(os.environ["FANFARE_DOCUMENT"]).read_text())

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from conftest import DEV, DOCUMENT, PNG, LossyProxy, Receiver, connected
 
-from fanfare import (
+from fanfare_client import (
     AsyncFanfare,
     Fanfare,
     FanfareConnectionError,

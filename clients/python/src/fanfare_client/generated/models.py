@@ -7,7 +7,7 @@ from typing import Annotated, Any, Dict, Literal
 from pydantic import AwareDatetime, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from fanfare._model import Model
+from fanfare_client._model import Model
 
 
 class AccountConnectedEvent(Model):
