@@ -74,7 +74,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
         Keys,
         (Account, Requests, Audit),
     );
-    OpenApiService::new(operations, "Fanfare API", "1.0.0")
+    OpenApiService::new(operations, "Fanfare API", env!("CARGO_PKG_VERSION"))
         .description(DESCRIPTION)
         .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))
 }
