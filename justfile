@@ -22,7 +22,7 @@ durations *args:
     .ci/durations --workspace {{args}}
 
 # Runs the checks of CI other than the tests
-check: lint walls openapi-check compose-check manifests-check
+check: lint walls openapi-check versions-check workflows-check compose-check manifests-check
 
 # Formats the code
 fmt:
@@ -132,6 +132,14 @@ pin-images:
 # Checks the Kubernetes manifests against Kubernetes' own types
 manifests-check:
     go run -C .ci/manifests . "$PWD"
+
+# Checks that service, API document and clients have the same version
+versions-check:
+    .ci/release version
+
+# Checks the workflow files
+workflows-check:
+    go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 
 # Checks that the compose file is valid
 compose-check:
