@@ -37,6 +37,9 @@ const PATIENCE: TimeDelta = TimeDelta::seconds(30);
 /// Time between two looks at a list.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Number of cases that run at the same time, for each core.
+const THREADS: usize = 16;
+
 fn main() -> ExitCode {
     let cases = cases![
         a_text_is_published_and_served_at_its_permalink,
@@ -88,9 +91,9 @@ fn main() -> ExitCode {
     trials.extend(specs::trials());
     let section = proof::Section::new("7a-answers", "Hostile answers");
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Read by the other harness: tests wait more than they compute.
-    let threads = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
-    arguments.test_threads = arguments.test_threads.or(threads);
+    // The cases wait for what platforms take their time for; they hardly compute.
+    let threads = std::thread::available_parallelism().map_or(THREADS, |cores| cores.get() * THREADS);
+    arguments.test_threads = arguments.test_threads.or(Some(threads));
     let conclusion = libtest_mimic::run(&arguments, trials);
     mutations::report(section);
     conclusion.exit_code()
