@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 # The image's own toolchain: rust-toolchain.toml would have components fetched that only developers need.

@@ -117,9 +117,18 @@ histories version="1":
 released:
     FANFARE_RECORD=1 cargo test --workspace --test proof queries_of_the_last_release
 
-# Kills and restarts the processes of a cluster, in the full form: all platforms, the newest Temporal server
-cluster-test:
+# Kills and restarts the processes of a cluster, in the full form: all platforms, the newest Temporal server; then `containers`
+cluster-test: && containers
     FANFARE_PROOF=full cargo test --workspace --test cluster -- --nocapture
+
+# Runs the services of the compose file in containers, publishes through them, and removes them
+containers:
+    cargo build --workspace --bins
+    .ci/scratch-docker --networks .ci/compose target/debug/fanfare
+
+# Builds the image of the Dockerfile with all its stages, and runs it; without a registry, of images made here
+image profile="release":
+    .ci/scratch-docker .ci/image full {{profile}}
 
 # Regenerates the parts of the deployment files that follow from the program's settings
 deploy-files:
