@@ -6,12 +6,12 @@ use crate::{PROGRAM, world};
 use proxy::{Authority, Demands, NAME, Proxy};
 use serde_json::{Value, json};
 use std::{
+    net::TcpListener,
     path::PathBuf,
     process::{Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
 };
-use tests::{World, if_right, wait_until};
-use tokio::net::TcpListener;
+use tests::{World, if_right, network::Port, wait_until};
 
 /// An API key, which is never to be shown.
 const API_KEY: &str = "tmprl-Zq7Xv2kWj9Qp4";
@@ -70,7 +70,7 @@ async fn posts_are_published_over_mutual_tls_with_an_api_key() {
     let demands =
         Demands { tls: Some((servers.issue(NAME), clients)), api_key: Some(API_KEY), ..Demands::default() };
     let temporal = &tests::shared(&PROGRAM).await.temporal;
-    let proxy = Proxy::start(temporal, demands).await;
+    let proxy = Proxy::start(temporal, demands);
     let api_key = directory.join("api-key");
     std::fs::write(&api_key, format!("{API_KEY}\n")).unwrap();
     let settings: [(&str, &str); 8] = [
@@ -220,7 +220,7 @@ async fn where_others_manage_the_namespace_migrate_tells_what_to_create() {
     let namespace = new_namespace();
     world.set("TEMPORAL_NAMESPACE", &namespace);
     let refused = vec!["/temporal.api.workflowservice.v1.WorkflowService/RegisterNamespace"];
-    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() }).await;
+    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() });
     let direct = world.set("TEMPORAL_ADDRESS", &proxy.address).unwrap();
     let ended = world.command(&["migrate", "--only", "temporal"]).await;
     let said = text(&ended);
@@ -228,7 +228,7 @@ async fn where_others_manage_the_namespace_migrate_tells_what_to_create() {
 
     // Only the attributes are missing.
     let refused = vec!["/temporal.api.operatorservice.v1.OperatorService/"];
-    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() }).await;
+    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() });
     operate("create", &namespace).await;
     world.set("TEMPORAL_ADDRESS", &proxy.address);
     let ended = world.command(&["migrate", "--only", "temporal"]).await;
@@ -285,9 +285,8 @@ async fn a_worker_waits_for_temporal_and_postgres_and_gives_up() {
     world.connect("x", "ada").await;
     let post = world.post(json!({ "content": "Early", "accounts": ["ada"] })).await;
     // A port on which nobody listens yet.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let port = Port::reserve();
+    let address = port.address.to_string();
     let temporal = world.set("TEMPORAL_ADDRESS", &address).unwrap();
     let log = directory("temporal-away").join("log");
     let stderr = std::fs::File::create(&log).unwrap();
@@ -295,7 +294,7 @@ async fn a_worker_waits_for_temporal_and_postgres_and_gives_up() {
     command.arg("worker").envs(world.environment().iter().cloned()).stderr(stderr).kill_on_drop(true);
     let mut worker = command.env("FANFARE_START_TIMEOUT", "300").spawn().unwrap();
     logged(&log, &format!("Waiting, since Temporal at {address} does not answer")).await;
-    let listener = TcpListener::bind(&address).await.unwrap();
+    let listener = TcpListener::bind(port.address).unwrap();
     let _proxy = Proxy::on(listener, &tests::shared(&PROGRAM).await.temporal, Demands::default());
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
@@ -343,7 +342,7 @@ async fn posts_wait_while_temporal_does_not_accept_the_service() {
     world.connect("x", "ada").await;
     let refused = vec!["/temporal.api.workflowservice.v1.WorkflowService/StartWorkflowExecution"];
     let temporal = &tests::shared(&PROGRAM).await.temporal;
-    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() }).await;
+    let proxy = Proxy::start(temporal, Demands { refused, ..Demands::default() });
     let direct = world.set("TEMPORAL_ADDRESS", &proxy.address).unwrap();
     let log = directory("temporal-refused").join("log");
     world.log_to(&log);
@@ -381,7 +380,7 @@ async fn a_namespace_that_cannot_be_checked_is_not_taken_as_prepared_at_once() {
     operate("create", &namespace).await;
     let away = vec!["/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions"];
     let temporal = &tests::shared(&PROGRAM).await.temporal;
-    let proxy = Proxy::start(temporal, Demands { away, ..Demands::default() }).await;
+    let proxy = Proxy::start(temporal, Demands { away, ..Demands::default() });
     let direct = world.set("TEMPORAL_ADDRESS", &proxy.address).unwrap();
     let log = directory("temporal-unchecked").join("log");
     world.log_to(&log);

@@ -35,7 +35,7 @@ pub use metrics::Samples;
 pub use pds::{Pds, PdsAccount};
 pub use pointers::pointers;
 pub use receiver::{Delivery, Receiver};
-pub use runtime::serve;
+pub use runtime::{outlive, serve};
 pub use service::unlimited;
 pub use shared::{
     Servers, Shared, database, database_url, directory, durable, shared, sql, temporal, temporal_client,

@@ -3,6 +3,7 @@
 //! Each pair of parts has a proxy of its own, since every address is a setting. A proxy forwards bytes and knows
 //! nothing of them.
 
+use crate::runtime::outlive;
 use std::{io, net::SocketAddr};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -51,7 +52,7 @@ impl Proxy {
             rule: watch::Sender::new(Rule { state: State::Open, forgotten: 0 }),
             upstream: watch::Sender::new(upstream),
         };
-        tokio::spawn(listen(port, proxy.rule.subscribe(), proxy.upstream.subscribe()));
+        outlive(listen(port, proxy.rule.subscribe(), proxy.upstream.subscribe()));
         proxy
     }
 

@@ -12,6 +12,11 @@ use tokio::runtime::{Builder, Runtime};
 pub(crate) static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime"));
 
+/// Runs a task until it or the run ends, also while a test blocks to drop its world.
+pub fn outlive(task: impl Future<Output = ()> + Send + 'static) {
+    RUNTIME.spawn(task);
+}
+
 /// Serves an endpoint on a free port until the run ends, and returns its address. The listener runs on this
 /// runtime too, so that it also serves while a test blocks to drop its world.
 pub async fn serve(endpoint: impl Endpoint + 'static) -> SocketAddr {

@@ -96,17 +96,19 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// Starts a proxy on a free port.
-    pub(super) async fn start(temporal: &str, demands: Demands) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), temporal, demands)
+    pub(super) fn start(temporal: &str, demands: Demands) -> Self {
+        Self::on(std::net::TcpListener::bind("127.0.0.1:0").unwrap(), temporal, demands)
     }
 
-    /// Starts a proxy on a listener. It ends with the test.
-    pub(super) fn on(listener: TcpListener, temporal: &str, demands: Demands) -> Self {
+    /// Starts a proxy on a listener. It serves until the run ends: what processes send at the end of a test arrives.
+    pub(super) fn on(listener: std::net::TcpListener, temporal: &str, demands: Demands) -> Self {
         let address = listener.local_addr().unwrap().to_string();
         let calls = Arc::new(AtomicUsize::new(0));
         let acceptor = demands.tls.as_ref().map(|(certificate, clients)| acceptor(certificate, clients));
         let (demands, temporal, counted) = (Arc::new(demands), temporal.to_owned(), calls.clone());
-        tokio::spawn(async move {
+        listener.set_nonblocking(true).unwrap();
+        tests::outlive(async move {
+            let listener = TcpListener::from_std(listener).unwrap();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (acceptor, demands, temporal, calls) =
