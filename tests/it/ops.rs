@@ -628,7 +628,7 @@ async fn an_operator_sees_at_once_what_waits_for_a_failing_endpoint_and_sends_it
     assert_eq!(table.matches("the endpoint has accepted nothing since").count(), EVENTS, "{table}");
     let output = done(&world, &["redeliver", "--endpoint", id(&webhook)]).await;
     assert_eq!(output, format!("{EVENTS} deliveries are repeated\n"));
-    // What is on its way is not listed as pending either.
+    // A delivery that is being sent is not listed as pending.
     receiver.until("all once more", |all| all.len() >= 2 * EVENTS).await;
     world.until_at(&path, "their end", |list| list["data"] == json!([])).await;
     assert_eq!(receiver.all().len(), 2 * EVENTS);

@@ -49,7 +49,7 @@ pub(crate) struct Service {
     pub(crate) files: PathBuf,
     /// The environment of its processes.
     pub(crate) env: Vec<(String, String)>,
-    /// What its processes log: a test that fails shows it.
+    /// Log file of its processes; a failed test shows the last lines.
     pub(crate) log: PathBuf,
     /// The API's port, which nobody else gets while it restarts.
     pub(crate) port: Arc<Port>,

@@ -194,8 +194,9 @@ pub struct World {
     program: &'static str,
     /// Decrypts secrets that the service encrypted.
     pub opener: Opener,
-    /// What the service's processes log, and its length in bytes when the world began.
+    /// Log file of the service's processes.
     log: PathBuf,
+    /// Length of the log in bytes when the world began.
     log_start: u64,
     env: Vec<(String, String)>,
     /// Variables of the processes of one command only.
@@ -637,7 +638,7 @@ impl World {
 }
 
 impl World {
-    /// Returns what the service's processes have logged since the world began: its last lines.
+    /// Returns the last lines of the log since the world began.
     fn last_lines(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = log.get(usize::try_from(self.log_start).unwrap_or_default()..).unwrap_or_default();
