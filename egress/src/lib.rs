@@ -14,10 +14,12 @@ use reqwest::{
     ClientBuilder,
     dns::{Addrs, Name, Resolve, Resolving},
 };
+use rustls::{ClientConfig, crypto::CryptoProvider};
+use rustls_platform_verifier::BuilderVerifierExt;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use url::{Host, Url};
@@ -117,12 +119,40 @@ pub fn filtered(allowed: AllowedRanges) -> ClientBuilder {
 /// Builds a client that connects to any address: for URLs that the operator configured.
 #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
 pub fn unfiltered() -> ClientBuilder {
-    Client::builder()
+    let builder = match tls() {
+        Some(tls) => Client::builder().tls_backend_preconfigured(tls),
+        // It can't be built either, and then says why.
+        None => Client::builder(),
+    };
+    builder
         .connect_timeout(CONNECT)
         // A proxy from the environment would resolve names itself, past the filter.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Limits a client to HTTP/1.1, for connections that are upgraded.
+pub fn http1_only(builder: ClientBuilder) -> ClientBuilder {
+    let builder = builder.http1_only();
+    let Some(mut tls) = tls() else { return builder };
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    builder.tls_backend_preconfigured(tls)
+}
+
+/// Returns the TLS settings of all clients, which are reqwest's own: this machine's root certificates, HTTP/2 where the
+/// server has it. Clients share them, because reading and parsing the certificates takes longer than all else that
+/// building a client does. `None` without a TLS provider in this process or without certificates.
+fn tls() -> Option<ClientConfig> {
+    static SHARED: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(shared) = SHARED.get() {
+        return Some(shared.clone());
+    }
+    let provider = CryptoProvider::get_default()?.clone();
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+    let mut config = builder.with_platform_verifier().ok()?.with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Some(SHARED.get_or_init(|| config).clone())
 }
 
 /// Looks up the addresses of a name.

@@ -116,10 +116,11 @@ impl Transport {
 
     /// Returns a client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
-        match &self.sandbox {
-            None => egress::filtered(self.allowed.clone()).https_only(true).http1_only().build(),
-            Some(_) => egress::unfiltered().http1_only().build(),
-        }
+        let client = match &self.sandbox {
+            None => egress::filtered(self.allowed.clone()).https_only(true),
+            Some(_) => egress::unfiltered(),
+        };
+        egress::http1_only(client).build()
     }
 
     /// Returns the URL to call for a platform's URL.
