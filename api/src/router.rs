@@ -27,6 +27,7 @@ use poem::{
     middleware::{CatchPanic, SetHeader},
     web::Redirect,
 };
+use std::sync::LazyLock;
 
 /// Content security policy of the API's documentation page.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
@@ -37,8 +38,12 @@ const HTTPS_ONLY: &str = "max-age=63072000";
 
 /// Everything that is served over HTTP. Boxed, so that callers do not compile the middleware stack again.
 pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
-    let specification = operations::document_at(app.config.base_url.trim_end_matches('/'));
-    let page = operations::page(&specification);
+    let base_url = app.config.base_url.trim_end_matches('/').to_owned();
+    let page = {
+        let base_url = base_url.clone();
+        move || operations::page(&operations::document_at(&base_url))
+    };
+    let specification = move || operations::document_at(&base_url);
     let is_https = app.config.base_url.starts_with("https://");
     let specification_path = format!("{PREFIX}/openapi.json");
     let body_timeout = BodyTimeout { limit: app.config.body_timeout, is_exempt: content::is_upload };
@@ -86,19 +91,20 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .boxed()
 }
 
-/// An endpoint that always serves the same text.
+/// An endpoint that always serves the same text, which is made for the first request: making the document takes longer
+/// than all else at the start, and most processes are never asked for it.
 fn fixed(
     content_type: &'static str,
     policy: Option<&'static str>,
-    text: String,
+    text: impl FnOnce() -> String + Send + 'static,
 ) -> impl Endpoint<Output = Response> {
-    let text = Bytes::from(text);
+    let text = LazyLock::new(|| Bytes::from(text()));
     poem::endpoint::make_sync(move |_| {
         let response = Response::builder().content_type(content_type);
         let response = match policy {
             Some(policy) => response.header(header::CONTENT_SECURITY_POLICY, policy),
             None => response,
         };
-        response.body(text.clone())
+        response.body(Bytes::clone(&text))
     })
 }
