@@ -102,7 +102,7 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let installed = Installed::start(&PROGRAM, &tests::directory().join("operations")).await;
     let database_url = installed.url("fanfare", "fanfare");
     let servers = Servers { database_url, temporal: tests::shared(&PROGRAM).await.temporal.clone() };
-    let mut world = world().pace(1.0).running(&[]).on(servers).platforms(&["x"]).start().await;
+    let mut world = world().pace(1.0).running(&[]).on(servers).platforms(&["x", "threads"]).start().await;
     for (command, role) in [("api", "fanfare_api"), ("worker", "fanfare_worker")] {
         world.set_of(command, "DATABASE_URL", &installed.url(role, "fanfare"));
         world.run(command).await;
@@ -201,7 +201,9 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     tests::sql(&world.db, &overdue).await;
     page.follow(&world, "Tokens are not renewed", &[]).await;
 
-    let lost = published(&world, "Lost #sandbox-429x1").await;
+    // Where throttling lasts for a minute, so that there is time to see it.
+    world.connect("threads", "bob").await;
+    let lost = world.post(json!({ "content": "Lost #sandbox-429x1", "accounts": ["bob"] })).await;
     let lost =
         world.until(id(&lost), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
     replay::backs_off(&lost).await;
@@ -245,7 +247,8 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     world.run("api").await;
     world.run("worker").await;
     assert_eq!(world.ended(&waiting).await["status"], "published");
-    assert_eq!(world.accepted("x", "ada").await, 3);
+    assert_eq!(world.accepted("x", "ada").await, 2);
+    assert_eq!(world.accepted("threads", "bob").await, 1);
 
     let section = "The disk is full";
     if clients().is_some() {

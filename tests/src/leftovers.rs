@@ -62,7 +62,14 @@ impl Leftovers {
         let mut left = read(db, OPEN).await;
         let query = format!("FanfareOrg = '{}' and ExecutionStatus = 'Running'", self.org);
         let running = temporal.list_workflows(query, Default::default());
-        let running: Vec<_> = running.try_collect().await.expect("Temporal answers");
+        let running: Vec<_> = match running.try_collect().await {
+            Ok(running) => running,
+            // The development server answers so until it is restarted, when its database is stuck.
+            Err(error) => {
+                left.push(format!("an answer of Temporal: {error}"));
+                return left;
+            }
+        };
         let waiting: HashSet<String> = read(db, WAITING).await.into_iter().collect();
         // The workflow that renews a grant runs for as long as the account is connected.
         let open =
