@@ -102,7 +102,11 @@ impl FromStr for Limits {
         let set: BTreeMap<String, Setting> =
             serde_json::from_str(text).context("not of the form {\"posts\": {\"limit\": 120}}")?;
         for (name, setting) in &set {
-            ensure!(Self::names().any(|known| known == name), "there is no bucket {name}");
+            ensure!(
+                Self::names().any(|known| known == name),
+                "there is no bucket {name}, only {}",
+                Self::names().collect::<Vec<_>>().join(", ")
+            );
             ensure!(setting.limit > 0, "the limit of {name} must be at least 1");
             ensure!(
                 (1..=MAX_WINDOW).contains(&setting.window),
