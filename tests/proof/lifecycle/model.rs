@@ -205,6 +205,8 @@ pub(super) struct TargetRow {
     pub(super) error_message: Option<String>,
     /// True if the next attempt is not due within seconds.
     pub(super) is_parked: bool,
+    /// True if it is live, and the rest of its thread is neither live nor given up.
+    pub(super) awaits_rest: bool,
 }
 
 /// Result of a check; the error says what broke the contract.

@@ -159,6 +159,14 @@ impl System {
             self.model.apply(&call, text, &answer)?;
         }
         self.wait().await?;
+        // If an operator ended a target's workflow meanwhile, the sweeper has the rest of its thread published.
+        wait_until("the rest of all threads", async || {
+            let rows = self.rows().await;
+            let open: Vec<_> =
+                rows.iter().flat_map(|row| &row.targets).filter(|target| target.awaits_rest).collect();
+            if open.is_empty() { Ok(()) } else { Err(format!("{open:?}")) }
+        })
+        .await;
         self.check_api().await
     }
 
