@@ -119,12 +119,7 @@ pub fn filtered(allowed: AllowedRanges) -> ClientBuilder {
 /// Builds a client that connects to any address: for URLs that the operator configured.
 #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
 pub fn unfiltered() -> ClientBuilder {
-    let builder = match tls() {
-        Some(tls) => Client::builder().tls_backend_preconfigured(tls),
-        // It can't be built either, and then says why.
-        None => Client::builder(),
-    };
-    builder
+    with_shared_tls(Client::builder(), &["h2", "http/1.1"])
         .connect_timeout(CONNECT)
         // A proxy from the environment would resolve names itself, past the filter.
         .no_proxy()
@@ -134,15 +129,20 @@ pub fn unfiltered() -> ClientBuilder {
 
 /// Limits a client to HTTP/1.1, for connections that are upgraded.
 pub fn http1_only(builder: ClientBuilder) -> ClientBuilder {
-    let builder = builder.http1_only();
+    with_shared_tls(builder.http1_only(), &["http/1.1"])
+}
+
+/// Gives a client the shared TLS settings, and the protocols that it offers to servers. Without the settings, building
+/// the client fails with the reason.
+fn with_shared_tls(builder: ClientBuilder, protocols: &[&str]) -> ClientBuilder {
     let Some(mut tls) = tls() else { return builder };
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    tls.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     builder.tls_backend_preconfigured(tls)
 }
 
-/// Returns the TLS settings of all clients, which are reqwest's own: this machine's root certificates, HTTP/2 where the
-/// server has it. Clients share them, because reading and parsing the certificates takes longer than all else that
-/// building a client does. `None` without a TLS provider in this process or without certificates.
+/// Returns the TLS settings of all clients, which are reqwest's own: this machine's root certificates. Clients share
+/// them, because most of the time of building a client is reading and parsing the certificates. `None` without a TLS
+/// provider in this process or without certificates.
 fn tls() -> Option<ClientConfig> {
     static SHARED: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(shared) = SHARED.get() {
@@ -150,8 +150,7 @@ fn tls() -> Option<ClientConfig> {
     }
     let provider = CryptoProvider::get_default()?.clone();
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
-    let mut config = builder.with_platform_verifier().ok()?.with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let config = builder.with_platform_verifier().ok()?.with_no_client_auth();
     Some(SHARED.get_or_init(|| config).clone())
 }
 
@@ -213,6 +212,7 @@ pub fn is_blocked(error: &reqwest::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::server::Acceptor;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -265,6 +265,32 @@ mod tests {
         }
         let counts = [asked, reached, spared].map(|count| count.load(Ordering::SeqCst));
         assert_eq!(counts, [4, 2, 0], "resolved, connected, and connected to the internal address");
+    }
+
+    #[tokio::test]
+    async fn a_client_for_upgrades_offers_only_http_1() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        for (client, offered) in
+            [(unfiltered(), &["h2", "http/1.1"][..]), (http1_only(unfiltered()), &["http/1.1"])]
+        {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("https://{}/", listener.local_addr().unwrap());
+            let hello = async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let (mut acceptor, mut bytes) = (Acceptor::default(), [0; 4096]);
+                loop {
+                    let count = socket.read(&mut bytes).await.unwrap();
+                    acceptor.read_tls(&mut &bytes[..count]).unwrap();
+                    if let Some(accepted) = acceptor.accept().map_err(|(error, _)| error).unwrap() {
+                        let protocols = accepted.client_hello().alpn().unwrap().map(<[u8]>::to_vec);
+                        return protocols.map(|name| String::from_utf8(name).unwrap()).collect::<Vec<_>>();
+                    }
+                }
+            };
+            let (seen, answer) = tokio::join!(hello, client.build().unwrap().get(url).send());
+            assert_eq!(seen, offered);
+            assert!(answer.is_err(), "the server hung up");
+        }
     }
 
     #[tokio::test]
