@@ -60,7 +60,7 @@ fn numbers(all: &[Delivery]) -> Vec<u64> {
 }
 
 /// Asserts that all events up to a number were sent in the order of their creation, twenty at a time: when one arrives,
-/// at most 19 earlier ones are still on their way. These may be overtaken by any number of later ones.
+/// at most 19 earlier ones have not arrived. A slow one may arrive after any number of later ones.
 fn assert_in_order(all: &[Delivery], count: usize) {
     let numbers = numbers(all);
     assert_eq!(numbers.len(), count);

@@ -201,7 +201,7 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     tests::sql(&world.db, &overdue).await;
     page.follow(&world, "Tokens are not renewed", &[]).await;
 
-    // Where throttling lasts for a minute, so that there is time to see it.
+    // Threads throttles for a minute, so the backoff can be observed.
     world.connect("threads", "bob").await;
     let lost = world.post(json!({ "content": "Lost #sandbox-429x1", "accounts": ["bob"] })).await;
     let lost =
