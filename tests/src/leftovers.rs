@@ -24,7 +24,10 @@ const OPEN: &str = "
     select 'delivery of ' || event from deliveries where org_id = $1 and status in ('pending', 'delivering')
     union all
     select status || ' post ' || id from posts
-    where org_id = $1 and deleted_at is null and status in ('queued', 'publishing')";
+    where org_id = $1 and deleted_at is null and status in ('queued', 'publishing')
+    union all
+    select 'the rest of target ' || t.id from targets t join posts p on p.id = t.post_id
+    where p.org_id = $1 and p.deleted_at is null and t.status = 'published' and t.next_attempt_at is not null";
 
 /// An organization to check for unfinished work.
 pub(crate) struct Leftovers {
@@ -64,7 +67,7 @@ impl Leftovers {
         let running = temporal.list_workflows(query, Default::default());
         let running: Vec<_> = match running.try_collect().await {
             Ok(running) => running,
-            // The development server answers so until it is restarted, when its database is stuck.
+            // A development server whose database is stuck answers with an error until it is restarted.
             Err(error) => {
                 left.push(format!("an answer of Temporal: {error}"));
                 return left;

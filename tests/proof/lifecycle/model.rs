@@ -205,8 +205,6 @@ pub(super) struct TargetRow {
     pub(super) error_message: Option<String>,
     /// True if the next attempt is not due within seconds.
     pub(super) is_parked: bool,
-    /// True if it is live, and the rest of its thread is neither live nor given up.
-    pub(super) awaits_rest: bool,
 }
 
 /// Result of a check; the error says what broke the contract.
@@ -673,11 +671,8 @@ impl Model {
             }
             Stage::Racing | Stage::Ended => {}
         }
-        for target in &post.targets {
-            let stored = self.stored(row, target);
-            if !target.ends.iter().any(|end| end.explains(stored)) {
-                return fail(format!("end of target {}", stored.id));
-            }
+        if let Some(stored) = self.unexplained(row, post) {
+            return fail(format!("end of target {}", stored.id));
         }
         if post.ended_as.as_ref().is_some_and(|status| *status != row.status) {
             return fail("changed after its end".to_owned());
@@ -703,7 +698,7 @@ impl Model {
     }
 
     /// Returns whether a stored post is what the last call wrote.
-    pub(super) fn is_as_written(&self, row: &Row) -> bool {
+    fn is_as_written(&self, row: &Row) -> bool {
         let Some(post) = self.posts.iter().find(|post| post.id == row.id) else { return false };
         let accounts: BTreeSet<_> = row.targets.iter().map(|target| target.account_id.as_str()).collect();
         let expected = post.targets.iter().map(|target| self.accounts[target.account].id.as_str());
@@ -721,6 +716,20 @@ impl Model {
             && is_planned
             && has_slot
             && accounts == expected.collect()
+    }
+
+    /// Returns whether a stored post is what the last calls wrote, and ended as they make it end.
+    pub(super) fn is_as_ended(&self, row: &Row) -> bool {
+        let ended = |post: &&Post| post.id == row.id && post.stage == Stage::Ended;
+        self.is_as_written(row)
+            && self.posts.iter().find(ended).is_none_or(|post| self.unexplained(row, post).is_none())
+    }
+
+    /// Returns a target of a stored post that ended in none of the modeled ways.
+    fn unexplained<'a>(&self, row: &'a Row, post: &Post) -> Option<&'a TargetRow> {
+        let mut targets = post.targets.iter().map(|target| (&target.ends, self.stored(row, target)));
+        let found = targets.find(|(ends, stored)| !ends.iter().any(|end| end.explains(stored)));
+        found.map(|(_, stored)| stored)
     }
 
     fn stored<'a>(&self, row: &'a Row, target: &Target) -> &'a TargetRow {

@@ -115,13 +115,7 @@ pub(super) async fn rows(db: &Pool, org: Uuid) -> Vec<Row> {
              select json_agg(json_build_object(
                'id', t.id, 'account_id', t.account_id, 'status', t.status, 'platform_post_id', t.platform_post_id,
                'error_code', t.error_code, 'error_message', t.error_message,
-               'is_parked', t.status = 'failed' and coalesce(t.next_attempt_at > now() + interval '3 seconds', false),
-               'awaits_rest', t.status = 'published' and t.error_code is null and t.unpublished_at is null
-                 and p.deleted_at is null
-                 and exists (select from containers c where c.post_id = p.id and c.position > 0)
-                 and not exists (
-                   select from timeline l
-                   where l.post_id = p.id and l.target_id = t.id and l.kind in ('complete', 'incomplete'))))
+               'is_parked', t.status = 'failed' and coalesce(t.next_attempt_at > now() + interval '3 seconds', false)))
              from targets t where t.post_id = p.id)) order by p.id), '[]')
          from posts p where p.org_id = $1",
     )

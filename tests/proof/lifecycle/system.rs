@@ -159,14 +159,6 @@ impl System {
             self.model.apply(&call, text, &answer)?;
         }
         self.wait().await?;
-        // If an operator ended a target's workflow meanwhile, the sweeper has the rest of its thread published.
-        wait_until("the rest of all threads", async || {
-            let rows = self.rows().await;
-            let open: Vec<_> =
-                rows.iter().flat_map(|row| &row.targets).filter(|target| target.awaits_rest).collect();
-            if open.is_empty() { Ok(()) } else { Err(format!("{open:?}")) }
-        })
-        .await;
         self.check_api().await
     }
 
@@ -199,9 +191,10 @@ impl System {
             let mut model = self.model.clone();
             model.is_contended = true;
             let applied = order.iter().try_for_each(|(call, text, answer)| model.apply(call, *text, answer));
-            // The answers may allow both orders; what is stored tells which of two edits came last.
+            // The answers may allow both orders; what is stored tells which of two edits came last, and which call
+            // ended a post.
             match applied {
-                Ok(()) if rows.iter().all(|row| model.is_as_written(row)) => {
+                Ok(()) if rows.iter().all(|row| model.is_as_ended(row)) => {
                     model.is_contended = false;
                     self.model = model;
                     return Ok(());
