@@ -375,9 +375,14 @@ async fn unreadable_signals_are_ignored() {
         cli(&["workflow", "signal", "-w", workflow, "--name", signal]).await;
     }
     let path = format!("/posts/{}/targets/{}/retry", id(&post), id(&post["targets"][0]));
+    // A workflow that has ended takes no signal.
+    let hold = json!({ "platform": "threads", "account": "ada", "nth": 1, "when": "before" });
+    let hold = scene.world.hold(hold).await;
     let (status, _) = scene.world.call(reqwest::Method::POST, &path, None).await;
     assert_eq!(status, reqwest::StatusCode::ACCEPTED);
+    hold.until_held().await;
     cli(&["workflow", "signal", "-w", &target, "--name", "retry_now", "--input", "\"garbage\""]).await;
+    hold.release().await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     // Neither workflow is stuck in a task that keeps failing.
