@@ -7,11 +7,9 @@
 mod clean;
 
 use crate::{
-    deadline::{Deadline, Stop},
     format,
     inspect::{self, Fault, FileProperties},
-    presign,
-    rendition::{self, Halt},
+    presign, rendition,
     signed_token::{Key, Permission, SignedToken},
     size_limits::SizeLimits,
     turns::{Turns, Work},
@@ -29,6 +27,7 @@ use object_store::{
     path::Path,
     signer::{Method, SignedUrlOptions, Signer},
 };
+use pictures::{CPU_LIMIT, Deadline, Halt, Rendition, Stop};
 use sha2::{Digest as _, Sha256};
 use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time::Duration};
 use tokio::{
@@ -633,12 +632,7 @@ impl FileStore {
         Ok(FittedFile::read(&name, size).expect("the name is of the form that is read"))
     }
 
-    async fn render(
-        &self,
-        original: &StoredFile,
-        size: u64,
-        fit: &Fit,
-    ) -> Result<rendition::Rendition, FitError> {
+    async fn render(&self, original: &StoredFile, size: u64, fit: &Fit) -> Result<Rendition, FitError> {
         let busy = || FitError::NotNow("the worker is busy with other pictures");
         let work = if fit.kind == MediaKind::Gif { Work::Animation } else { Work::Still };
         let mut turn = self.turns.take(original.owner, work).await.ok_or_else(busy)?;
@@ -653,7 +647,7 @@ impl FileStore {
         let thread = thread.spawn(move || {
             // The decoder goes on for a moment, with its memory, when nobody waits any more.
             let _turn = turn;
-            let deadline = Deadline::after(rendition::CPU_LIMIT, flag);
+            let deadline = Deadline::after(CPU_LIMIT, flag);
             // Fails if nobody waits.
             let _ = done.send(rendition::render(&bytes, &fit, &deadline));
         });

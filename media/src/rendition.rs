@@ -1,78 +1,19 @@
-//! Renditions: pictures that were scaled and converted to what a platform takes.
-//!
-//! A rendition has the shape in which the original is displayed, upright, its color profile, and none of its other
-//! metadata. Its size follows from the decoded picture: the box of a [`Fit`] only limits it, so that a box of another
-//! shape squeezes nothing. The same original and [`Fit`] always make the same bytes. What a picture may cost is checked
-//! before it is decoded, and while it is by a [`Deadline`].
+//! Renditions of files, whose structure is read and judged before a picture is decoded.
 
 use crate::{
-    deadline::{Deadline, Ended, Output, Source},
     format,
-    probe::{gif::Animation, image::Structure},
+    probe::{gif::Animation, image},
 };
 use domain::{Fit, MediaKind};
-use fast_image_resize::{ResizeOptions, Resizer};
-use image::{
-    AnimationDecoder, DynamicImage, Frame, ImageDecoder, ImageEncoder, ImageReader, RgbaImage,
-    codecs::{
-        gif::{GifDecoder, GifEncoder, Repeat},
-        jpeg::JpegEncoder,
-        png::{CompressionType, FilterType, PngEncoder},
-    },
-    metadata::LoopCount,
-};
-use std::{fmt::Display, io::Cursor, time::Duration};
-
-/// CPU time that a rendition may take: tens of times what a large photo takes.
-pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(30);
-/// Memory that a decoder may use, in bytes.
-const MAX_MEMORY: u64 = 512 << 20;
-/// Pixels of all scans of a JPEG together; a progressive one has some ten scans.
-const MAX_SCAN_PIXELS: u64 = 1_500_000_000;
-/// Qualities of a JPEG, the best first, before it is made smaller.
-const QUALITIES: [u8; 3] = [90, 82, 72];
-/// Largest factor on the sides of a picture that has too many bytes at the lowest quality.
-const SHRINK: f64 = 0.9;
-/// Part of the maximum size that a smaller picture is to have: bytes do not quite grow with pixels.
-const AIM: f64 = 0.95;
-/// Least length of a side.
-const MIN_SIDE: u32 = 16;
-/// Speed of the search for an animation's colors, from 1 to 30; the default of browsers' tools.
-const GIF_SPEED: i32 = 10;
-
-/// A rendition.
-#[derive(Debug)]
-pub(crate) struct Rendition {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) extension: &'static str,
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-}
-
-/// Why there is no rendition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// There can be none, for this reason.
-    Unfit(String),
-    /// Nobody waits for it any more.
-    Stopped,
-}
-
-/// Result of writing a picture in one size.
-enum Attempt {
-    Written {
-        bytes: Vec<u8>,
-        extension: &'static str,
-    },
-    /// It would have about this many bytes, which are too many.
-    TooLarge(u64),
-}
+use pictures::{Deadline, Halt, Rendition};
+use std::io::Cursor;
 
 /// Makes a rendition.
 pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<Rendition, Halt> {
+    let mut file = Cursor::new(original);
     if fit.kind == MediaKind::Gif {
-        let animation = Animation::read(&mut Cursor::new(original)).map_err(unreadable)?;
-        let Animation { pixels, frames, frame_pixels, .. } = animation;
+        let Animation { pixels, frames, frame_pixels, .. } =
+            Animation::read(&mut file).map_err(Halt::unreadable)?;
         if frame_pixels > Fit::MAX_FRAME_PIXELS {
             let max = Fit::MAX_FRAME_PIXELS / 1_000_000;
             let (width, height) = pixels;
@@ -81,238 +22,22 @@ pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<
             );
             return Err(Halt::Unfit(message));
         }
-        return shrink(fit, pixels, |sides| rescale(original, frames, fit, sides, deadline));
+        return pictures::animation(original, pixels, frames, fit, deadline);
     }
-    let picture = Picture::decode(original, deadline)?;
-    shrink(fit, picture.displayed(), |sides| picture.write(fit, sides, deadline))
-}
-
-/// Writes a picture in the largest size that fits, and in smaller ones until it has few enough bytes.
-fn shrink(
-    fit: &Fit,
-    picture: (u32, u32),
-    mut write: impl FnMut((u32, u32)) -> Result<Attempt, Halt>,
-) -> Result<Rendition, Halt> {
-    let mut sides = within(picture, (fit.width, fit.height));
-    let least = f64::from(sides.0.min(sides.1).min(MIN_SIDE));
-    loop {
-        let (width, height) = sides;
-        let bytes = match write(sides)? {
-            Attempt::Written { bytes, extension } => {
-                return Ok(Rendition { bytes, extension, width, height });
-            }
-            Attempt::TooLarge(bytes) => bytes,
-        };
-        let factor = (fit.max_bytes as f64 * AIM / bytes as f64).sqrt().min(SHRINK);
-        let smaller = [width, height].map(|side| f64::from(side) * factor);
-        if smaller.iter().any(|side| *side < least) {
-            return Err(Halt::Unfit(format!("it can't be made to have {} bytes at most", fit.max_bytes)));
-        }
-        sides = within(picture, smaller.map(|side| side as u32).into());
-    }
-}
-
-/// Returns the largest size of a picture's shape in a box; at most the picture's own.
-fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (u32, u32) {
-    let [w, h] = [width, height].map(|side| u64::from(side.max(1)));
-    let [max_w, max_h] = [u64::from(max_width).clamp(1, w), u64::from(max_height).clamp(1, h)];
-    let side = |exact: u64, of: u64| u32::try_from(((exact + of / 2) / of).max(1)).unwrap_or(u32::MAX);
-    if max_w * h <= max_h * w {
-        (side(max_w, 1), side(h * max_w, w))
-    } else {
-        (side(w * max_h, h), side(max_h, 1))
-    }
-}
-
-fn unreadable(error: impl Display) -> Halt {
-    Halt::Unfit(format!("it can't be read: {error}"))
-}
-
-impl From<Ended> for Halt {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Late => {
-                let message = format!("converting it takes more than {} s of computing", CPU_LIMIT.as_secs());
-                Self::Unfit(message)
-            }
-            Ended::Stopped => Self::Stopped,
-        }
-    }
-}
-
-/// Returns the reason for an error of a decoder or an encoder, which may be the deadline's.
-fn failed(deadline: &Deadline, error: impl Display) -> Halt {
-    deadline.check().map_or_else(Halt::from, |()| unreadable(error))
-}
-
-fn limits() -> image::Limits {
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(MAX_MEMORY);
-    limits
-}
-
-/// A still picture, or the first frame of an animation, as it is stored.
-struct Picture {
-    image: DynamicImage,
-    structure: Structure,
-    profile: Option<Vec<u8>>,
-}
-
-impl Picture {
-    fn decode(original: &[u8], deadline: &Deadline) -> Result<Self, Halt> {
-        let shape = format::of_bytes(original).ok_or_else(|| unreadable("its type is not known"))?.shape;
-        let structure = Structure::read(&mut Cursor::new(original), original.len() as u64, shape);
-        let structure = structure.map_err(unreadable)?;
-        let reader = ImageReader::new(Source::new(original, deadline)).with_guessed_format();
-        let mut reader = reader.map_err(|error| failed(deadline, error))?;
-        reader.limits(limits());
-        let mut decoder = reader.into_decoder().map_err(|error| failed(deadline, error))?;
-        let (width, height) = decoder.dimensions();
-        let pixels = u64::from(width) * u64::from(height);
-        let too_many = |what: &str, max: u64| {
-            Err(Halt::Unfit(format!("it has more than {} million {what}", max / 1_000_000)))
-        };
-        if pixels > Fit::MAX_PIXELS {
-            return too_many("pixels", Fit::MAX_PIXELS);
-        }
-        if pixels.saturating_mul(structure.scans) > MAX_SCAN_PIXELS {
-            return too_many("pixels in all its scans", MAX_SCAN_PIXELS);
-        }
-        // A profile of another color space does not describe the decoded colors.
-        let profile =
-            decoder.icc_profile().ok().flatten().filter(|profile| profile.get(16..20) == Some(b"RGB "));
-        let decoded = DynamicImage::from_decoder(decoder).map_err(|error| failed(deadline, error))?;
-        deadline.check()?;
-        let has_alpha = decoded.color().has_alpha();
-        let image = if has_alpha {
-            DynamicImage::from(decoded.into_rgba8())
-        } else {
-            DynamicImage::from(decoded.into_rgb8())
-        };
-        Ok(Self { image, structure, profile })
-    }
-
-    /// The size in which it is displayed.
-    fn displayed(&self) -> (u32, u32) {
-        self.structure.displayed((self.image.width(), self.image.height()))
-    }
-
-    /// Writes it in this size, upright.
-    fn write(&self, fit: &Fit, sides: (u32, u32), deadline: &Deadline) -> Result<Attempt, Halt> {
-        // Turned after it is scaled, which takes less memory. Turning twice is turning back.
-        let mut scaled = resize(&self.image, self.structure.displayed(sides))?;
-        scaled.apply_orientation(self.structure.orientation);
-        deadline.check()?;
-        let is_opaque = match &scaled {
-            DynamicImage::ImageRgba8(image) => image.pixels().all(|pixel| pixel.0[3] == u8::MAX),
-            _ => true,
-        };
-        if !is_opaque && fit.keeps_transparency {
-            let mut output = Output::new(u64::MAX, deadline);
-            let encoder =
-                PngEncoder::new_with_quality(&mut output, CompressionType::Default, FilterType::Adaptive);
-            self.encode(&scaled, encoder).map_err(|error| failed(deadline, error))?;
-            return Ok(match output.len() {
-                length if length <= fit.max_bytes => {
-                    Attempt::Written { bytes: output.into_bytes(), extension: "png" }
-                }
-                length => Attempt::TooLarge(length),
-            });
-        }
-        let opaque = DynamicImage::from(on_white(scaled));
-        let mut length = u64::MAX;
-        for quality in QUALITIES {
-            // The size at the lowest quality says how much smaller the picture has to be.
-            let is_last = Some(&quality) == QUALITIES.last();
-            let mut output = Output::new(if is_last { u64::MAX } else { fit.max_bytes }, deadline);
-            let encoded = self.encode(&opaque, JpegEncoder::new_with_quality(&mut output, quality));
-            match encoded {
-                Ok(()) if output.len() <= fit.max_bytes => {
-                    return Ok(Attempt::Written { bytes: output.into_bytes(), extension: "jpg" });
-                }
-                Err(error) if !output.is_full() => return Err(failed(deadline, error)),
-                _ => length = output.len(),
-            }
-        }
-        Ok(Attempt::TooLarge(length))
-    }
-
-    /// Encodes a scaled picture with the color profile of the original.
-    fn encode(&self, scaled: &DynamicImage, mut encoder: impl ImageEncoder) -> Result<(), String> {
-        if let Some(profile) = &self.profile {
-            encoder.set_icc_profile(profile.clone()).map_err(|error| error.to_string())?;
-        }
-        scaled.write_with_encoder(encoder).map_err(|error| error.to_string())
-    }
-}
-
-fn resize(image: &DynamicImage, (width, height): (u32, u32)) -> Result<DynamicImage, Halt> {
-    let mut scaled = DynamicImage::new(width, height, image.color());
-    Resizer::new().resize(image, &mut scaled, &ResizeOptions::new()).map_err(unreadable)?;
-    Ok(scaled)
-}
-
-/// Lays a picture on a white ground.
-fn on_white(image: DynamicImage) -> image::RgbImage {
-    match image {
-        DynamicImage::ImageRgba8(image) => {
-            let mut opaque = image::RgbImage::new(image.width(), image.height());
-            for (to, from) in opaque.pixels_mut().zip(image.pixels()) {
-                let [red, green, blue, alpha] = from.0.map(u32::from);
-                to.0 = [red, green, blue].map(|color| ((color * alpha + 255 * (255 - alpha)) / 255) as u8);
-            }
-            opaque
-        }
-        other => other.into_rgb8(),
-    }
-}
-
-/// Writes an animation in this size, frame by frame, so that one frame is in memory at a time.
-fn rescale(
-    original: &[u8],
-    frames: u32,
-    fit: &Fit,
-    sides: (u32, u32),
-    deadline: &Deadline,
-) -> Result<Attempt, Halt> {
-    let failed = |error| failed(deadline, error);
-    let mut decoder = GifDecoder::new(Source::new(original, deadline)).map_err(failed)?;
-    decoder.set_limits(limits()).map_err(failed)?;
-    let repeat = match decoder.loop_count() {
-        LoopCount::Infinite => Repeat::Infinite,
-        LoopCount::Finite(times) => Repeat::Finite(u16::try_from(times.get()).unwrap_or(u16::MAX)),
-    };
-    let mut output = Output::new(fit.max_bytes, deadline);
-    let mut done = 0_u32;
-    let ended = {
-        let mut encoder = GifEncoder::new_with_speed(&mut output, GIF_SPEED);
-        let write = || {
-            encoder.set_repeat(repeat).map_err(failed)?;
-            for frame in decoder.into_frames() {
-                deadline.check()?;
-                let frame = frame.map_err(failed)?;
-                let delay = frame.delay();
-                let scaled: RgbaImage = resize(&frame.into_buffer().into(), sides)?.into_rgba8();
-                encoder.encode_frame(Frame::from_parts(scaled, 0, 0, delay)).map_err(failed)?;
-                done += 1;
-            }
-            Ok(())
-        };
-        write()
-    };
-    if output.is_full() {
-        // As large as if the other frames were like those that are written.
-        let length = fit.max_bytes.saturating_mul(frames.into()) / u64::from(done.max(1));
-        return Ok(Attempt::TooLarge(length));
-    }
-    ended.map(|()| Attempt::Written { bytes: output.into_bytes(), extension: "gif" })
+    let format = format::of_bytes(original).ok_or_else(|| Halt::unreadable("its type is not known"))?;
+    let structure = image::structure(&mut file, original.len() as u64, format.shape);
+    pictures::still(original, structure.map_err(Halt::unreadable)?, fit, deadline)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deadline::Stop;
-    use image::{Delay, ImageFormat, Rgb, RgbImage, Rgba};
+    use ::image::{
+        AnimationDecoder, Delay, DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage,
+        codecs::gif::{GifDecoder, GifEncoder, Repeat},
+    };
+    use pictures::{CPU_LIMIT, Stop};
+    use std::time::Duration;
 
     fn fit(kind: MediaKind, width: u32, height: u32, max_bytes: u64, keeps_transparency: bool) -> Fit {
         Fit { kind, width, height, max_bytes, keeps_transparency }
@@ -361,7 +86,7 @@ mod tests {
     }
 
     fn decoded(rendition: &Rendition) -> RgbaImage {
-        let image = image::load_from_memory(&rendition.bytes).unwrap().into_rgba8();
+        let image = ::image::load_from_memory(&rendition.bytes).unwrap().into_rgba8();
         assert_eq!(image.dimensions(), (rendition.width, rendition.height));
         image
     }
@@ -398,20 +123,6 @@ mod tests {
             assert!(top[0] > 200 && bottom[2] > 200, "{top:?} {bottom:?}");
             for (bytes, has_exif) in [(&original, true), (&rendition.bytes, false)] {
                 assert_eq!(bytes.windows(4).any(|window| window == b"Exif"), has_exif);
-            }
-        }
-    }
-
-    #[test]
-    fn a_shape_is_kept_to_a_pixel() {
-        for picture in [(4000, 3000), (3024, 4032), (1000, 333), (1, 4000), (65_535, 1), (7, 5)] {
-            for limit in [(1440, 1080), (1080, 1440), (500, 166), (16, 16), (1, 1), (100_000, 100_000)] {
-                let (width, height) = within(picture, limit);
-                assert!((1..=limit.0).contains(&width) && (1..=limit.1).contains(&height));
-                assert!(width <= picture.0 && height <= picture.1);
-                let [w, h, pw, ph] = [width, height, picture.0, picture.1].map(f64::from);
-                let is_right = (w - h * pw / ph).abs() <= 1.0 || (h - w * ph / pw).abs() <= 1.0;
-                assert!(is_right, "{picture:?} in {limit:?}: {width}x{height}");
             }
         }
     }

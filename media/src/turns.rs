@@ -3,7 +3,7 @@
 //! A process decodes for one organization at a time per mode and kind of work, so that neither test mode nor an animation
 //! delays live pictures. An organization stands in the line once, however many pictures it has: who has many waits for
 //! themselves, and for each other organization one picture at most. Memory is shared by all lines. A turn ends, because
-//! its work has a [deadline](crate::deadline), and so does the wait for one.
+//! its work has a [deadline](pictures::Deadline), and so does the wait for one.
 
 use domain::{Mode, OrgId, Owner};
 use std::{

@@ -9,51 +9,24 @@ use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken, unfit},
 };
-use ::image::metadata::Orientation;
+use pictures::Structure;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 /// Bytes of EXIF data that are read; the orientation is among the first entries.
 const EXIF_BYTES: u64 = 64 << 10;
 
-/// Structure of a picture's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Structure {
-    /// How the stored pixels are turned to be displayed.
-    pub(crate) orientation: Orientation,
-    /// Number of scans that a JPEG's pixels are spread over: each costs as much as decoding the whole picture.
-    pub(crate) scans: u64,
-}
-
-impl Structure {
-    /// A picture that is displayed as it is stored.
-    const PLAIN: Self = Self { orientation: Orientation::NoTransforms, scans: 1 };
-
-    /// Reads a complete file of this shape.
-    ///
-    /// # Errors
-    ///
-    /// If the file is malformed or ends too early.
-    pub(crate) fn read(file: &mut (impl BufRead + Seek), size: u64, shape: Shape) -> io::Result<Self> {
-        match shape {
-            Shape::Png => png(file),
-            Shape::WebP => webp(file, size),
-            Shape::Jpeg => jpeg(file),
-            Shape::Heif => mp4::check_boxes(file, size).map(|()| Self::PLAIN),
-            _ => Ok(Self::PLAIN),
-        }
-    }
-
-    /// Returns the size in which a picture with these stored sides is displayed.
-    pub(crate) fn displayed(&self, (width, height): (u32, u32)) -> (u32, u32) {
-        // Orientations 5 to 8 lay the picture on its side.
-        if self.orientation.to_exif() > 4 { (height, width) } else { (width, height) }
-    }
-
-    /// Adds EXIF data.
-    fn with_exif(self, exif: &[u8]) -> Self {
-        // JPEG requires this head, and some programs write it in other formats.
-        let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
-        Self { orientation: Orientation::from_exif_chunk(exif).unwrap_or(self.orientation), ..self }
+/// Reads the structure of a complete file of this shape.
+///
+/// # Errors
+///
+/// If the file is malformed or ends too early.
+pub(crate) fn structure(file: &mut (impl BufRead + Seek), size: u64, shape: Shape) -> io::Result<Structure> {
+    match shape {
+        Shape::Png => png(file),
+        Shape::WebP => webp(file, size),
+        Shape::Jpeg => jpeg(file),
+        Shape::Heif => mp4::check_boxes(file, size).map(|()| Structure::PLAIN),
+        _ => Ok(Structure::PLAIN),
     }
 }
 
@@ -69,7 +42,7 @@ pub(super) fn probe(
         error => unfit(format!("the image's header can't be read: {error}")),
     })?;
     let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-    let structure = Structure::read(&mut file, size, format.shape).map_err(|error| broken(&error))?;
+    let structure = structure(&mut file, size, format.shape).map_err(|error| broken(&error))?;
     let pixels = Some(structure.displayed((side(pixels.width), side(pixels.height))));
     Ok(Dimensions { kind: format.kind, mime: format.mime, pixels, frames: None, duration: None })
 }

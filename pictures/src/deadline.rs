@@ -27,11 +27,11 @@ pub(crate) enum Ended {
 
 /// A flag that ends work; dropping it ends the work too.
 #[derive(Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
     /// Returns the flag that the work asks.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+    pub fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 }
@@ -44,14 +44,14 @@ impl Drop for Stop {
 
 /// A deadline of the thread that made it.
 #[derive(Debug)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     at: Duration,
     stop: Arc<AtomicBool>,
 }
 
 impl Deadline {
     /// Creates a deadline after `limit` of this thread's CPU time, or when `stop` becomes true.
-    pub(crate) fn after(limit: Duration, stop: Arc<AtomicBool>) -> Self {
+    pub fn after(limit: Duration, stop: Arc<AtomicBool>) -> Self {
         Self { at: cpu_time() + limit, stop }
     }
 
