@@ -2,8 +2,8 @@
 //!
 //! The store is a directory or a bucket; files are streamed, so that memory use does not grow with them.
 //! A file's bytes determine its type: a name or a declared type only narrows what is accepted. Nothing
-//! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only (crate `pictures`), by
-//! [turns](turns) of their owners, within bounds of pixels and CPU time.
+//! here decodes audio or video; probes read a bounded number of headers. Pictures are decoded for renditions only
+//! (crate `pictures`), by [turns](turns) of their owners, within bounds of pixels and CPU time.
 
 mod file_store;
 mod format;
