@@ -11,10 +11,13 @@ export function check(holds, what) {
   if (!holds) throw new Error(typeof what === "string" ? what : JSON.stringify(what, null, 1));
 }
 
-/** Starts a browser, without its sandbox, which containers lack: all pages are our own. */
+/**
+ * Starts a browser, without its sandbox, which containers lack: all pages are our own. A call that hangs is ended after
+ * three minutes; on a busy machine one of axe-core's has taken more than one.
+ */
 export function launch(chromium) {
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
-  return puppeteer.launch({ executablePath: chromium, args, protocolTimeout: 60_000 });
+  return puppeteer.launch({ executablePath: chromium, args, protocolTimeout: 180_000 });
 }
 
 export const paint = (page, scheme) =>
