@@ -13,7 +13,7 @@ export function check(holds, what) {
 
 /**
  * Starts a browser, without its sandbox, which containers lack: all pages are our own. A call that hangs is ended after
- * three minutes; on a busy machine one of axe-core's has taken more than one.
+ * three minutes: on a busy machine one has taken more than one.
  */
 export function launch(chromium) {
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
