@@ -12,8 +12,8 @@ export function check(holds, what) {
 }
 
 /**
- * Starts a browser, without its sandbox, which containers lack: all pages are our own. A call that hangs is ended after
- * three minutes: on a busy machine one has taken more than one.
+ * Starts a browser, without its sandbox, which containers lack: all pages are our own. A call to it fails after three
+ * minutes; on a busy machine a call took more than one minute.
  */
 export function launch(chromium) {
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
