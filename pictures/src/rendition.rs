@@ -73,11 +73,11 @@ enum Attempt {
     TooLarge(u64),
 }
 
-/// What the structure of a picture's file says of its pixels.
+/// Properties of a picture's pixels that its file states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structure {
     /// How the stored pixels are turned to be displayed.
-    pub orientation: Orientation,
+    orientation: Orientation,
     /// Number of scans that a JPEG's pixels are spread over: each costs as much as decoding the whole picture.
     pub scans: u64,
 }
@@ -290,14 +290,16 @@ impl Picture {
 }
 
 fn resize(image: &DynamicImage, sides: (u32, u32)) -> Result<DynamicImage, Halt> {
-    Ok(match image {
-        DynamicImage::ImageRgba8(image) => resize_pixels::<U8x4, _>(image, sides)?.into(),
-        DynamicImage::ImageRgb8(image) => resize_pixels::<U8x3, _>(image, sides)?.into(),
-        other => resize_pixels::<U8x3, _>(&other.to_rgb8(), sides)?.into(),
+    Ok(match image.as_rgba8() {
+        Some(image) => resize_pixels::<U8x4, _>(image, sides)?.into(),
+        None => {
+            let image = image.as_rgb8().expect("a picture is decoded to RGBA or RGB");
+            resize_pixels::<U8x3, _>(image, sides)?.into()
+        }
     })
 }
 
-/// Resizes pixels of one type. By the type of the picture, the resizer's code for all types would be compiled.
+/// Resizes pixels of one type, so that the resizer is not compiled for all types.
 fn resize_pixels<P: PixelTrait, Q: Pixel<Subpixel = u8>>(
     image: &ImageBuffer<Q, Vec<u8>>,
     (width, height): (u32, u32),
