@@ -45,6 +45,7 @@ use tests::{
     now,
     proof::{Section, is_full},
 };
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// Cases that run at a time, each on a database of its own.
@@ -123,6 +124,8 @@ struct Runner {
     db: Pool,
     owner: Owner,
     opener: Opener,
+    /// Tells the engine that its worker stops.
+    stop: watch::Sender<bool>,
 }
 
 impl Runner {
@@ -140,6 +143,7 @@ impl Runner {
         let created = webhooks::create(&db, owner, everything, |_| vec![1], None, &Actor::OPERATOR, now());
         assert!(created.await.unwrap().is_ok());
         let opener = Opener::new((KeyId(1), PrivateKey::generate()), []);
+        let stop = watch::Sender::new(false);
         let files = Location::Directory(tests::directory().join(format!("awaits-{number}")));
         let engine = Engine {
             db: db.clone(),
@@ -152,9 +156,9 @@ impl Runner {
             now,
             jitter: || 0.5,
             time_scale: TimeScale::CONTRACT,
-            stop: tokio::sync::watch::Sender::new(false).subscribe(),
+            stop: stop.subscribe(),
         };
-        Self { engine: Arc::new(engine), db, owner, opener }
+        Self { engine: Arc::new(engine), db, owner, opener, stop }
     }
 
     /// Creates a post to a new account, and returns its target and the account's platform id.

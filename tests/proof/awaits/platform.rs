@@ -17,6 +17,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant},
 };
+use store::Pool;
 
 /// Time until a post shows up in reads.
 pub(crate) const READ_LAG: Duration = Duration::from_secs(5);
@@ -125,6 +126,8 @@ pub(crate) struct Script {
     accepted: HashMap<(TargetId, u16), Accepted>,
     /// Access tokens that are refused.
     refused_tokens: Vec<String>,
+    /// What happens meanwhile at each call that prepares a post.
+    meanwhile: Option<(Pool, &'static str)>,
     pub(crate) commits: u32,
 }
 
@@ -151,8 +154,14 @@ impl Script {
             on_their_way: Vec::new(),
             accepted: HashMap::new(),
             refused_tokens: Vec::new(),
+            meanwhile: None,
             commits: 0,
         }
+    }
+
+    /// Lets a statement be executed while a post is prepared.
+    pub(crate) fn meanwhile(&mut self, db: &Pool, statement: &'static str) {
+        self.meanwhile = Some((db.clone(), statement));
     }
 
     /// Lets the first call of a target get this answer.
@@ -272,7 +281,13 @@ impl Publisher for Scripted {
 
     async fn prepare(&self, cx: &Session<'_>, _: &Publication, at: Checkpoint) -> Result<Prepared> {
         let script = script(cx);
-        let shape = script.lock().unwrap().shape;
+        let (shape, meanwhile) = {
+            let script = script.lock().unwrap();
+            (script.shape, script.meanwhile.clone())
+        };
+        if let Some((db, statement)) = meanwhile {
+            sqlx::query(statement).execute(&db).await.unwrap();
+        }
         let mut step: Step = at.read()?;
         if matches!(shape, Shape::Image | Shape::Video) && !step.uploaded {
             travel().await;

@@ -4,7 +4,7 @@ use super::{
     Driver, Next, Runner, Step,
     platform::{self, Answer, Script, Shape},
 };
-use domain::{TargetStatus, WaitReason, wait};
+use domain::{TargetStatus, WaitReason, retry, wait};
 use sqlx::Row;
 use std::time::Duration;
 use store::publishing::TargetKey;
@@ -27,6 +27,26 @@ struct Scene {
     ends_with: &'static str,
 }
 
+/// Lets a target's file be inspected again.
+const UNREADY: &str =
+    "update media set status = 'uploaded' from targets t join containers c on c.post_id = t.post_id
+                       where t.id = $1 and media.id = (c.media -> 0 ->> 'id')::uuid";
+const UNREADY_SINCE_CALL: &str = "update media set status = 'uploaded'
+                                  from containers c join publications p on p.target_id = $1 and p.commit_begun_at is not null
+                                  where media.id = (c.media -> 0 ->> 'id')::uuid
+                                    and c.post_id = (select post_id from targets where id = $1)";
+const FREEZE: &str = "insert into freezes (id, kind, subject, reason, frozen_by, created_at)
+                      values (gen_random_uuid(), 'platform', 'scripted', 'an incident', 'Ada', now())";
+/// Names the target, as each statement of its kind.
+const RELEASE: &str =
+    "update freezes set released_at = now() where released_at is null and $1::uuid is not null";
+
+/// A scene of attempts that are stopped before their call. Each series of such waits ends as one failed attempt.
+fn interrupted(scene: Scene) -> Scene {
+    let limit = (wait::HANDOVER_LIMIT + DAY / 2) * retry::ATTEMPTS;
+    Scene { stride: DAY / 4, limit, ends_with: "stopped it again and again", ..scene }
+}
+
 /// Makes a target wait for a reason without end; `None` where an attempt can't.
 async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
     let (id, account) = runner.connect().await;
@@ -38,13 +58,9 @@ async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
     let stride = Duration::from_secs(3600);
     let scene = Scene { key, account, keep: None, stride, limit: DAY, ends_with: "" };
     Some(match reason {
-        WaitReason::File => Scene {
-            keep: Some("update media set status = 'uploaded' from targets t join containers c on c.post_id = t.post_id
-                   where t.id = $1 and media.id = (c.media -> 0 ->> 'id')::uuid"),
-            limit: wait::FILE_LIMIT,
-            ends_with: "not ready in time",
-            ..scene
-        },
+        WaitReason::File => {
+            Scene { keep: Some(UNREADY), limit: wait::FILE_LIMIT, ends_with: "not ready in time", ..scene }
+        }
         WaitReason::Parent => {
             // It is due, and nobody publishes it.
             let parent = runner.create_for(id, Shape::Text).await;
@@ -56,24 +72,39 @@ async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
                 .unwrap();
             Scene { limit: wait::PARENT_LIMIT, ends_with: "not live in time", ..scene }
         }
-        // Begins only while other pictures take all turns. Its end is that of a wait for a file.
-        WaitReason::Rendition => return None,
-        // Its turn ends it: tested with the shares.
+        WaitReason::Rendition => {
+            // The look-up after the lost call needs the file, which is inspected again.
+            answered(Answer::Lost);
+            Scene {
+                keep: Some(UNREADY_SINCE_CALL),
+                stride: DAY / 4,
+                limit: wait::FILE_LIMIT,
+                ends_with: "not ready in time; it may be live",
+                ..scene
+            }
+        }
+        // Has no end but its turn: see `a_wait_for_a_slot_…`.
         WaitReason::Slot => return None,
         WaitReason::Rest => Scene {
-            keep: Some("update accounts set rests_until = now() + interval '1 hour'
-                   where id = (select account_id from targets where id = $1)"),
+            keep: Some(
+                "update accounts set rests_until = now() + interval '1 hour'
+                   where id = (select account_id from targets where id = $1)",
+            ),
             limit: wait::REST_LIMIT,
             ends_with: "for two days",
             ..scene
         },
-        // The next attempt finds the freeze, which is no result of it.
-        WaitReason::Freeze => return None,
-        // A worker that stops at each attempt: its wait ends as a failure, and the budget ends the target.
-        WaitReason::Handover => return None,
-        WaitReason::Reads => {
-            Scene { stride: Duration::ZERO, ends_with: "try again", ..scene }
+        WaitReason::Freeze => {
+            // Frozen whenever it has been prepared, and released before the next attempt. Such waits end as a failed
+            // attempt, and the budget of these ends the target.
+            script.lock().unwrap().meanwhile(&runner.db, FREEZE);
+            Scene { keep: Some(RELEASE), ..interrupted(scene) }
         }
+        WaitReason::Handover => {
+            runner.stop.send_replace(true);
+            interrupted(scene)
+        }
+        WaitReason::Reads => Scene { stride: Duration::ZERO, ends_with: "try again", ..scene },
         WaitReason::Claim => {
             answered(Answer::Lost);
             // Another target of the account, which was accepted and that nobody looks after.
@@ -89,7 +120,9 @@ async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
             Scene { stride: Duration::from_secs(60), ends_with: "it may be live", ..scene }
         }
         WaitReason::Fault => Scene {
-            keep: Some("update accounts set grant_sealed = '\\x00' where id = (select account_id from targets where id = $1)"),
+            keep: Some(
+                "update accounts set grant_sealed = '\\x00' where id = (select account_id from targets where id = $1)",
+            ),
             limit: wait::FAULT_LIMIT,
             ends_with: "was not repaired in time",
             ..scene
@@ -150,13 +183,73 @@ async fn every_wait_has_an_end_and_is_noted_once() {
         assert!(message.contains(scene.ends_with), "{report}");
         assert!(took <= scene.limit + scene.limit / 4 + scene.stride, "{report}");
         match reason {
-            // Each attempt is made, and waits for reads.
-            WaitReason::Reads => assert!((10..=13).contains(&attempts) && notes <= 13, "{report}"),
-            WaitReason::Claim => assert!(attempts == 1 && notes <= 2, "{report}"),
+            // Each attempt is made, and waits for reads, or ends a series of waits.
+            WaitReason::Reads | WaitReason::Freeze | WaitReason::Handover => {
+                assert!((10..=13).contains(&attempts) && notes <= 13, "{report}")
+            }
+            WaitReason::Claim | WaitReason::Rendition => assert!(attempts == 1 && notes <= 2, "{report}"),
             _ => assert!(attempts == 0 && notes == 1, "{report}"),
         }
+        runner.stop.send_replace(false);
+        sqlx::query(RELEASE).bind(scene.key.target.0).execute(&runner.db).await.unwrap();
         platform::unregister(&scene.account);
     }
+}
+
+/// A worker without a slot for a target costs it no attempt and moves the end of no other wait. Its turn ends the wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_for_a_slot_costs_nothing_and_moves_no_other_end() {
+    let runner = Runner::start(202).await;
+    let pause = Duration::from_secs(3600);
+    let (id, account) = runner.connect().await;
+    let script = platform::register(&account, Script::new(Shape::Image, &[]));
+    let key = runner.create_for(id, Shape::Image).await;
+    let mut driver = Driver { runner: &runner, key, points: 0, drops: Vec::new() };
+    let rows = async || {
+        let row = sqlx::query(
+            "select wait_reason, coalesce(look_at, next_attempt_at) > now() as is_known, attempts,
+               (select count(*) from timeline l where l.target_id = t.id) as entries
+             from targets t where id = $1",
+        );
+        let row = row.bind(key.target.0).fetch_one(&runner.db).await.unwrap();
+        let reason: Option<String> = row.get("wait_reason");
+        (
+            reason,
+            row.get::<Option<bool>, _>("is_known"),
+            row.get::<i32, _>("attempts"),
+            row.get::<i64, _>("entries"),
+        )
+    };
+    let waits_for = |reason: WaitReason, entries| (Some(reason.to_string()), Some(true), 0, entries);
+    for _ in 0..3 {
+        runner.engine.await_slot(key, pause).await.unwrap();
+        assert_eq!(rows().await, waits_for(WaitReason::Slot, 0));
+        runner.advance(key, &script, pause).await;
+    }
+    // It waits for its file, and for a slot whenever that could be looked at.
+    let mut took = Duration::ZERO;
+    let ended = loop {
+        sqlx::query(UNREADY).bind(key.target.0).execute(&runner.db).await.unwrap();
+        match driver.step(Next::Attempt).await.expect("nothing is dropped") {
+            Step::Ended(status) => break status,
+            Step::Next(..) => assert_eq!(rows().await, waits_for(WaitReason::File, 1)),
+        }
+        runner.engine.await_slot(key, pause).await.unwrap();
+        assert_eq!(rows().await, waits_for(WaitReason::File, 1));
+        runner.advance(key, &script, pause).await;
+        took += pause;
+        assert!(took <= wait::FILE_LIMIT + pause, "it waits without end");
+    };
+    assert_eq!(ended, TargetStatus::Dead);
+    let (reason, is_known, ..) = rows().await;
+    assert_eq!((reason, is_known), (None, None));
+    // Its turn.
+    let key = runner.create_for(id, Shape::Image).await;
+    runner.engine.await_slot(key, pause).await.unwrap();
+    runner.advance(key, &script, pause).await;
+    let mut driver = Driver { runner: &runner, key, points: 0, drops: Vec::new() };
+    assert!(matches!(driver.step(Next::Attempt).await, Some(Step::Ended(TargetStatus::Published))));
+    platform::unregister(&account);
 }
 
 /// The service can't open the account's grant for a while. That costs no attempt, and the post goes out when it can.
