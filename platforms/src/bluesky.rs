@@ -121,7 +121,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
     /// Languages of the text (BCP 47).
-    #[schemars(length(max = 3), inner(length(min = 2)))]
+    #[schemars(length(max = 3), inner(length(min = 2), regex(pattern = schema::LANGUAGE)))]
     languages: Option<Vec<String>>,
     /// Content warnings.
     labels: Option<Vec<Label>>,
@@ -162,7 +162,7 @@ enum ReplyRule {
 
 #[derive(Deserialize, JsonSchema)]
 struct Card {
-    #[schemars(regex(pattern = "^https?://"))]
+    #[schemars(extend("format" = "uri"))]
     url: String,
     title: Option<String>,
     description: Option<String>,

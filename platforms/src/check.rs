@@ -567,6 +567,77 @@ mod tests {
         assert_eq!(x("", &[unknown], json!({})), []);
     }
 
+    /// Posts that platforms were seen to refuse, or are documented to, for their texts and settings.
+    #[test]
+    fn what_a_platform_refuses_of_texts_and_settings_is_told() {
+        let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
+        let words = |word: &str, count: usize| vec![word; count].join(" ");
+        let cases: [(&str, String, &[Media], Value, &str); 16] = [
+            ("instagram", words("#a", 31), photo, json!({}), "hashtags_too_many"),
+            ("instagram", words("@a", 21), photo, json!({}), "mentions_too_many"),
+            ("instagram", "a".into(), &[video()], json!({ "thumb_offset": 10_000 }), "setting_invalid"),
+            ("instagram", "a".into(), &[video()], json!({ "cover_url": "https://a b" }), "setting_invalid"),
+            (
+                "tiktok",
+                "a".into(),
+                &[video()],
+                json!({ "brand_content_toggle": true, "privacy_level": "SELF_ONLY" }),
+                "settings_conflict",
+            ),
+            ("facebook", "a".into(), &[], json!({ "link": "https://" }), "setting_invalid"),
+            ("facebook", "a".into(), &[], json!({ "link": "https://m.facebook.com/a" }), "setting_invalid"),
+            ("bluesky", "a".into(), &[], json!({ "languages": ["en_US"] }), "setting_invalid"),
+            ("bluesky", "a".into(), &[], json!({ "languages": ["english"] }), "setting_invalid"),
+            (
+                "bluesky",
+                "a".into(),
+                &[],
+                json!({ "link": { "url": "https://a.example/b c", "title": "a" } }),
+                "setting_invalid",
+            ),
+            (
+                "threads",
+                (0..6).map(|n| format!("https://a.example/{n} ")).collect(),
+                &[],
+                json!({}),
+                "links_too_many",
+            ),
+            (
+                "google_business",
+                "a".into(),
+                &[],
+                json!({ "callToAction": { "actionType": "BOOK" } }),
+                "setting_invalid",
+            ),
+            ("google_business", "a".into(), &[], json!({ "topicType": "EVENT" }), "setting_invalid"),
+            ("reddit", "a".into(), &[], json!({ "poll": { "options": ["a", " "] } }), "setting_invalid"),
+            ("instagram", "a".into(), photo, json!({ "collaborators": ["  "] }), "setting_invalid"),
+            ("youtube", "a".into(), &[video()], json!({ "defaultLanguage": "de_DE" }), "setting_invalid"),
+        ];
+        for (platform, text, media, settings, expected) in cases {
+            let draft = Draft { text: &text, media };
+            let issues = check(crate::get(platform).unwrap(), &[draft], &settings);
+            let errors: Vec<_> = issues
+                .iter()
+                .filter(|issue| issue.severity == Severity::Error)
+                .map(|issue| &issue.code)
+                .collect();
+            assert_eq!(errors, [expected], "{platform}: {text} {settings} {issues:?}");
+        }
+        // Within the limits, or seen by some only.
+        for (text, expected) in
+            [(words("#a", 5), None), (words("#a", 6), Some(Severity::Warning)), (words("@a", 20), None)]
+        {
+            let issues =
+                check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
+            assert_eq!(issues.first().map(|issue| issue.severity), expected, "{text}");
+        }
+        let text = "a@b.example a&#39; https://a.example/#a /@a ".repeat(31);
+        let issues =
+            check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
+        assert_eq!(issues, [], "neither a hashtag nor a mention");
+    }
+
     #[test]
     fn a_medium_may_be_upright_or_across() {
         let of = |platform: &str, medium: Media| {

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::{sync::LazyLock, time::Duration};
+use url::Url;
 
 /// Facebook. <https://developers.facebook.com/docs/pages-api>
 struct Facebook;
@@ -146,7 +147,7 @@ struct Settings {
     /// Where the post is shown. Defaults to the feed.
     media_type: Option<MediaType>,
     /// The link to show as a preview.
-    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["media"]))]
+    #[schemars(extend("format" = "uri", "excludes" = ["media"]))]
     link: Option<String>,
     /// Title of a video or a reel.
     #[schemars(length(max = 255))]
@@ -192,6 +193,12 @@ impl Settings {
     }
 }
 
+/// True for an address of Facebook itself, which it takes no preview of (error 1609008).
+fn is_own_address(link: &str) -> bool {
+    let host = Url::parse(link).ok().and_then(|link| link.host_str().map(str::to_owned));
+    host.is_some_and(|host| host == "facebook.com" || host.ends_with(".facebook.com"))
+}
+
 #[async_trait]
 impl Publisher for Facebook {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
@@ -203,6 +210,10 @@ impl Publisher for Facebook {
         };
         if let Some((setting, message)) = settings.objection(main.media) {
             return vec![invalid(setting, "settings_conflict", message)];
+        }
+        if settings.link.as_deref().is_some_and(is_own_address) {
+            let message = "facebook takes no link to facebook.com".to_owned();
+            return vec![invalid("link", "setting_invalid", message)];
         }
         let shown = graph::shown(main.media, settings.cover());
         let kind = match PostKind::choose(&shown, settings.media_type) {

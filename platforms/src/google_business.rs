@@ -92,6 +92,7 @@ struct Settings {
     /// Topic of the post. Defaults to what the other settings imply.
     topic_type: Option<TopicType>,
     /// Language of the text (BCP 47).
+    #[schemars(regex(pattern = schema::LANGUAGE))]
     language_code: Option<String>,
     /// The button below the post; an offer has its own.
     call_to_action: Option<CallToAction>,
@@ -148,6 +149,7 @@ enum TopicType {
 struct CallToAction {
     action_type: ActionType,
     /// URL that the button links to; CALL has none.
+    #[schemars(extend("format" = "uri"))]
     url: Option<String>,
 }
 
@@ -187,6 +189,7 @@ struct Offer {
     #[serde(skip_serializing_if = "Option::is_none")]
     coupon_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uri"))]
     redeem_online_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     terms_conditions: Option<String>,
@@ -204,11 +207,18 @@ impl Publisher for GoogleBusiness {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        let missing = settings.photo.filter(|_| main.media.is_empty()).map(|_| {
-            let message = format!("google_business {NO_PHOTO}");
-            Issue::of_main(Severity::Error, "media_required", "media", message)
-        });
-        missing.into_iter().collect()
+        if settings.photo.is_some() {
+            let missing = main.media.is_empty().then(|| {
+                let message = format!("{} {NO_PHOTO}", ADAPTER.id);
+                Issue::of_main(Severity::Error, "media_required", "media", message)
+            });
+            return missing.into_iter().collect();
+        }
+        let issue = |(setting, message): (&str, &str)| {
+            let message = format!("{} {message}", ADAPTER.id);
+            Issue::of_setting(Severity::Error, "setting_invalid", ADAPTER.id, setting, message)
+        };
+        objections(&settings).into_iter().map(issue).collect()
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -607,9 +617,42 @@ fn topic(settings: &Settings) -> TopicType {
     }
 }
 
+/// What Google would refuse of these settings, each with the name of the setting.
+fn objections(settings: &Settings) -> Vec<(&'static str, &'static str)> {
+    let mut found = Vec::new();
+    let topic = topic(settings);
+    match (topic, &settings.event) {
+        (TopicType::Event | TopicType::Offer, Some(event)) => {
+            if event.title.trim().is_empty() {
+                found.push(("event", "needs a title of the event"));
+            }
+            found.extend(schedule(event).err().map(|message| ("event", message)));
+        }
+        (TopicType::Event | TopicType::Offer, None) => {
+            let setting = if settings.topic_type.is_some() { "topicType" } else { "offer" };
+            found.push((setting, "needs an event with its title, start and end for an EVENT or OFFER"));
+        }
+        (TopicType::Standard | TopicType::Alert, _) => {}
+    }
+    if let Some(CallToAction { action_type, url }) = button(settings)
+        && *action_type != ActionType::Call
+        && url.as_deref().is_none_or(str::is_empty)
+    {
+        found.push(("callToAction", "needs a url for callToAction, unless it is CALL"));
+    }
+    found
+}
+
+/// Returns the button below the post: Google shows no other one below an offer.
+fn button(settings: &Settings) -> Option<&CallToAction> {
+    settings.call_to_action.as_ref().filter(|_| topic(settings) != TopicType::Offer)
+}
+
 /// Returns the post's resource without its photo.
 fn resource(text: &str, settings: &Settings) -> Result<Value> {
-    let refuse = |message: &str| Err(Failure::rejected(422, message));
+    if let Some((_, message)) = objections(settings).first() {
+        return Err(Failure::rejected(422, format!("Google {message}")));
+    }
     let topic = topic(settings);
     let mut body = json!({ "topicType": topic });
     if !text.trim().is_empty() {
@@ -621,23 +664,14 @@ fn resource(text: &str, settings: &Settings) -> Result<Value> {
     if let Some(time) = &settings.scheduled_time {
         body["scheduledTime"] = json!(time);
     }
-    match (topic, &settings.event) {
-        (TopicType::Event | TopicType::Offer, Some(event)) => body["event"] = event_of(event)?,
-        (TopicType::Event | TopicType::Offer, None) => {
-            return refuse("an EVENT or OFFER needs an event with its title, start and end");
-        }
-        (TopicType::Standard | TopicType::Alert, _) => {}
+    if let (TopicType::Event | TopicType::Offer, Some(event)) = (topic, &settings.event) {
+        body["event"] = event_of(event)?;
     }
-    match (topic, &settings.call_to_action) {
-        // Google shows no other button below an offer.
-        (TopicType::Offer, _) | (_, None) => {}
-        (_, Some(CallToAction { action_type: ActionType::Call, .. })) => {
-            body["callToAction"] = json!({ "actionType": ActionType::Call });
-        }
-        (_, Some(CallToAction { action_type, url })) => match url.as_ref().filter(|url| !url.is_empty()) {
-            Some(url) => body["callToAction"] = json!({ "actionType": action_type, "url": url }),
-            None => return refuse("callToAction needs a url, unless it is CALL"),
-        },
+    if let Some(CallToAction { action_type, url }) = button(settings) {
+        body["callToAction"] = match action_type {
+            ActionType::Call => json!({ "actionType": action_type }),
+            _ => json!({ "actionType": action_type, "url": url }),
+        };
     }
     if let (TopicType::Offer, Some(offer)) = (topic, &settings.offer) {
         body["offer"] = json!(offer);
@@ -650,33 +684,37 @@ fn resource(text: &str, settings: &Settings) -> Result<Value> {
 
 /// Returns the event with its schedule; Google requires every part of it.
 fn event_of(event: &Event) -> Result<Value> {
-    let refuse = |message: &str| Err(Failure::rejected(422, message));
-    if event.title.trim().is_empty() {
-        return refuse("an event needs a title");
-    }
-    let mut made = json!({ "title": event.title });
-    if let Some(schedule) = &event.schedule {
-        made["schedule"] = json!(schedule);
-    } else {
-        let day_ends = NaiveTime::from_hms_opt(23, 59, 0).expect("a time of the day");
-        let start = event.start.as_deref().and_then(|start| moment(start, NaiveTime::MIN));
-        let end = event.end.as_deref().and_then(|end| moment(end, day_ends));
-        let (Some(start), Some(end)) = (start, end) else {
-            return refuse("an event needs start and end, each a day or a day and a time");
-        };
-        if end < start {
-            return refuse("an event ends after it starts");
-        }
-        let date = |at: NaiveDateTime| json!({ "year": at.year(), "month": at.month(), "day": at.day() });
-        let time = |at: NaiveDateTime| json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 });
-        made["schedule"] = json!({
-            "startDate": date(start), "startTime": time(start), "endDate": date(end), "endTime": time(end),
-        });
-    }
+    let schedule = schedule(event).map_err(|message| Failure::rejected(422, format!("Google {message}")))?;
+    let mut made = json!({ "title": event.title, "schedule": schedule });
     if let Some(recurrence) = &event.recurrence_info {
         made["recurrenceInfo"] = json!(recurrence);
     }
     Ok(made)
+}
+
+/// Returns Google's `TimeInterval` of an event.
+fn schedule(event: &Event) -> Result<Value, &'static str> {
+    if let Some(schedule) = &event.schedule {
+        let is_given = |part: &&str| schedule.get(*part).is_some_and(Value::is_object);
+        return match ["startDate", "startTime", "endDate", "endTime"].iter().all(is_given) {
+            true => Ok(json!(schedule)),
+            false => Err("needs startDate, startTime, endDate and endTime in the event's schedule"),
+        };
+    }
+    let day_ends = NaiveTime::from_hms_opt(23, 59, 0).expect("a time of the day");
+    let start = event.start.as_deref().and_then(|start| moment(start, NaiveTime::MIN));
+    let end = event.end.as_deref().and_then(|end| moment(end, day_ends));
+    let (Some(start), Some(end)) = (start, end) else {
+        return Err("needs start and end of the event, each a day or a day and a time");
+    };
+    if end < start {
+        return Err("needs an event that ends after it starts");
+    }
+    let date = |at: NaiveDateTime| json!({ "year": at.year(), "month": at.month(), "day": at.day() });
+    let time = |at: NaiveDateTime| json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 });
+    Ok(json!({
+        "startDate": date(start), "startTime": time(start), "endDate": date(end), "endTime": time(end),
+    }))
 }
 
 /// Parses a date with an optional time, which defaults to `usual`.
@@ -887,12 +925,42 @@ mod tests {
             })
         );
         for wrong in [
-            json!({ "title": " ", "start": "2026-12-01", "end": "2026-12-02" }),
             json!({ "title": "Sale", "start": "2026-12-01" }),
             json!({ "title": "Sale", "start": "2026-12-02", "end": "2026-12-01" }),
             json!({ "title": "Sale", "start": "2026-13-01", "end": "2026-12-01" }),
         ] {
             assert!(event_of(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_google_refuses_of_the_settings_is_told_before() {
+        let told = |settings: Value| -> Vec<_> {
+            let issues = check::check(&ADAPTER, &[Draft { text: "a", media: &[] }], &settings);
+            issues.into_iter().map(|issue| (issue.code, issue.path[2].clone())).collect()
+        };
+        let wrong = |setting: &str| vec![("setting_invalid".to_owned(), json!(setting))];
+        let event = json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02" });
+        for (settings, expected) in [
+            (json!({ "callToAction": { "actionType": "LEARN_MORE" } }), wrong("callToAction")),
+            (json!({ "callToAction": { "actionType": "CALL" } }), vec![]),
+            (json!({ "topicType": "EVENT" }), wrong("topicType")),
+            (json!({ "offer": {} }), wrong("offer")),
+            (json!({ "event": event }), vec![]),
+            (
+                json!({ "event": { "title": " ", "start": "2026-12-01", "end": "2026-12-02" } }),
+                wrong("event"),
+            ),
+            (
+                json!({ "event": { "title": "Sale", "start": "2026-12-02", "end": "2026-12-01" } }),
+                wrong("event"),
+            ),
+            // Google shows no other button below an offer.
+            (json!({ "offer": {}, "event": event, "callToAction": { "actionType": "BOOK" } }), vec![]),
+        ] {
+            assert_eq!(told(settings.clone()), expected, "{settings}");
+            let read = schema::read::<Settings>(&settings).unwrap();
+            assert_eq!(resource("a", &read).is_err(), !expected.is_empty(), "{settings}");
         }
     }
 }

@@ -16,10 +16,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
 use graph::{Fields, Insights, Listed, Made, MediaType, Status};
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
@@ -31,6 +32,10 @@ const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
 /// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 10;
+/// Maximum number of hashtags and of mentions in a caption, and of hashtags that every app may send.
+const MAX_HASHTAGS: usize = 30;
+const MAX_MENTIONS: usize = 20;
+const USUAL_HASHTAGS: usize = 5;
 /// Maximum length and size of a story's video.
 const MAX_STORY: Duration = Duration::from_secs(60);
 const MAX_STORY_BYTES: u64 = 100_000_000;
@@ -127,7 +132,7 @@ struct Settings {
     #[schemars(length(min = 1), extend("excludes" = ["cover_url"]))]
     cover: Option<String>,
     /// URL of a reel's cover image, a JPEG.
-    #[schemars(regex(pattern = "^https?://"))]
+    #[schemars(extend("format" = "uri"))]
     cover_url: Option<String>,
     /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
     thumb_offset: Option<u64>,
@@ -185,6 +190,34 @@ enum GraduationStrategy {
     SsPerformance,
 }
 
+/// Compares a caption with Instagram's numbers of hashtags and mentions.
+///
+/// The API's documentation has 30 hashtags (checked 2026-10); two products that publish by it saw five as the most
+/// that are taken (2026-09), so that more are told.
+fn caption_issues(caption: &str) -> Vec<Issue> {
+    static TAGS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?:^|[^\p{L}\p{M}\p{N}_&/#@])([#＃@])[\p{L}\p{M}\p{N}_]")
+            .expect("the pattern is well-formed")
+    });
+    let count =
+        |is_tag: bool| TAGS.captures_iter(caption).filter(|found| (&found[1] != "@") == is_tag).count();
+    let (tags, mentions) = (count(true), count(false));
+    let mut issues = Vec::new();
+    let mut add = |severity, code, most: usize, what: &str, number: usize| {
+        let message = format!("instagram takes {most} {what} in a caption, and there are {number}");
+        issues.push(Issue::of_main(severity, code, "content", message));
+    };
+    if tags > MAX_HASHTAGS {
+        add(Severity::Error, "hashtags_too_many", MAX_HASHTAGS, "hashtags", tags);
+    } else if tags > USUAL_HASHTAGS {
+        add(Severity::Warning, "hashtags_too_many", USUAL_HASHTAGS, "hashtags from some apps", tags);
+    }
+    if mentions > MAX_MENTIONS {
+        add(Severity::Error, "mentions_too_many", MAX_MENTIONS, "mentions", mentions);
+    }
+    issues
+}
+
 #[async_trait]
 impl Publisher for Instagram {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
@@ -202,7 +235,18 @@ impl Publisher for Instagram {
             Err((code, message)) => return vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(kind) => kind,
         };
-        let mut issues = Vec::new();
+        let mut issues = caption_issues(main.text);
+        let late = settings.thumb_offset.zip(main.media.iter().find_map(|medium| medium.duration));
+        if let Some((offset, duration)) = late
+            && kind == PostKind::Reel
+            && u128::from(offset) >= duration.as_millis()
+        {
+            let message = format!(
+                "instagram takes thumb_offset within the video of {} ms, and it is {offset}",
+                duration.as_millis()
+            );
+            issues.push(invalid("thumb_offset", "setting_invalid", message));
+        }
         if kind == PostKind::Story && !main.text.trim().is_empty() {
             let message = "instagram shows no text on a story".to_owned();
             issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));

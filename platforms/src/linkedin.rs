@@ -225,7 +225,7 @@ enum Visibility {
 
 #[derive(Deserialize, JsonSchema)]
 struct Link {
-    #[schemars(length(max = 8192), regex(pattern = "^https?://"))]
+    #[schemars(length(max = 8192), extend("format" = "uri"))]
     url: String,
     #[schemars(length(min = 1, max = 400))]
     title: String,

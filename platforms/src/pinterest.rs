@@ -125,13 +125,13 @@ struct Settings {
     #[schemars(length(max = 100))]
     title: Option<String>,
     /// URL that the pin links to.
-    #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
+    #[schemars(length(max = 2048), extend("format" = "uri"))]
     link: Option<String>,
     /// Color to show until the image has loaded.
     #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     dominant_color: Option<String>,
     /// URL of a video's cover image, if no image is beside the video.
-    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["cover_image_key_frame_time"]))]
+    #[schemars(extend("format" = "uri", "excludes" = ["cover_image_key_frame_time"]))]
     cover_image_url: Option<String>,
     /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
     cover_image_key_frame_time: Option<u64>,

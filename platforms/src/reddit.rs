@@ -121,7 +121,7 @@ struct Settings {
     /// Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
     kind: Option<Kind>,
     /// URL of a link post. Defaults to the first link of the text.
-    #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
+    #[schemars(length(max = 2048), extend("format" = "uri"))]
     url: Option<String>,
     /// Id or text of the post's flair; options/flairs lists those of a subreddit.
     #[schemars(length(min = 1))]

@@ -10,11 +10,14 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::LazyLock};
+use url::Url;
 
 /// Maximum number of items of a list whose schema has no `maxItems`.
 const DEFAULT_MAX_ITEMS: u64 = 500;
 /// Maximum length, in characters, of a text whose schema has no `maxLength`.
 const DEFAULT_MAX_LENGTH: u64 = 10_000;
+/// Form of a language (BCP 47), or empty. All registered languages have two or three letters.
+pub(crate) const LANGUAGE: &str = "^([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?$";
 /// Maximum length, in characters, of a value that a message repeats.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
@@ -146,6 +149,8 @@ impl Schema {
                 // An over-long value is not examined further.
                 return wrong(format!("takes {name} with at most {max}, and it has {size}"));
             }
+            // A blank text is none: platforms trim it before they count.
+            let size = value.as_str().map_or(size, |text| text.trim().chars().count());
             if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
                 wrong(format!("takes {name} with at least {min}, and it has {size}"));
             }
@@ -163,11 +168,10 @@ impl Schema {
         {
             wrong(format!("takes {name} in the form {pattern}, and it is {}", quote(value)));
         }
-        if schema["format"] == "date-time"
-            && let Some(text) = value.as_str()
-            && chrono::DateTime::parse_from_rfc3339(text).is_err()
+        if let (Some(format), Some(text)) = (schema["format"].as_str(), value.as_str())
+            && let Some(expected) = unlike(format, text)
         {
-            wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {}", quote(value)));
+            wrong(format!("takes {name} as {expected}, and it is {}", quote(value)));
         }
         for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if value.get(required).is_none_or(Value::is_null) {
@@ -219,6 +223,25 @@ fn compile(schema: &Value, patterns: &mut HashMap<String, Regex>) {
     if let Some(items) = schema.get("items") {
         compile(items, patterns);
     }
+}
+
+/// Compares a text with a format of JSON Schema. Returns what it should be.
+fn unlike(format: &str, text: &str) -> Option<&'static str> {
+    let (is_right, expected) = match format {
+        "date-time" => {
+            (chrono::DateTime::parse_from_rfc3339(text).is_ok(), "a time like 2030-01-31T09:00:00Z")
+        }
+        "uri" => (is_web_address(text), "a URL like https://example.com/page"),
+        other => unreachable!("no setting has the format {other}"),
+    };
+    (!is_right).then_some(expected)
+}
+
+/// True for an absolute URL of the web. A browser corrects blanks and backslashes; platforms refuse them.
+fn is_web_address(text: &str) -> bool {
+    let has_host = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\')
+        && Url::parse(text).is_ok_and(has_host)
 }
 
 /// Formats a value for a message.
@@ -288,6 +311,54 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn each_url_and_each_language_of_a_setting_is_checked() {
+        fn walk(name: &str, schema: &Value, seen: &mut Vec<String>) {
+            let last = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+            if schema["type"] == "string" {
+                if last.ends_with("url") || last == "link" || last.starts_with("link_") {
+                    assert_eq!(schema["format"], "uri", "{name}");
+                    seen.push(name.to_owned());
+                }
+                if last.contains("language") {
+                    assert_eq!(schema["pattern"], LANGUAGE, "{name}");
+                    seen.push(name.to_owned());
+                }
+            }
+            for (key, part) in schema["properties"].as_object().into_iter().flatten() {
+                walk(&format!("{name}.{key}"), part, seen);
+            }
+            if schema["items"].is_object() {
+                walk(name, &schema["items"], seen);
+            }
+        }
+        let mut seen = Vec::new();
+        for platform in crate::all() {
+            walk(platform.id, Schema::of(platform).document(), &mut seen);
+        }
+        assert!(seen.len() >= 15, "{seen:?}");
+        let language = Regex::new(LANGUAGE).unwrap();
+        for (text, is_right) in
+            [("en", true), ("pt-BR", true), ("zh-Hant-TW", true), ("en_US", false), ("english", false)]
+        {
+            assert_eq!(language.is_match(text), is_right, "{text}");
+        }
+        for (text, is_right) in [
+            ("https://example.com", true),
+            ("http://example.com:8080/a?b=c#d", true),
+            ("https://müller.example/ü", true),
+            ("https://", false),
+            ("https://example.com/a b", false),
+            ("https://example.com/a\nb", false),
+            ("https:\\\\example.com", false),
+            ("example.com", false),
+            ("mailto:ada@example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(is_web_address(text), is_right, "{text:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    facets::{self, Meaning},
     graph::Containers,
     listing::Listing,
     *,
@@ -18,7 +19,7 @@ use graph::{Fields, Insights, Listed, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 use unicode_properties::UnicodeEmoji;
 
 /// Threads. <https://developers.facebook.com/docs/threads>
@@ -31,6 +32,10 @@ const REFRESH: &str = "https://graph.threads.com/refresh_access_token";
 
 /// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 20;
+/// Maximum length of a text.
+const MAX_TEXT: usize = 500;
+/// Maximum number of different links of a post.
+const MAX_LINKS: usize = 5;
 
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
                       replied_to,topic_tag";
@@ -129,10 +134,7 @@ struct Settings {
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[^.&]*$"))]
     topic_tag: Option<String>,
     /// The link to show as a preview.
-    #[schemars(
-        regex(pattern = "^https?://"),
-        extend("excludes" = ["media", "poll_attachment", "gif_attachment"])
-    )]
+    #[schemars(extend("format" = "uri", "excludes" = ["media", "poll_attachment", "gif_attachment"]))]
     link_attachment: Option<String>,
     /// The post to quote.
     #[schemars(regex(pattern = "^[0-9]+$"))]
@@ -221,6 +223,7 @@ struct TextAttachment {
     #[schemars(length(min = 1, max = 10000))]
     plaintext: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "uri"))]
     link_attachment_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text_with_styling_info: Option<Vec<Map<String, Value>>>,
@@ -240,13 +243,32 @@ fn length(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for Threads {
-    fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
-        let issues = containers.iter().enumerate().filter_map(|(index, container)| {
-            let path = vec![json!("containers"), json!(index), json!("media")];
-            let message = too_many(container.media)?;
-            Some(Issue { severity: Severity::Error, code: "media_too_many".to_owned(), message, path })
-        });
-        issues.collect()
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let settings = schema::read::<Settings>(settings).ok();
+        let attached = settings.as_ref().and_then(|settings| settings.link_attachment.as_deref());
+        let mut found = Vec::new();
+        for (index, container) in containers.iter().enumerate() {
+            let mut add = |severity, code: &str, member: &str, message: String| {
+                let path = vec![json!("containers"), json!(index), json!(member)];
+                found.push(Issue { severity, code: code.to_owned(), message, path });
+            };
+            if let Some(message) = too_many(container.media) {
+                add(Severity::Error, "media_too_many", "media", message);
+            }
+            let links = different_links(container.text, attached.filter(|_| index == 0));
+            if links > MAX_LINKS {
+                let message = format!("threads takes {MAX_LINKS} different links, and there are {links}");
+                add(Severity::Error, "links_too_many", "content", message);
+            }
+            let bytes = container.text.len();
+            if bytes > MAX_TEXT && length(container.text) <= MAX_TEXT {
+                let message = format!(
+                    "threads takes {MAX_TEXT} characters, and was seen to count bytes, of which the text has {bytes}"
+                );
+                add(Severity::Warning, "text_may_be_too_long", "content", message);
+            }
+        }
+        found
     }
 
     fn validate_replies(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
@@ -482,6 +504,18 @@ impl Deletion for Threads {
     }
 }
 
+/// Returns the number of different links of a text, and of the link to show as a preview.
+/// <https://developers.facebook.com/docs/threads/posts>
+fn different_links(text: &str, attached: Option<&str>) -> usize {
+    let spans = facets::spans(text);
+    let written = spans.iter().filter_map(|span| match &span.meaning {
+        // Without a scheme it may be no link there.
+        Meaning::Link(link) if text[span.range.clone()].starts_with(link) => Some(&link[..]),
+        _ => None,
+    });
+    written.chain(attached).collect::<HashSet<_>>().len()
+}
+
 /// Checks the number of items of a carousel, which may have several kinds: limits per kind do not cover this.
 fn too_many(media: &[Media]) -> Option<String> {
     let count = media.len();
@@ -599,6 +633,26 @@ mod tests {
         assert_eq!(length("aé1#ß漢"), 6);
         assert_eq!(length("🎉"), 4);
         assert_eq!(length("a🎉b"), 6);
+    }
+
+    #[test]
+    fn links_are_counted_once_with_the_preview_and_bytes_are_warned_of() {
+        let told = |text: &str, settings: Value| -> Vec<_> {
+            let issues = check::check(&ADAPTER, &[Draft { text, media: &[] }], &settings);
+            issues.into_iter().map(|issue| (issue.severity, issue.code)).collect()
+        };
+        let links = |count: usize| -> String {
+            (0..count).map(|number| format!("see https://example.com/{number}, ")).collect()
+        };
+        let attached = |number: usize| json!({ "link_attachment": format!("https://example.com/{number}") });
+        let too_many = [(Severity::Error, "links_too_many".to_owned())];
+        assert_eq!(told(&links(5), attached(4)), []);
+        assert_eq!(told(&links(5).repeat(2), json!({})), []);
+        assert_eq!(told(&links(5), attached(5)), too_many);
+        assert_eq!(told(&links(6), json!({})), too_many);
+        assert_eq!(told(&"a".repeat(500), json!({})), []);
+        let quoted = format!("{}’", "a".repeat(498));
+        assert_eq!(told(&quoted, json!({})), [(Severity::Warning, "text_may_be_too_long".to_owned())]);
     }
 
     #[test]

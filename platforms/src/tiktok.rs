@@ -244,6 +244,13 @@ impl Publisher for TikTok {
                 format!("tiktok takes a title of {MAX_TITLE} UTF-16 code units, and this has {length}");
             found.push(issue(Severity::Error, "setting_invalid", "title", message));
         }
+        if !settings.is_for_inbox()
+            && settings.brand_content_toggle == Some(true)
+            && settings.privacy_level == Some(PrivacyLevel::Private)
+        {
+            let message = "tiktok takes no paid partnership that only its creator can see".to_owned();
+            found.push(issue(Severity::Error, "settings_conflict", "brand_content_toggle", message));
+        }
         if settings.is_for_inbox() {
             found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));
         } else if settings.privacy_level.is_none() {

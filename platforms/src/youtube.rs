@@ -178,8 +178,10 @@ struct Settings {
     /// Makes the video's statistics public.
     public_stats_viewable: Option<bool>,
     /// Language of title and text (BCP 47).
+    #[schemars(regex(pattern = schema::LANGUAGE))]
     default_language: Option<String>,
     /// Language spoken in the video (BCP 47).
+    #[schemars(regex(pattern = schema::LANGUAGE))]
     default_audio_language: Option<String>,
 
     // YouTube's own names of three settings above, which are accepted and not validated.

@@ -7,6 +7,7 @@
 
 extern crate fanfare_platforms as platforms;
 
+mod agreement;
 mod fixtures;
 mod mutations;
 #[expect(unreachable_pub, reason = "shared with the tests of the service")]
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
     let mut trials = trials::for_each_platform(&cases, &[AppStatus::New, AppStatus::Approved]);
     // An approved app makes the most calls.
     trials.extend(trials::for_each_platform(&mutations::CASES, &[AppStatus::Approved]));
+    trials.extend(trials::for_each_platform(&agreement::CASES, &[AppStatus::Approved]));
     trials.extend(specific::trials());
     trials.extend(specs::trials());
     let section = proof::Section::new("7a-answers", "Hostile answers");

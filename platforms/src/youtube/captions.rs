@@ -21,7 +21,7 @@ const MAX_CONTENT: usize = 100_000;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Caption {
     /// Language of the captions (BCP 47).
-    #[schemars(length(max = 35), regex(pattern = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"))]
+    #[schemars(length(min = 2, max = 35), regex(pattern = schema::LANGUAGE))]
     language: String,
     /// Name of the track, which viewers see beside its language. Tracks in the same language need different names.
     #[schemars(length(max = MAX_NAME))]
