@@ -127,7 +127,7 @@ struct Settings {
     labels: Option<Vec<Label>>,
     /// Additional tags, without #.
     #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]
-    tags: Option<Vec<String>>,
+    tags: Option<Vec<text::Bare>>,
     /// A link card below the text of the first post. The post's only image, if there is one, is the card's picture.
     link: Option<Card>,
     /// Who may reply, in addition to the author: accounts that the post mentions (`mentioned`), that follow the

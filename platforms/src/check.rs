@@ -303,7 +303,10 @@ fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, 
         }
         _ => {}
     }
-    if let Some(wrong) = container.text.chars().find(|c| can.forbidden.contains(c)) {
+    // Platforms refuse control characters, or drop them without a word.
+    let is_wrong = |c: &char| can.forbidden.contains(c) || (c.is_control() && !"\t\n\r".contains(*c));
+    if let Some(wrong) = container.text.chars().find(is_wrong) {
+        let wrong = if wrong.is_control() { format!("U+{:04X}", u32::from(wrong)) } else { wrong.into() };
         let message = format!("takes no `{wrong}` in a text");
         found.error("text_character_not_supported", path.clone(), message);
     }
@@ -572,7 +575,7 @@ mod tests {
     fn what_a_platform_refuses_of_texts_and_settings_is_told() {
         let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
         let words = |word: &str, count: usize| vec![word; count].join(" ");
-        let cases: [(&str, String, &[Media], Value, &str); 16] = [
+        let cases: [(&str, String, &[Media], Value, &str); 20] = [
             ("instagram", words("#a", 31), photo, json!({}), "hashtags_too_many"),
             ("instagram", words("@a", 21), photo, json!({}), "mentions_too_many"),
             ("instagram", "a".into(), &[video()], json!({ "thumb_offset": 10_000 }), "setting_invalid"),
@@ -612,6 +615,22 @@ mod tests {
             ("google_business", "a".into(), &[], json!({ "topicType": "EVENT" }), "setting_invalid"),
             ("reddit", "a".into(), &[], json!({ "poll": { "options": ["a", " "] } }), "setting_invalid"),
             ("instagram", "a".into(), photo, json!({ "collaborators": ["  "] }), "setting_invalid"),
+            (
+                "instagram",
+                "a".into(),
+                photo,
+                json!({ "collaborators": ["https://instagram.com/bob"] }),
+                "setting_invalid",
+            ),
+            (
+                "instagram",
+                "a".into(),
+                photo,
+                json!({ "user_tags": [{ "username": "two words" }] }),
+                "setting_invalid",
+            ),
+            ("x", "a\u{1}b".into(), &[], json!({}), "text_character_not_supported"),
+            ("youtube", "a\u{b}b".into(), &[video()], json!({}), "text_character_not_supported"),
             ("youtube", "a".into(), &[video()], json!({ "defaultLanguage": "de_DE" }), "setting_invalid"),
         ];
         for (platform, text, media, settings, expected) in cases {

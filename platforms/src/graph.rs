@@ -108,6 +108,8 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (-2 | -1 | 1, _) => broken(500),
         (2, _) => broken(503),
         _ if error["is_transient"] == true => broken(503),
+        // An invalid parameter or medium, also where Meta answers with 500.
+        (100 | 36_000..=36_999, _) => Failure::rejected(refused, message),
         _ => match reply.status.as_u16() {
             401 => Failure::token_expired(message),
             429 => Failure::rate_limited(message, retry_after(reply)),
@@ -748,6 +750,9 @@ pub(crate) mod tests {
             (400, json!(100), 33, "rejected_404", false, false),
             (400, json!(100), 4_279_071, "rejected_400", false, false),
             (400, json!(36_003), 2_207_009, "rejected_400", false, false),
+            // Public code tells of it for the text's length on Threads.
+            (500, json!(100), 0, "rejected_400", false, false),
+            (500, json!(36_003), 2_207_009, "rejected_400", false, false),
             (400, json!(10), 0, "rejected_403", false, false),
             (403, json!(200), 0, "rejected_403", false, false),
             (400, json!(368), 0, "rejected_400", false, false),

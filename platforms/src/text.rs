@@ -5,7 +5,9 @@
 //! domains (`tlds.txt`). <https://docs.x.com/fundamentals/counting-characters>
 
 use regex::Regex;
-use std::{collections::HashSet, ops::Range, sync::LazyLock};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, collections::HashSet, ops::Range, sync::LazyLock};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::UnicodeEmoji;
 use unicode_segmentation::UnicodeSegmentation;
@@ -62,6 +64,33 @@ pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// A handle or a tag in a setting, without the sign that people write before it and without blanks around it: platforms
+/// take it so, and refuse or misread `@ada` and `#dawn`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Bare(pub(crate) String);
+
+impl From<String> for Bare {
+    fn from(text: String) -> Self {
+        let text = text.trim();
+        Self(text.strip_prefix(['@', '＠', '#', '＃']).unwrap_or(text).to_owned())
+    }
+}
+
+impl JsonSchema for Bare {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     facets::{self, Meaning},
     graph::Containers,
     listing::Listing,
+    text::Bare,
     *,
 };
 use async_trait::async_trait;
@@ -132,7 +133,7 @@ struct Settings {
     reply_control: Option<ReplyControl>,
     /// The post's topic, without #. Defaults to the text's first hashtag.
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[^.&]*$"))]
-    topic_tag: Option<String>,
+    topic_tag: Option<Bare>,
     /// The link to show as a preview.
     #[schemars(extend("format" = "uri", "excludes" = ["media", "poll_attachment", "gif_attachment"]))]
     link_attachment: Option<String>,
@@ -153,8 +154,11 @@ struct Settings {
     text_entities: Option<Vec<TextEntity>>,
     /// Marks the media as a spoiler.
     is_spoiler_media: Option<bool>,
-    /// Makes the post disappear after 24 hours.
-    #[schemars(extend("excludes" = ["media"]))]
+    /// Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else.
+    #[schemars(extend("excludes" = [
+        "media", "poll_attachment", "gif_attachment", "text_attachment", "link_attachment", "topic_tag", "quote_post_id",
+        "reply_control", "enable_reply_approvals", "location_id", "crossreshare_to_ig",
+    ]))]
     is_ghost_post: Option<bool>,
     /// Shows replies only after approval.
     enable_reply_approvals: Option<bool>,

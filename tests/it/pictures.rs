@@ -202,13 +202,13 @@ async fn an_upright_photo_arrives_upright_in_its_shape() {
     assert_eq!(aspect_ratio(&world, target).await, json!({ "width": 300, "height": 400 }));
 }
 
-/// The shape that counts is the one that is displayed, for `validate` and for the platform. Instagram takes 4:5 and
-/// wider.
+/// The shape that counts is the one that is displayed, for `validate` and for the platform. Instagram takes a
+/// width over height of 0.55 to 1.92.
 #[tokio::test]
 async fn the_displayed_shape_is_checked() {
     let world = world().platforms(&["instagram"]).start().await;
     let account = world.connect("instagram", "ada").await;
-    for (sides, is_valid) in [((540, 960), false), ((960, 540), true)] {
+    for (sides, is_valid) in [((530, 1_000), false), ((1_000, 530), true)] {
         let photo = Photo { width: sides.0, height: sides.1, orientation: 6, format: ImageFormat::Jpeg };
         let medium = world.medium("phone.jpg", None, photo.bytes()).await;
         let body = json!({

@@ -15,7 +15,8 @@ const RESERVED: &str = r"|{}@[]()<>#\*_~";
 /// Elements of little text: mentions in LinkedIn's own form, and hashtags.
 static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
     let mention = r"@\[(?P<name>[^\]\[\n]+)\]\((?P<urn>urn:li:(?:person|organization):[A-Za-z0-9_-]+)\)";
-    Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
+    Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}][\p{{L}}\p{{M}}\p{{N}}]*)"))
+        .expect("a pattern")
 });
 
 /// Returns the text that mentions a person or an organization; `None` if LinkedIn has no form for the name.
@@ -164,6 +165,8 @@ mod tests {
         for (text, expected) in [
             ("plain. text, & more!", "plain. text, & more!"),
             (r"a (b) [c] {d} <e> |*_~\", r"a \(b\) \[c\] \{d\} \<e\> \|\*\_\~\\"),
+            // Marks belong to the letters before them.
+            ("#हिन्दी", r"{hashtag|\#|हिन्दी}"),
             ("#one and #zwei_drei", r"{hashtag|\#|one} and {hashtag|\#|zwei}\_drei"),
             ("a#b https://a.example/#c # d", r"a\#b https://a.example/\#c \# d"),
             ("me@example.com", r"me\@example.com"),

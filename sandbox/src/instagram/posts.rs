@@ -303,6 +303,9 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     if people.len() > COLLABORATORS || (!people.is_empty() && (is_item || kind == "STORIES")) {
         return Err(invalid("The param collaborators is not allowed, or has more than 3 usernames."));
     }
+    if !people.iter().all(|name| is_username(name)) {
+        return Err(no_such_user());
+    }
     for name in ["caption", "is_ai_generated", "location_id"] {
         if is_item && get(name).is_some() {
             return Err(invalid(&format!("The param {name} is not allowed on a carousel item.")));
@@ -333,8 +336,20 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
         if !tags.iter().all(|tag| tag["username"].is_string() && is_inside(tag, "x") && is_inside(tag, "y")) {
             return Err(error(400, 100, 2_207_035, "Tag positions must be between 0.0 and 1.0."));
         }
+        if !tags.iter().filter_map(|tag| tag["username"].as_str()).all(is_username) {
+            return Err(no_such_user());
+        }
     }
     Ok(())
+}
+
+/// Live reports: a handle with `@` is refused as a user who is not found.
+fn is_username(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
+}
+
+fn no_such_user() -> Response {
+    error(400, 110, 2_207_018, "The user could not be found.")
 }
 
 /// Returns the fetched medium. An image is checked at once, a video when it is processed.
@@ -352,7 +367,8 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
         fetched_image(request, &cover, &["image/jpeg"], 0.01..=10.0)?;
     }
     if place == "image_url" {
-        let ratio = if kind == "STORIES" { 0.1..=10.0 } else { 0.79..=1.92 };
+        // As live posts of 2026 were taken: from 9:16 on, while the page names 4:5.
+        let ratio = if kind == "STORIES" { 0.1..=10.0 } else { 0.5625..=1.92 };
         return fetched_image(request, &address, &["image/jpeg"], ratio).map(Some);
     }
     let file = request.fetched(&address);

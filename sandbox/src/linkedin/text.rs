@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// Characters with a meaning, unless escaped by a backslash.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
@@ -33,7 +34,8 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Returns the hashtag or mention that a text begins with, as it is shown, and its length in the source.
 fn element(text: &str) -> Option<(String, usize)> {
-    let word = |text: &str| text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let belongs = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
+    let word = |text: &str| text.find(|c: char| !belongs(c)).unwrap_or(text.len());
     if let Some(rest) = text.strip_prefix(r"{hashtag|\#|").or_else(|| text.strip_prefix("{hashtag|#|")) {
         let end = rest.find('}').filter(|end| *end > 0 && word(rest) == *end)?;
         return Some((format!("#{}", &rest[..end]), text.len() - rest.len() + end + 1));

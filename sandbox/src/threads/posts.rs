@@ -229,6 +229,18 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     if let Some(poll) = get("poll_attachment") {
         check_poll(&poll)?;
     }
+    // "The only feature supported with ghost posts is text spoilers."
+    let beside = [
+        "poll_attachment",
+        "gif_attachment",
+        "text_attachment",
+        "link_attachment",
+        "topic_tag",
+        "reply_control",
+    ];
+    if graph::is_true(request, "is_ghost_post") && beside.iter().any(|name| get(name).is_some()) {
+        return Err(invalid("Param is_ghost_post can't be used with other features than text spoilers"));
+    }
     if let Some(tag) = get("topic_tag") {
         if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
             return Err(invalid(

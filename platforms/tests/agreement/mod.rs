@@ -109,7 +109,8 @@ impl Maker<'_> {
             1 => "#a ".repeat(self.random.random_range(1..40)),
             2 => "@ada.example ".repeat(self.random.random_range(1..30)),
             3 => (0..self.random.random_range(1..9)).map(|n| format!("https://example.com/{n} ")).collect(),
-            4 => "a".repeat(max.min(12_000)),
+            // With a number, since platforms refuse a text that was just published.
+            4 => self.random.random::<u32>().to_string() + &"a".repeat(max.min(12_000)),
             5 => "’é漢🎉".chars().cycle().take(self.random.random_range(1..=max.clamp(1, 3_000))).collect(),
             _ => (*self.choose(WORDS)).to_owned(),
         };
