@@ -288,10 +288,15 @@ impl Publisher for LinkedIn {
                 let message = format!("LinkedIn no longer serves this version of its API: {message}");
                 Some(Failure::network(message, false).after(Some(VERSION_RETRY)))
             }
-            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => {
+            // Posted before the asset is available. An asset whose processing has failed never is:
+            // MEDIA_ASSET_PROCESSING_FAILED.
+            400 | 422 if says("MEDIA_ASSET_WAITING_UPLOAD") || says("is not ready") => {
                 Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
             }
             429 if says(" DAY ") => Some(Failure::rate_limited(message, Some(until_midnight(reply.at)))),
+            // By the status, which says less than the body.
+            408 | 425 | 429 => None,
+            status @ 400..=499 => Some(Failure::rejected(status, message)),
             _ => None,
         }
     }
@@ -828,12 +833,17 @@ fn made_at(urn: &str) -> Option<DateTime<Utc>> {
 
 /// Returns LinkedIn's error message with its details.
 fn error_message(reply: &Reply) -> String {
-    let message = classify::message(reply);
-    let more = reply.body.pointer("/errorDetails/inputErrors/0/description").and_then(Value::as_str);
-    match more.filter(|more| !message.contains(*more)) {
-        Some(more) => format!("{message} ({more})"),
-        None => message,
+    let mut message = classify::message(reply);
+    for error in reply.body["errorDetails"]["inputErrors"].as_array().into_iter().flatten() {
+        let Some(more) = error["description"].as_str().filter(|more| !message.contains(*more)) else {
+            continue;
+        };
+        message = match error["input"]["inputPath"]["fieldPath"].as_str() {
+            Some(field) => format!("{message} ({field}: {more})"),
+            None => format!("{message} ({more})"),
+        };
     }
+    crate::text::clip(&message, domain::failure::MAX_MESSAGE_CHARS)
 }
 
 /// Returns the wait until midnight UTC, when daily limits reset.
@@ -1005,6 +1015,18 @@ mod tests {
             (422, DUPLICATE, "rejected_422", true),
             (422, r#"{"code":"FIELD_LENGTH_TOO_LONG"}"#, "rejected_422", false),
             (400, r#"{"message":"urn:li:video:1 is not ready"}"#, "upstream_503", false),
+            (
+                400,
+                r#"{"code":"MEDIA_ASSET_WAITING_UPLOAD","message":"Media asset is waiting upload"}"#,
+                "upstream_503",
+                false,
+            ),
+            (
+                400,
+                r#"{"code":"MEDIA_ASSET_PROCESSING_FAILED","message":"Media asset failed processing"}"#,
+                "rejected_400",
+                false,
+            ),
             (403, r#"{"message":"Accessing this video resource is forbidden."}"#, "upstream_503", false),
             (
                 404,

@@ -101,8 +101,15 @@ pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) 
     }
     match media.status(tx) {
         "AVAILABLE" => Ok(media),
-        "PROCESSING_FAILED" => Err(invalid(&format!("{urn} could not be processed"))),
-        _ => Err(error(400, "MEDIA_ASSET_PROCESSING", 0, &format!("{urn} is not ready"))),
+        "PROCESSING_FAILED" => Err(error(
+            400,
+            "MEDIA_ASSET_PROCESSING_FAILED",
+            0,
+            &format!("Media asset failed processing: {urn}"),
+        )),
+        _ => {
+            Err(error(400, "MEDIA_ASSET_WAITING_UPLOAD", 0, &format!("Media asset is waiting upload: {urn}")))
+        }
     }
 }
 
