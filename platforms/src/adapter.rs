@@ -81,6 +81,17 @@ pub trait Publisher: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the name of the kind of post that is made of a main container with these settings, by which the
+    /// annotation `kinds` of a setting names those that use it; `None` for one that [`Self::validate`] refuses. By
+    /// default the kind of its media.
+    fn post_kind(&self, main: &Draft<'_>, _settings: &Value) -> Option<&'static str> {
+        Some(match main.media {
+            [] => "text",
+            [one] => one.kind.as_str(),
+            all => all.iter().find(|medium| medium.kind == MediaKind::Video).map_or("images", |_| "video"),
+        })
+    }
+
     /// Checks the same of a post that replies to a live one, whose containers are all replies.
     fn validate_replies(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()

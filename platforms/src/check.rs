@@ -47,6 +47,14 @@ impl Issue {
         Self { severity, code: code.to_owned(), message, path }
     }
 
+    /// Returns the warning that a title made of the text's first line is shortened to `title`.
+    pub(crate) fn title_cut(platform: &str, max: usize, title: &str) -> Self {
+        let message = format!(
+            "{platform} takes a title of {max} characters, and the text's first line has more: `{title}`"
+        );
+        Self::of_main(Severity::Warning, "title_cut", "content", message)
+    }
+
     /// Returns an issue with a member of a platform's `config` block.
     pub(crate) fn of_setting(
         severity: Severity,
@@ -111,6 +119,9 @@ pub fn check_for(
     }
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
+    if let Some(main) = containers.first() {
+        unused(&mut found, platform, main, &valid);
+    }
     found.finish(|| platform.publisher.validate(&containers, &valid))
 }
 
@@ -483,6 +494,26 @@ fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers:
     }
 }
 
+/// Reports settings that this kind of post does not use, by our schema annotation `kinds`. One that `isPromise` tells
+/// the public something, or limits who sees the post: it is never dropped.
+fn unused(found: &mut IssueList, platform: &Adapter, main: &Draft<'_>, settings: &Value) {
+    let Some(kind) = platform.publisher.post_kind(main, settings) else { return };
+    let properties = &Schema::of(platform).document()["properties"];
+    for (setting, value) in settings.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        let part = &properties[setting];
+        let Some(kinds) = part["kinds"].as_array() else { continue };
+        let kinds: Vec<_> = kinds.iter().filter_map(Value::as_str).collect();
+        if kinds.contains(&kind) {
+            continue;
+        }
+        let is_promise = part["isPromise"] == true && *value != false && *value != json!([]);
+        let severity = if is_promise { Severity::Error } else { Severity::Warning };
+        let path = vec![json!("config"), json!(platform.id), json!(setting)];
+        let message = format!("uses {setting} for {}, and this is {kind}", kinds.join(", "));
+        found.add(severity, "setting_not_used", path, message);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -655,6 +686,105 @@ mod tests {
         let issues =
             check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
         assert_eq!(issues, [], "neither a hashtag nor a mention");
+    }
+
+    /// A setting that a kind of post does not use is told, and refused where the public would be told otherwise.
+    #[test]
+    fn a_setting_belongs_to_kinds_of_post() {
+        type Unused<'a> = &'a [(&'a str, Severity)];
+        let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
+        let photos = &[photo[0].clone(), photo[0].clone()];
+        let clip = &[video()];
+        let (warning, error) = (Severity::Warning, Severity::Error);
+        let event = json!({ "title": "a", "start": "2030-01-01", "end": "2030-01-02" });
+        let offer = json!({ "offer": {}, "event": event, "callToAction": { "actionType": "CALL" } });
+        let trial = json!({ "trial_params": { "graduation_strategy": "MANUAL" } });
+        let cases: [(&str, &[Media], Value, Unused<'_>); 21] = [
+            ("instagram", photo, trial.clone(), &[("trial_params", error)]),
+            ("instagram", photos, trial.clone(), &[("trial_params", error)]),
+            ("instagram", clip, trial, &[]),
+            (
+                "instagram",
+                photo,
+                json!({ "share_to_feed": false, "audio_name": "a" }),
+                &[("audio_name", warning), ("share_to_feed", warning)],
+            ),
+            (
+                "instagram",
+                photo,
+                json!({ "media_type": "STORIES", "collaborators": ["ada"], "location_id": "1" }),
+                &[("collaborators", warning), ("location_id", warning)],
+            ),
+            ("instagram", photo, json!({ "cover_url": null }), &[]),
+            ("facebook", photo, json!({ "title": "a" }), &[("title", warning)]),
+            ("facebook", photo, json!({ "is_ai_generated": true }), &[("is_ai_generated", error)]),
+            ("facebook", photo, json!({ "is_ai_generated": false }), &[("is_ai_generated", warning)]),
+            (
+                "facebook",
+                photo,
+                json!({ "media_type": "STORIES", "countries": ["DE"] }),
+                &[("countries", error)],
+            ),
+            ("facebook", photo, json!({ "countries": ["DE"], "place": "1" }), &[]),
+            (
+                "facebook",
+                clip,
+                json!({ "title": "a", "is_ai_generated": true, "place": "1" }),
+                &[("place", warning)],
+            ),
+            (
+                "tiktok",
+                photo,
+                json!({ "privacy_level": "SELF_ONLY", "disable_duet": true }),
+                &[("disable_duet", warning)],
+            ),
+            ("tiktok", clip, json!({ "privacy_level": "SELF_ONLY", "title": "a" }), &[("title", warning)]),
+            (
+                "pinterest",
+                photo,
+                json!({ "cover_image_key_frame_time": 1 }),
+                &[("cover_image_key_frame_time", warning)],
+            ),
+            ("google_business", &[], offer, &[("callToAction", warning)]),
+            (
+                "google_business",
+                &[],
+                json!({ "topicType": "STANDARD", "offer": { "couponCode": "a" } }),
+                &[("offer", warning)],
+            ),
+            ("reddit", photo, json!({ "captions": ["a"] }), &[("captions", warning)]),
+            ("reddit", photos, json!({ "captions": ["a", "b"] }), &[]),
+            ("linkedin", photo, json!({ "title": "a" }), &[("title", warning)]),
+            ("threads", &[], json!({ "is_spoiler_media": true }), &[("is_spoiler_media", warning)]),
+        ];
+        for (platform, media, settings, expected) in cases {
+            let draft = Draft { text: "a", media };
+            let issues = check(crate::get(platform).unwrap(), &[draft], &settings);
+            let found: Vec<_> = issues
+                .iter()
+                .filter(|issue| issue.code == "setting_not_used")
+                .map(|issue| (issue.path[2].as_str().unwrap(), issue.severity))
+                .collect();
+            assert_eq!(found, expected, "{platform}: {settings} {issues:?}");
+            assert!(
+                issues.iter().all(|issue| issue.severity == warning || issue.code == "setting_not_used"),
+                "{issues:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_title_made_of_the_text_ends_at_a_word() {
+        let line = "Sunrise over the harbour ".repeat(20);
+        for (platform, media) in [("youtube", &[video()][..]), ("reddit", &[])] {
+            let platform = crate::get(platform).unwrap();
+            let of = |text: &str| {
+                let issues = check(platform, &[Draft { text, media }], &json!({}));
+                issues.into_iter().map(|issue| (issue.severity, issue.code)).collect::<Vec<_>>()
+            };
+            assert_eq!(of("Sunrise"), []);
+            assert_eq!(of(&line), [(Severity::Warning, "title_cut".to_owned())], "{}", platform.id);
+        }
     }
 
     #[test]

@@ -150,7 +150,7 @@ struct Settings {
     #[schemars(extend("format" = "uri", "excludes" = ["media"]))]
     link: Option<String>,
     /// Title of a video or a reel.
-    #[schemars(length(max = 255))]
+    #[schemars(length(max = 255), extend("kinds" = ["video", "reel"]))]
     title: Option<String>,
     /// Id of the container's image to use as the cover of its video or reel; the container has this image and one
     /// video.
@@ -160,12 +160,13 @@ struct Settings {
     #[schemars(length(max = 10), inner(regex(pattern = "^[0-9]+$")))]
     collaborators: Option<Vec<String>>,
     /// Id of the Page of the place to tag.
-    #[schemars(regex(pattern = "^[0-9]+$"))]
+    #[schemars(regex(pattern = "^[0-9]+$"), extend("kinds" = ["text", "photos", "reel"]))]
     place: Option<String>,
     /// Labels the video as made with AI.
+    #[schemars(extend("kinds" = ["video", "reel"], "isPromise" = true))]
     is_ai_generated: Option<bool>,
     /// Codes of the only countries in which the post is shown. A story can't be limited.
-    #[schemars(length(min = 1, max = 25), inner(regex(pattern = "^[A-Z]{2}$")))]
+    #[schemars(length(min = 1, max = 25), inner(regex(pattern = "^[A-Z]{2}$")), extend("kinds" = ["text", "photos", "video", "reel"], "isPromise" = true))]
     countries: Option<Vec<String>>,
 }
 
@@ -201,6 +202,19 @@ fn is_own_address(link: &str) -> bool {
 
 #[async_trait]
 impl Publisher for Facebook {
+    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+        let settings: Settings = schema::read(settings).ok()?;
+        let shown = graph::shown(main.media, settings.cover());
+        Some(match PostKind::choose(&shown, settings.media_type).ok()? {
+            PostKind::Feed if shown.is_empty() => "text",
+            PostKind::Feed => "photos",
+            PostKind::Video => "video",
+            PostKind::Reel => "reel",
+            PostKind::PhotoStory | PostKind::VideoStory => "story",
+            PostKind::Comment => return None,
+        })
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
@@ -225,10 +239,6 @@ impl Publisher for Facebook {
         if is_story && !main.text.trim().is_empty() {
             let message = "facebook shows no text on a story".to_owned();
             issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
-        }
-        if is_story && settings.countries.is_some() {
-            let message = "facebook shows a story in all countries".to_owned();
-            issues.push(invalid("countries", "setting_invalid", message));
         }
         let cover = graph::cover(main.media, settings.cover());
         if cover.and_then(|cover| cover.alt_text.as_ref()).is_some_and(|alt| !alt.is_empty()) {
@@ -1371,7 +1381,7 @@ mod tests {
         let draft = Draft { text: "", media: &[image] };
         let settings = json!({ "media_type": "STORIES", "countries": ["AT"] });
         let issues = check::check(&ADAPTER, &[draft], &settings);
-        assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_invalid"]);
+        assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_not_used"]);
     }
 
     #[test]

@@ -95,11 +95,15 @@ struct Settings {
     #[schemars(regex(pattern = schema::LANGUAGE))]
     language_code: Option<String>,
     /// The button below the post; an offer has its own.
+    #[schemars(extend("kinds" = ["STANDARD", "EVENT", "ALERT"]))]
     call_to_action: Option<CallToAction>,
     /// The event with its times in the location's time zone. Required for an offer as well.
+    #[schemars(extend("kinds" = ["EVENT", "OFFER"]))]
     event: Option<Event>,
+    #[schemars(extend("kinds" = ["OFFER"]))]
     offer: Option<Offer>,
     /// Topic of an alert.
+    #[schemars(extend("kinds" = ["ALERT"]))]
     alert_type: Option<AlertType>,
     /// Time at which Google shows the post.
     #[schemars(extend("format" = "date-time"))]
@@ -135,13 +139,15 @@ enum Category {
     Additional,
 }
 
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-enum TopicType {
-    Standard,
-    Event,
-    Offer,
-    Alert,
+domain::string_enum! {
+    /// Topic of a post.
+    #[derive(JsonSchema)]
+    TopicType, "topic" {
+        Standard = "STANDARD",
+        Event = "EVENT",
+        Offer = "OFFER",
+        Alert = "ALERT",
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -203,6 +209,12 @@ enum AlertType {
 
 #[async_trait]
 impl Publisher for GoogleBusiness {
+    fn post_kind(&self, _: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+        let settings: Settings = schema::read(settings).ok()?;
+        // A photo of the location takes no other setting.
+        settings.photo.is_none().then(|| topic(&settings).as_str())
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
@@ -218,7 +230,16 @@ impl Publisher for GoogleBusiness {
             let message = format!("{} {message}", ADAPTER.id);
             Issue::of_setting(Severity::Error, "setting_invalid", ADAPTER.id, setting, message)
         };
-        objections(&settings).into_iter().map(issue).collect()
+        let mut issues: Vec<_> = objections(&settings).into_iter().map(issue).collect();
+        if let Some(CallToAction { action_type: ActionType::Call, url: Some(_) }) = button(&settings) {
+            let message = format!("{} calls the location's number, and does not use the url", ADAPTER.id);
+            let path = ["config", ADAPTER.id, "callToAction", "url"].map(Value::from).to_vec();
+            issues.push(Issue {
+                path,
+                ..Issue::of_setting(Severity::Warning, "setting_not_used", ADAPTER.id, "", message)
+            });
+        }
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -956,11 +977,19 @@ mod tests {
                 wrong("event"),
             ),
             // Google shows no other button below an offer.
-            (json!({ "offer": {}, "event": event, "callToAction": { "actionType": "BOOK" } }), vec![]),
+            (
+                json!({ "offer": {}, "event": event, "callToAction": { "actionType": "BOOK" } }),
+                vec![("setting_not_used".to_owned(), json!("callToAction"))],
+            ),
+            (
+                json!({ "callToAction": { "actionType": "CALL", "url": "https://example.com" } }),
+                vec![("setting_not_used".to_owned(), json!("callToAction"))],
+            ),
         ] {
             assert_eq!(told(settings.clone()), expected, "{settings}");
             let read = schema::read::<Settings>(&settings).unwrap();
-            assert_eq!(resource("a", &read).is_err(), !expected.is_empty(), "{settings}");
+            let is_refused = expected.iter().any(|(code, _)| code == "setting_invalid");
+            assert_eq!(resource("a", &read).is_err(), is_refused, "{settings}");
         }
     }
 }

@@ -131,27 +131,31 @@ struct Settings {
     /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
     media_type: Option<MediaType>,
     /// Usernames of accounts to invite as co-authors.
-    #[schemars(length(max = 3), inner(regex(pattern = USERNAME)))]
+    #[schemars(length(max = 3), inner(regex(pattern = USERNAME)), extend("kinds" = ["image", "carousel", "reel"]))]
     collaborators: Option<Vec<Bare>>,
     /// Also shows a reel in the feed. Defaults to true.
+    #[schemars(extend("kinds" = ["reel"]))]
     share_to_feed: Option<bool>,
     /// Id of the container's image to use as a reel's cover; the container has this image and one video.
     #[schemars(length(min = 1), extend("excludes" = ["cover_url"]))]
     cover: Option<String>,
     /// URL of a reel's cover image, a JPEG.
-    #[schemars(extend("format" = "uri"))]
+    #[schemars(extend("kinds" = ["reel"], "format" = "uri"))]
     cover_url: Option<String>,
     /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
+    #[schemars(extend("kinds" = ["reel"]))]
     thumb_offset: Option<u64>,
     /// Name of a reel's original audio.
+    #[schemars(extend("kinds" = ["reel"]))]
     audio_name: Option<String>,
     /// Id of the Facebook Page of the place to tag.
-    #[schemars(regex(pattern = "^[0-9]+$"))]
+    #[schemars(regex(pattern = "^[0-9]+$"), extend("kinds" = ["image", "carousel", "reel"]))]
     location_id: Option<String>,
     /// Accounts to tag, with their position in the image. In a carousel, in one of its images.
     #[schemars(length(max = 20))]
     user_tags: Option<Vec<UserTag>>,
     /// Shows a reel first to people who do not follow the account.
+    #[schemars(extend("kinds" = ["reel"], "isPromise" = true))]
     trial_params: Option<TrialParams>,
     /// Labels the post as made with AI.
     is_ai_generated: Option<bool>,
@@ -227,6 +231,17 @@ fn caption_issues(caption: &str) -> Vec<Issue> {
 
 #[async_trait]
 impl Publisher for Instagram {
+    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+        let settings: Settings = schema::read(settings).ok()?;
+        let shown = graph::shown(main.media, settings.cover());
+        Some(match PostKind::choose(&shown, settings.media_type).ok()? {
+            PostKind::Feed if shown.len() > 1 => "carousel",
+            PostKind::Feed => "image",
+            PostKind::Reel => "reel",
+            PostKind::Story => "story",
+        })
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();

@@ -199,7 +199,7 @@ struct Settings {
     #[serde(rename = "isReshareDisabledByAuthor")]
     is_reshare_disabled_by_author: Option<bool>,
     /// Title of the video or document. Defaults to the file name for a document.
-    #[schemars(length(min = 1, max = 400))]
+    #[schemars(length(min = 1, max = 400), extend("kinds" = ["video", "document"]))]
     title: Option<String>,
     /// A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's.
     #[schemars(extend("excludes" = ["poll", "reshare"]))]

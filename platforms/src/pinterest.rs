@@ -131,9 +131,10 @@ struct Settings {
     #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     dominant_color: Option<String>,
     /// URL of a video's cover image, if no image is beside the video.
-    #[schemars(extend("format" = "uri", "excludes" = ["cover_image_key_frame_time"]))]
+    #[schemars(extend("kinds" = ["video"], "format" = "uri", "excludes" = ["cover_image_key_frame_time"]))]
     cover_image_url: Option<String>,
     /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
+    #[schemars(extend("kinds" = ["video"]))]
     cover_image_key_frame_time: Option<u64>,
 }
 

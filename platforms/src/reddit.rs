@@ -121,7 +121,7 @@ struct Settings {
     /// Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
     kind: Option<Kind>,
     /// URL of a link post. Defaults to the first link of the text.
-    #[schemars(length(max = 2048), extend("format" = "uri"))]
+    #[schemars(length(max = 2048), extend("kinds" = ["link"], "format" = "uri"))]
     url: Option<String>,
     /// Id or text of the post's flair; options/flairs lists those of a subreddit.
     #[schemars(length(min = 1))]
@@ -130,10 +130,10 @@ struct Settings {
     #[schemars(length(max = 64))]
     flair_text: Option<String>,
     /// A poll, for a post without media.
-    #[schemars(extend("excludes" = ["media", "url"]))]
+    #[schemars(extend("kinds" = ["poll"], "excludes" = ["media", "url"]))]
     poll: Option<Poll>,
     /// Captions of a gallery's images, in order.
-    #[schemars(length(max = MAX_GALLERY), inner(length(max = 180)))]
+    #[schemars(length(max = MAX_GALLERY), inner(length(max = 180)), extend("kinds" = ["gallery"]))]
     captions: Option<Vec<String>>,
     /// Marks the post as for adults only.
     nsfw: Option<bool>,
@@ -143,7 +143,7 @@ struct Settings {
     #[schemars(extend("default" = true))]
     sendreplies: Option<bool>,
     /// Allows a link that the subreddit has already.
-    #[schemars(extend("default" = true))]
+    #[schemars(extend("kinds" = ["link"], "default" = true))]
     resubmit: Option<bool>,
 }
 
@@ -194,6 +194,11 @@ fn given(setting: &Option<String>) -> Option<&str> {
 
 #[async_trait]
 impl Publisher for Reddit {
+    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+        let settings: Settings = schema::read(settings).ok()?;
+        Some(PostKind::of(main.media, main.text, &settings).ok()?.kind().as_str())
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
@@ -202,7 +207,14 @@ impl Publisher for Reddit {
         let issue = |message| {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
-        objection.into_iter().map(issue).collect()
+        let mut issues: Vec<_> = objection.into_iter().map(issue).collect();
+        let first = main.text.trim().lines().next().unwrap_or_default().trim();
+        if given(&settings.title).is_none()
+            && let (cut, true) = text::shorten(first, MAX_TITLE)
+        {
+            issues.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
+        }
+        issues
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -568,14 +580,11 @@ fn title_and_text<'a>(whole: &'a str, media: &[Media], settings: &Settings) -> (
         0 => {
             let name = media.first().map_or("", |media| media.filename.as_str());
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).trim();
-            let stem: String = stem.chars().take(MAX_TITLE).collect();
-            (if stem.is_empty() { "Untitled".to_owned() } else { stem }, Cow::Borrowed(""))
+            let stem = if stem.is_empty() { "Untitled" } else { stem };
+            (text::shorten(stem, MAX_TITLE).0.into_owned(), Cow::Borrowed(""))
         }
         1..=MAX_TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
-        _ => {
-            let begin: String = first.chars().take(MAX_TITLE - 1).collect();
-            (format!("{}…", begin.trim_end()), Cow::Borrowed(whole))
-        }
+        _ => (text::shorten(first, MAX_TITLE).0.into_owned(), Cow::Borrowed(whole)),
     }
 }
 

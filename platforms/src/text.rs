@@ -67,6 +67,18 @@ pub(crate) fn clip(text: &str, max: usize) -> String {
     }
 }
 
+/// Returns a text in at most `max` characters, and whether it was shortened: after a word, or a long one at the end of a
+/// user-perceived character, with an ellipsis.
+pub(crate) fn shorten(text: &str, max: usize) -> (Cow<'_, str>, bool) {
+    let Some((end, _)) = text.char_indices().nth(max) else { return (Cow::Borrowed(text), false) };
+    let last = text[..end].char_indices().next_back().map_or(0, |(at, _)| at);
+    let whole =
+        text.grapheme_indices(true).map(|(at, _)| at).take_while(|at| *at <= last).last().unwrap_or(0);
+    let is_at_word = text[whole..].starts_with(char::is_whitespace);
+    let word = text[..whole].rfind(char::is_whitespace).filter(|at| !is_at_word && *at >= whole / 2);
+    (Cow::Owned(format!("{}…", text[..word.unwrap_or(whole)].trim_end())), true)
+}
+
 /// A handle or a tag in a setting, without the sign that people write before it and without blanks around it: platforms
 /// take it so, and refuse or misread `@ada` and `#dawn`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -341,6 +353,24 @@ fn is_emoji(cluster: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shortened_text_ends_after_a_word_or_a_character() {
+        for (text, expected) in [
+            ("0123456789", "0123456789"),
+            ("a few words", "a few…"),
+            ("a few  words", "a few…"),
+            ("word5 word word", "word5…"),
+            ("a wordthatislong", "a wordtha…"),
+            ("12345678👩‍👩‍👧‍👦", "12345678…"),
+            ("12345678e\u{301}\u{302}", "12345678…"),
+            ("   01234567890", "   012345…"),
+        ] {
+            let (short, is_cut) = shorten(text, 10);
+            assert_eq!((&*short, is_cut), (expected, expected != text), "{text}");
+            assert!(short.chars().count() <= 10);
+        }
+    }
 
     #[test]
     fn weighted_length_matches_twitter_text() {

@@ -153,6 +153,7 @@ struct Settings {
     #[schemars(length(max = 10))]
     text_entities: Option<Vec<TextEntity>>,
     /// Marks the media as a spoiler.
+    #[schemars(extend("kinds" = ["image", "images", "video", "gif"]))]
     is_spoiler_media: Option<bool>,
     /// Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else.
     #[schemars(extend("excludes" = [

@@ -144,11 +144,13 @@ struct Settings {
     /// Disables comments.
     disable_comment: Option<bool>,
     /// Disables duets with the video.
+    #[schemars(extend("kinds" = ["video"]))]
     disable_duet: Option<bool>,
     /// Disables stitches of the video.
+    #[schemars(extend("kinds" = ["video"]))]
     disable_stitch: Option<bool>,
     /// Moment of the video to use as its cover, in milliseconds.
-    #[schemars(range(max = i32::MAX))]
+    #[schemars(range(max = i32::MAX), extend("kinds" = ["video"]))]
     video_cover_timestamp_ms: Option<u32>,
     /// Labels the post as a paid partnership.
     brand_content_toggle: Option<bool>,
@@ -157,12 +159,13 @@ struct Settings {
     /// Labels the post as made with AI.
     is_aigc: Option<bool>,
     /// Title of a photo post; the text is its description.
-    #[schemars(length(max = MAX_TITLE))]
+    #[schemars(length(max = MAX_TITLE), extend("kinds" = ["photos"]))]
     title: Option<String>,
     /// Lets TikTok add music to photos.
+    #[schemars(extend("kinds" = ["photos"]))]
     auto_add_music: Option<bool>,
     /// Index of the photo to use as the cover, from 0.
-    #[schemars(range(max = 34))]
+    #[schemars(range(max = 34), extend("kinds" = ["photos"]))]
     photo_cover_index: Option<u32>,
 }
 
@@ -231,6 +234,13 @@ fn units(text: &str) -> usize {
 
 #[async_trait]
 impl Publisher for TikTok {
+    fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
+        let settings: Settings = schema::read(settings).ok()?;
+        // What the inbox ignores is told by `validate`: the creator chooses it there.
+        let kind = main.media.first().filter(|_| !settings.is_for_inbox())?.kind;
+        Some(if kind == MediaKind::Image { "photos" } else { "video" })
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else {
             return Vec::new();
@@ -250,6 +260,14 @@ impl Publisher for TikTok {
         {
             let message = "tiktok takes no paid partnership that only its creator can see".to_owned();
             found.push(issue(Severity::Error, "settings_conflict", "brand_content_toggle", message));
+        }
+        let photos = containers.first().map_or(0, |main| main.media.len());
+        let is_photos = containers.iter().flat_map(|main| main.media).any(|one| one.kind == MediaKind::Image);
+        if let Some(index) = settings.photo_cover_index.filter(|index| is_photos && *index as usize >= photos)
+        {
+            let message =
+                format!("tiktok takes photo_cover_index from 0 to {}, and it is {index}", photos - 1);
+            found.push(issue(Severity::Error, "setting_invalid", "photo_cover_index", message));
         }
         if settings.is_for_inbox() {
             found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));

@@ -289,6 +289,11 @@ impl Publisher for YouTube {
             let message = format!("takes no comment on a video {why}");
             found.push(error(message, vec![json!("containers"), json!(1)]));
         }
+        if let Some(title) = title_of(main.text, &settings)
+            && let (cut, true) = text::shorten(&title, MAX_TITLE)
+        {
+            found.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
+        }
         found
     }
 
@@ -598,7 +603,7 @@ impl Editing for YouTube {
         if (edit.text.is_some() || edit.sets("title"))
             && let Some(title) = title_of(edit.after(), &settings)
         {
-            snippet.insert("title".into(), json!(clipped(&title)));
+            snippet.insert("title".into(), json!(text::shorten(&title, MAX_TITLE).0));
         }
         if edit.sets("tags") {
             snippet.insert("tags".into(), json!(settings.tags.as_deref().unwrap_or_default()));
@@ -713,21 +718,13 @@ fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String
 fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
     let title = title_of(&post.text, settings).unwrap_or_else(|| stem().replace(['<', '>'], ""));
-    if title.is_empty() { "Video".to_owned() } else { clipped(&title) }
+    if title.is_empty() { "Video".to_owned() } else { text::shorten(&title, MAX_TITLE).0.into_owned() }
 }
 
 /// Returns the title that the setting or the text gives.
 fn title_of(text: &str, settings: &Settings) -> Option<String> {
     let line = || text.lines().map(str::trim).find(|line| !line.is_empty());
     given(settings.title.as_deref()).or_else(line).map(str::to_owned)
-}
-
-/// Returns a title of at most [`MAX_TITLE`] characters.
-fn clipped(title: &str) -> String {
-    match title.chars().count() > MAX_TITLE {
-        true => title.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned(),
-        false => title.to_owned(),
-    }
 }
 
 /// Returns the video's resource.

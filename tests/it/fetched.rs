@@ -142,6 +142,30 @@ async fn a_fetched_file_is_held_to_the_platforms_limits_before_anything_is_publi
     serving.abort();
 }
 
+/// Which kind of post it becomes is known with the file: a label that this kind has no place for is refused then, not
+/// before, and not dropped.
+#[tokio::test]
+async fn a_setting_for_some_kinds_of_post_is_checked_with_the_file() {
+    let world = world().platforms(&["facebook"]).set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32").start().await;
+    world.connect("facebook", "ada").await;
+    let (origin, permits, serving) = serve().await;
+    let media = json!([{ "url": format!("{origin}/a.png") }]);
+    let body = json!({
+        "containers": [{ "content": "A picture", "media": media }], "accounts": ["ada"],
+        "config": { "facebook": { "is_ai_generated": true } },
+    });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!(verdict["valid"], true, "{verdict:#}");
+    assert_eq!(verdict["issues"].as_array().unwrap().len(), 1, "{verdict:#}");
+    let post = world.post(body).await;
+    permits.add_permits(1);
+    let target = &world.ended(&post).await["targets"][0];
+    let message = target["error_message"].as_str().unwrap();
+    assert!(message.contains("is_ai_generated"), "{target:#}");
+    assert_eq!(world.accepted("facebook", "ada").await, 0);
+    serving.abort();
+}
+
 #[tokio::test]
 async fn addresses_are_checked_and_each_is_fetched_once() {
     let world = start().await;

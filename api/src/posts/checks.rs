@@ -239,7 +239,7 @@ fn without_media(mut issues: Vec<check::Issue>) -> Vec<check::Issue> {
     issues.retain(|issue| {
         let is_setting = issue.path.first().is_some_and(|first| first == "config");
         ["text_too_long", "replies_not_supported"].contains(&issue.code.as_str())
-            || is_setting && issue.code != "settings_conflict"
+            || is_setting && !["settings_conflict", "setting_not_used"].contains(&issue.code.as_str())
     });
     let message = "Files are checked when they have been fetched".to_owned();
     issues.push(check::Issue::of_main(Severity::Warning, "media_not_checked", "media", message));

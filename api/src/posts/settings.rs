@@ -219,16 +219,27 @@ pub(crate) fn describe(document: &mut Value) {
     }
 }
 
-/// Converts a platform's JSON Schema (2020-12) to OpenAPI 3.0. Null means absent; exclusions can only be
-/// expressed in descriptions.
+/// Converts a platform's JSON Schema (2020-12) to OpenAPI 3.0. Null means absent; our annotations, which that format
+/// doesn't allow, are expressed in descriptions.
 fn translate(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("$schema");
-    if let Some(Value::Array(others)) = object.remove("excludes") {
-        let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
+    let [excludes, kinds, is_promise] = ["excludes", "kinds", "isPromise"].map(|one| object.remove(one));
+    let names = |list: &Option<Value>| {
+        let names: Vec<_> = list.as_ref()?.as_array()?.iter().filter_map(Value::as_str).collect();
+        Some(names.join(", "))
+    };
+    let mut add = |sentence: String| {
         let description = object.get("description").and_then(Value::as_str).unwrap_or_default();
-        let description = format!("{description} Not together with {}.", others.join(", "));
+        let description = format!("{description} {sentence}");
         object.insert("description".to_owned(), description.trim_start().into());
+    };
+    if let Some(others) = names(&excludes) {
+        add(format!("Not together with {others}."));
+    }
+    if let Some(kinds) = names(&kinds) {
+        let otherwise = if is_promise == Some(json!(true)) { "refused" } else { "not used" };
+        add(format!("Only for posts of kind {kinds}; {otherwise} for others."));
     }
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {

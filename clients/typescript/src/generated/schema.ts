@@ -1698,6 +1698,7 @@ export interface components {
             link?: {
                 description?: string | null;
                 title?: string | null;
+                /** Format: uri */
                 url: string;
             } | null;
             /** @description The post to quote: its at:// URI or its bsky.app URL. */
@@ -2082,22 +2083,25 @@ export interface components {
         FacebookSettings: {
             /** @description Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day. */
             collaborators?: string[] | null;
-            /** @description Codes of the only countries in which the post is shown. A story can't be limited. */
+            /** @description Codes of the only countries in which the post is shown. A story can't be limited. Only for posts of kind text, photos, video, reel; refused for others. */
             countries?: string[] | null;
             /** @description Id of the container's image to use as the cover of its video or reel; the container has this image and one video. */
             cover?: string | null;
-            /** @description Labels the video as made with AI. */
+            /** @description Labels the video as made with AI. Only for posts of kind video, reel; refused for others. */
             is_ai_generated?: boolean | null;
-            /** @description The link to show as a preview. Not together with media. */
+            /**
+             * Format: uri
+             * @description The link to show as a preview. Not together with media.
+             */
             link?: string | null;
             /**
              * @description Where the post is shown. Defaults to the feed.
              * @enum {string|null}
              */
             media_type?: "FEED" | "REELS" | "STORIES" | null;
-            /** @description Id of the Page of the place to tag. */
+            /** @description Id of the Page of the place to tag. Only for posts of kind text, photos, reel; not used for others. */
             place?: string | null;
-            /** @description Title of a video or a reel. */
+            /** @description Title of a video or a reel. Only for posts of kind video, reel; not used for others. */
             title?: string | null;
         } & {
             [key: string]: unknown;
@@ -2160,18 +2164,21 @@ export interface components {
         /** @description Settings of this platform; other members are stored and ignored */
         GoogleBusinessSettings: {
             /**
-             * @description Topic of an alert.
+             * @description Topic of an alert. Only for posts of kind ALERT; not used for others.
              * @enum {string|null}
              */
             alertType?: "COVID_19" | null;
-            /** @description The button below the post; an offer has its own. */
+            /** @description The button below the post; an offer has its own. Only for posts of kind STANDARD, EVENT, ALERT; not used for others. */
             callToAction?: {
                 /** @enum {string} */
                 actionType: "BOOK" | "ORDER" | "SHOP" | "LEARN_MORE" | "SIGN_UP" | "CALL";
-                /** @description URL that the button links to; CALL has none. */
+                /**
+                 * Format: uri
+                 * @description URL that the button links to; CALL has none.
+                 */
                 url?: string | null;
             } | null;
-            /** @description The event with its times in the location's time zone. Required for an offer as well. */
+            /** @description The event with its times in the location's time zone. Required for an offer as well. Only for posts of kind EVENT, OFFER; not used for others. */
             event?: {
                 /** @description A date, or a date and a time. */
                 end?: string | null;
@@ -2185,8 +2192,10 @@ export interface components {
             } | null;
             /** @description Language of the text (BCP 47). */
             languageCode?: string | null;
+            /** @description Only for posts of kind OFFER; not used for others. */
             offer?: {
                 couponCode?: string | null;
+                /** Format: uri */
                 redeemOnlineUrl?: string | null;
                 termsConditions?: string | null;
             } | null;
@@ -2442,28 +2451,31 @@ export interface components {
         } & (components["schemas"]["InstagramSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         InstagramSettings: {
-            /** @description Name of a reel's original audio. */
+            /** @description Name of a reel's original audio. Only for posts of kind reel; not used for others. */
             audio_name?: string | null;
-            /** @description Usernames of accounts to invite as co-authors. */
+            /** @description Usernames of accounts to invite as co-authors. Only for posts of kind image, carousel, reel; not used for others. */
             collaborators?: string[] | null;
             /** @description Id of the container's image to use as a reel's cover; the container has this image and one video. Not together with cover_url. */
             cover?: string | null;
-            /** @description URL of a reel's cover image, a JPEG. */
+            /**
+             * Format: uri
+             * @description URL of a reel's cover image, a JPEG. Only for posts of kind reel; not used for others.
+             */
             cover_url?: string | null;
             /** @description Labels the post as made with AI. */
             is_ai_generated?: boolean | null;
-            /** @description Id of the Facebook Page of the place to tag. */
+            /** @description Id of the Facebook Page of the place to tag. Only for posts of kind image, carousel, reel; not used for others. */
             location_id?: string | null;
             /**
              * @description Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
              * @enum {string|null}
              */
             media_type?: "FEED" | "REELS" | "STORIES" | null;
-            /** @description Also shows a reel in the feed. Defaults to true. */
+            /** @description Also shows a reel in the feed. Defaults to true. Only for posts of kind reel; not used for others. */
             share_to_feed?: boolean | null;
-            /** @description Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url. */
+            /** @description Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url. Only for posts of kind reel; not used for others. */
             thumb_offset?: number | null;
-            /** @description Shows a reel first to people who do not follow the account. */
+            /** @description Shows a reel first to people who do not follow the account. Only for posts of kind reel; refused for others. */
             trial_params?: {
                 /** @enum {string} */
                 graduation_strategy: "MANUAL" | "SS_PERFORMANCE";
@@ -2573,6 +2585,7 @@ export interface components {
             link?: {
                 description?: string | null;
                 title: string;
+                /** Format: uri */
                 url: string;
             } | null;
             /** @description The page to post for, instead of the member. */
@@ -2586,7 +2599,7 @@ export interface components {
             } | null;
             /** @description The post to share with this text. Not together with media, poll, link. */
             reshare?: string | null;
-            /** @description Title of the video or document. Defaults to the file name for a document. */
+            /** @description Title of the video or document. Defaults to the file name for a document. Only for posts of kind video, document; not used for others. */
             title?: string | null;
             /**
              * @description Who can see the post. A page's posts are always public.
@@ -3572,13 +3585,19 @@ export interface components {
             board_id?: string | null;
             /** @description Id of the board's section to save the pin to. */
             board_section_id?: string | null;
-            /** @description Second of a video to use as its cover, if no image is beside the video. Defaults to 0. */
+            /** @description Second of a video to use as its cover, if no image is beside the video. Defaults to 0. Only for posts of kind video; not used for others. */
             cover_image_key_frame_time?: number | null;
-            /** @description URL of a video's cover image, if no image is beside the video. Not together with cover_image_key_frame_time. */
+            /**
+             * Format: uri
+             * @description URL of a video's cover image, if no image is beside the video. Not together with cover_image_key_frame_time. Only for posts of kind video; not used for others.
+             */
             cover_image_url?: string | null;
             /** @description Color to show until the image has loaded. */
             dominant_color?: string | null;
-            /** @description URL that the pin links to. */
+            /**
+             * Format: uri
+             * @description URL that the pin links to.
+             */
             link?: string | null;
             /** @description Title of the pin. */
             title?: string | null;
@@ -4134,7 +4153,7 @@ export interface components {
         } & (components["schemas"]["RedditSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         RedditSettings: {
-            /** @description Captions of a gallery's images, in order. */
+            /** @description Captions of a gallery's images, in order. Only for posts of kind gallery; not used for others. */
             captions?: string[] | null;
             /** @description Id or text of the post's flair; options/flairs lists those of a subreddit. */
             flair?: string | null;
@@ -4147,14 +4166,14 @@ export interface components {
             kind?: "self" | "link" | "image" | "gallery" | "poll" | "video" | "videogif" | null;
             /** @description Marks the post as for adults only. */
             nsfw?: boolean | null;
-            /** @description A poll, for a post without media. Not together with media, url. */
+            /** @description A poll, for a post without media. Not together with media, url. Only for posts of kind poll; not used for others. */
             poll?: {
                 /** @description Time to vote, in days; 3 without it. */
                 duration_days?: number | null;
                 options: string[];
             } | null;
             /**
-             * @description Allows a link that the subreddit has already.
+             * @description Allows a link that the subreddit has already. Only for posts of kind link; not used for others.
              * @default true
              */
             resubmit?: boolean | null;
@@ -4169,7 +4188,10 @@ export interface components {
             subreddit?: string | null;
             /** @description Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name. */
             title?: string | null;
-            /** @description URL of a link post. Defaults to the first link of the text. */
+            /**
+             * Format: uri
+             * @description URL of a link post. Defaults to the first link of the text. Only for posts of kind link; not used for others.
+             */
             url?: string | null;
         } & {
             [key: string]: unknown;
@@ -4815,11 +4837,14 @@ export interface components {
                 /** @enum {string|null} */
                 provider?: "GIPHY" | null;
             } | null;
-            /** @description Makes the post disappear after 24 hours. Not together with media. */
+            /** @description Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig. */
             is_ghost_post?: boolean | null;
-            /** @description Marks the media as a spoiler. */
+            /** @description Marks the media as a spoiler. Only for posts of kind image, images, video, gif; not used for others. */
             is_spoiler_media?: boolean | null;
-            /** @description The link to show as a preview. Not together with media, poll_attachment, gif_attachment. */
+            /**
+             * Format: uri
+             * @description The link to show as a preview. Not together with media, poll_attachment, gif_attachment.
+             */
             link_attachment?: string | null;
             /** @description Id of the place to tag. Needs the permission `threads_location_tagging`. */
             location_id?: string | null;
@@ -4839,6 +4864,7 @@ export interface components {
             reply_control?: "everyone" | "accounts_you_follow" | "mentioned_only" | "parent_post_author_only" | "followers_only" | null;
             /** @description A longer text below the post. Not together with media, poll_attachment. */
             text_attachment?: {
+                /** Format: uri */
                 link_attachment_url?: string | null;
                 plaintext: string;
                 text_with_styling_info?: Record<string, never>[] | null;
@@ -4861,7 +4887,7 @@ export interface components {
         } & (components["schemas"]["TiktokSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         TiktokSettings: {
-            /** @description Lets TikTok add music to photos. */
+            /** @description Lets TikTok add music to photos. Only for posts of kind photos; not used for others. */
             auto_add_music?: boolean | null;
             /** @description Labels the post as a paid partnership. */
             brand_content_toggle?: boolean | null;
@@ -4869,13 +4895,13 @@ export interface components {
             brand_organic_toggle?: boolean | null;
             /** @description Disables comments. */
             disable_comment?: boolean | null;
-            /** @description Disables duets with the video. */
+            /** @description Disables duets with the video. Only for posts of kind video; not used for others. */
             disable_duet?: boolean | null;
-            /** @description Disables stitches of the video. */
+            /** @description Disables stitches of the video. Only for posts of kind video; not used for others. */
             disable_stitch?: boolean | null;
             /** @description Labels the post as made with AI. */
             is_aigc?: boolean | null;
-            /** @description Index of the photo to use as the cover, from 0. */
+            /** @description Index of the photo to use as the cover, from 0. Only for posts of kind photos; not used for others. */
             photo_cover_index?: number | null;
             /**
              * @description DIRECT_POST publishes the post. MEDIA_UPLOAD sends it to the inbox of TikTok's app, where the creator finishes and publishes it; this needs the scope video.upload. The inbox takes photos with their text, title, photo_cover_index and is_aigc, and a video with nothing else.
@@ -4888,9 +4914,9 @@ export interface components {
              * @enum {string|null}
              */
             privacy_level?: "PUBLIC_TO_EVERYONE" | "FOLLOWER_OF_CREATOR" | "MUTUAL_FOLLOW_FRIENDS" | "SELF_ONLY" | null;
-            /** @description Title of a photo post; the text is its description. */
+            /** @description Title of a photo post; the text is its description. Only for posts of kind photos; not used for others. */
             title?: string | null;
-            /** @description Moment of the video to use as its cover, in milliseconds. */
+            /** @description Moment of the video to use as its cover, in milliseconds. Only for posts of kind video; not used for others. */
             video_cover_timestamp_ms?: number | null;
         } & {
             [key: string]: unknown;

@@ -307,7 +307,7 @@ class FacebookSettings(TypedDict):
     """
     countries: NotRequired[list[str] | None]
     """
-    Codes of the only countries in which the post is shown. A story can't be limited.
+    Codes of the only countries in which the post is shown. A story can't be limited. Only for posts of kind text, photos, video, reel; refused for others.
     """
     cover: NotRequired[str | None]
     """
@@ -315,7 +315,7 @@ class FacebookSettings(TypedDict):
     """
     is_ai_generated: NotRequired[bool | None]
     """
-    Labels the video as made with AI.
+    Labels the video as made with AI. Only for posts of kind video, reel; refused for others.
     """
     link: NotRequired[str | None]
     """
@@ -327,11 +327,11 @@ class FacebookSettings(TypedDict):
     """
     place: NotRequired[str | None]
     """
-    Id of the Page of the place to tag.
+    Id of the Page of the place to tag. Only for posts of kind text, photos, reel; not used for others.
     """
     title: NotRequired[str | None]
     """
-    Title of a video or a reel.
+    Title of a video or a reel. Only for posts of kind video, reel; not used for others.
     """
 
 
@@ -342,21 +342,24 @@ class GoogleBusinessSettings(TypedDict):
 
     alertType: NotRequired[Literal["COVID_19"] | None]
     """
-    Topic of an alert.
+    Topic of an alert. Only for posts of kind ALERT; not used for others.
     """
     callToAction: NotRequired[GoogleBusinessSettingsCallToAction | None]
     """
-    The button below the post; an offer has its own.
+    The button below the post; an offer has its own. Only for posts of kind STANDARD, EVENT, ALERT; not used for others.
     """
     event: NotRequired[GoogleBusinessSettingsEvent | None]
     """
-    The event with its times in the location's time zone. Required for an offer as well.
+    The event with its times in the location's time zone. Required for an offer as well. Only for posts of kind EVENT, OFFER; not used for others.
     """
     languageCode: NotRequired[str | None]
     """
     Language of the text (BCP 47).
     """
     offer: NotRequired[GoogleBusinessSettingsOffer | None]
+    """
+    Only for posts of kind OFFER; not used for others.
+    """
     photo: NotRequired[GoogleBusinessSettingsPhoto | None]
     """
     Adds the image to the location's photos instead of creating a post. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime.
@@ -373,7 +376,7 @@ class GoogleBusinessSettings(TypedDict):
 
 class GoogleBusinessSettingsCallToAction(TypedDict):
     """
-    The button below the post; an offer has its own.
+    The button below the post; an offer has its own. Only for posts of kind STANDARD, EVENT, ALERT; not used for others.
     """
 
     actionType: Literal["BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL"]
@@ -385,7 +388,7 @@ class GoogleBusinessSettingsCallToAction(TypedDict):
 
 class GoogleBusinessSettingsEvent(TypedDict):
     """
-    The event with its times in the location's time zone. Required for an offer as well.
+    The event with its times in the location's time zone. Required for an offer as well. Only for posts of kind EVENT, OFFER; not used for others.
     """
 
     end: NotRequired[str | None]
@@ -408,6 +411,10 @@ class GoogleBusinessSettingsEvent(TypedDict):
 
 
 class GoogleBusinessSettingsOffer(TypedDict):
+    """
+    Only for posts of kind OFFER; not used for others.
+    """
+
     couponCode: NotRequired[str | None]
     redeemOnlineUrl: NotRequired[str | None]
     termsConditions: NotRequired[str | None]
@@ -442,11 +449,11 @@ class InstagramSettings(TypedDict):
 
     audio_name: NotRequired[str | None]
     """
-    Name of a reel's original audio.
+    Name of a reel's original audio. Only for posts of kind reel; not used for others.
     """
     collaborators: NotRequired[list[str] | None]
     """
-    Usernames of accounts to invite as co-authors.
+    Usernames of accounts to invite as co-authors. Only for posts of kind image, carousel, reel; not used for others.
     """
     cover: NotRequired[str | None]
     """
@@ -454,7 +461,7 @@ class InstagramSettings(TypedDict):
     """
     cover_url: NotRequired[str | None]
     """
-    URL of a reel's cover image, a JPEG.
+    URL of a reel's cover image, a JPEG. Only for posts of kind reel; not used for others.
     """
     is_ai_generated: NotRequired[bool | None]
     """
@@ -462,7 +469,7 @@ class InstagramSettings(TypedDict):
     """
     location_id: NotRequired[str | None]
     """
-    Id of the Facebook Page of the place to tag.
+    Id of the Facebook Page of the place to tag. Only for posts of kind image, carousel, reel; not used for others.
     """
     media_type: NotRequired[Literal["FEED", "REELS", "STORIES"] | None]
     """
@@ -470,15 +477,15 @@ class InstagramSettings(TypedDict):
     """
     share_to_feed: NotRequired[bool | None]
     """
-    Also shows a reel in the feed. Defaults to true.
+    Also shows a reel in the feed. Defaults to true. Only for posts of kind reel; not used for others.
     """
     thumb_offset: NotRequired[int | None]
     """
-    Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
+    Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url. Only for posts of kind reel; not used for others.
     """
     trial_params: NotRequired[InstagramSettingsTrialParams | None]
     """
-    Shows a reel first to people who do not follow the account.
+    Shows a reel first to people who do not follow the account. Only for posts of kind reel; refused for others.
     """
     user_tags: NotRequired[list[InstagramSettingsUserTag] | None]
     """
@@ -488,7 +495,7 @@ class InstagramSettings(TypedDict):
 
 class InstagramSettingsTrialParams(TypedDict):
     """
-    Shows a reel first to people who do not follow the account.
+    Shows a reel first to people who do not follow the account. Only for posts of kind reel; refused for others.
     """
 
     graduation_strategy: Literal["MANUAL", "SS_PERFORMANCE"]
@@ -531,7 +538,7 @@ class LinkedinSettings(TypedDict):
     """
     title: NotRequired[str | None]
     """
-    Title of the video or document. Defaults to the file name for a document.
+    Title of the video or document. Defaults to the file name for a document. Only for posts of kind video, document; not used for others.
     """
     visibility: NotRequired[Literal["PUBLIC", "CONNECTIONS", "LOGGED_IN"] | None]
     """
@@ -1293,11 +1300,11 @@ class PinterestSettings(TypedDict):
     """
     cover_image_key_frame_time: NotRequired[int | None]
     """
-    Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
+    Second of a video to use as its cover, if no image is beside the video. Defaults to 0. Only for posts of kind video; not used for others.
     """
     cover_image_url: NotRequired[str | None]
     """
-    URL of a video's cover image, if no image is beside the video. Not together with cover_image_key_frame_time.
+    URL of a video's cover image, if no image is beside the video. Not together with cover_image_key_frame_time. Only for posts of kind video; not used for others.
     """
     dominant_color: NotRequired[str | None]
     """
@@ -1424,7 +1431,7 @@ class RedditSettings(TypedDict):
 
     captions: NotRequired[list[str] | None]
     """
-    Captions of a gallery's images, in order.
+    Captions of a gallery's images, in order. Only for posts of kind gallery; not used for others.
     """
     flair: NotRequired[str | None]
     """
@@ -1444,11 +1451,11 @@ class RedditSettings(TypedDict):
     """
     poll: NotRequired[RedditSettingsPoll | None]
     """
-    A poll, for a post without media. Not together with media, url.
+    A poll, for a post without media. Not together with media, url. Only for posts of kind poll; not used for others.
     """
     resubmit: NotRequired[bool | None]
     """
-    Allows a link that the subreddit has already.
+    Allows a link that the subreddit has already. Only for posts of kind link; not used for others.
     """
     sendreplies: NotRequired[bool | None]
     """
@@ -1468,7 +1475,7 @@ class RedditSettings(TypedDict):
     """
     url: NotRequired[str | None]
     """
-    URL of a link post. Defaults to the first link of the text.
+    URL of a link post. Defaults to the first link of the text. Only for posts of kind link; not used for others.
     """
 
 
@@ -1491,7 +1498,7 @@ class RedditConfig(RedditSettings, Overrides):
 
 class RedditSettingsPoll(TypedDict):
     """
-    A poll, for a post without media. Not together with media, url.
+    A poll, for a post without media. Not together with media, url. Only for posts of kind poll; not used for others.
     """
 
     duration_days: NotRequired[int | None]
@@ -1654,11 +1661,11 @@ class ThreadsSettings(TypedDict):
     """
     is_ghost_post: NotRequired[bool | None]
     """
-    Makes the post disappear after 24 hours. Not together with media.
+    Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig.
     """
     is_spoiler_media: NotRequired[bool | None]
     """
-    Marks the media as a spoiler.
+    Marks the media as a spoiler. Only for posts of kind image, images, video, gif; not used for others.
     """
     link_attachment: NotRequired[str | None]
     """
@@ -1750,7 +1757,7 @@ class TiktokSettings(TypedDict):
 
     auto_add_music: NotRequired[bool | None]
     """
-    Lets TikTok add music to photos.
+    Lets TikTok add music to photos. Only for posts of kind photos; not used for others.
     """
     brand_content_toggle: NotRequired[bool | None]
     """
@@ -1766,11 +1773,11 @@ class TiktokSettings(TypedDict):
     """
     disable_duet: NotRequired[bool | None]
     """
-    Disables duets with the video.
+    Disables duets with the video. Only for posts of kind video; not used for others.
     """
     disable_stitch: NotRequired[bool | None]
     """
-    Disables stitches of the video.
+    Disables stitches of the video. Only for posts of kind video; not used for others.
     """
     is_aigc: NotRequired[bool | None]
     """
@@ -1778,7 +1785,7 @@ class TiktokSettings(TypedDict):
     """
     photo_cover_index: NotRequired[int | None]
     """
-    Index of the photo to use as the cover, from 0.
+    Index of the photo to use as the cover, from 0. Only for posts of kind photos; not used for others.
     """
     post_mode: NotRequired[Literal["DIRECT_POST", "MEDIA_UPLOAD"] | None]
     """
@@ -1792,11 +1799,11 @@ class TiktokSettings(TypedDict):
     """
     title: NotRequired[str | None]
     """
-    Title of a photo post; the text is its description.
+    Title of a photo post; the text is its description. Only for posts of kind photos; not used for others.
     """
     video_cover_timestamp_ms: NotRequired[int | None]
     """
-    Moment of the video to use as its cover, in milliseconds.
+    Moment of the video to use as its cover, in milliseconds. Only for posts of kind video; not used for others.
     """
 
 
