@@ -216,6 +216,8 @@ async fn mismatched_and_malformed_files_are_refused_permanently() {
         (json!({ "filename": "x.exe" }), 422),
         (json!({ "filename": "x.exe", "content_type": "application/octet-stream" }), 422),
         (json!({ "filename": "a.png", "sha256": "z".repeat(64) }), 400),
+        (json!({ "filename": "a\nb.png" }), 400),
+        (json!({ "filename": "a\u{7f}.png" }), 400),
         (json!({ "filename": "a.png", "content_type": "image/png\r\nX: y" }), 400),
     ] {
         let (answered, problem) = world.call(Method::POST, "/media/upload", Some(&body)).await;

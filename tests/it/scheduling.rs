@@ -24,7 +24,22 @@ async fn a_time_in_the_past_is_due_at_once() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let due = "2001-01-01T00:00:00+02:00";
-    let post = world.post(json!({ "content": "Late", "accounts": ["ada"], "scheduled_at": due })).await;
+    let body = json!({ "content": "Late", "accounts": ["ada"], "scheduled_at": due });
+    // A year that was mistyped is a post that can't be taken back.
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!(verdict["valid"], true, "{verdict:#}");
+    let told = &verdict["issues"][0];
+    assert_eq!(
+        (&told["severity"], &told["code"]),
+        (&json!("warning"), &json!("time_in_past")),
+        "{verdict:#}"
+    );
+    assert_eq!(told["path"], json!(["scheduled_at"]));
+    let mut draft = body.clone();
+    draft["is_draft"] = json!(true);
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&draft)).await;
+    assert_eq!(verdict["issues"], json!([]), "it is not published");
+    let post = world.post(body).await;
     assert_eq!(post["status"], "scheduled");
     assert_eq!(post["scheduled_at"], "2000-12-31T22:00:00.000Z");
     assert_eq!(world.ended(&post).await["status"], "published");

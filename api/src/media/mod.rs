@@ -529,6 +529,10 @@ impl Rules for NewUpload {
         {
             issues.push(Issue::custom(["sha256"], "Must be hexadecimal"));
         }
+        // It goes into headers of platforms, which refuse it when the post is due. U+0000 is reported for every body.
+        if text("filename").is_some_and(|text| text.contains(|c: char| c != '\0' && c.is_control())) {
+            issues.push(Issue::custom(["filename"], "Must not contain control characters"));
+        }
         // The value is returned as a response header.
         if text("content_type").is_some_and(|text| !text.chars().all(|c| matches!(c, ' '..='~'))) {
             issues.push(Issue::custom(["content_type"], "Must be a content type, such as image/png"));

@@ -48,6 +48,8 @@ use store::{
 };
 use uuid::Uuid;
 
+/// How far a time has passed that is told: a moment that passes while somebody writes is no mistake.
+const PAST_TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 /// Time before and after a post within which the same text is a duplicate.
 const DUPLICATE_WINDOW: TimeDelta = TimeDelta::hours(24);
 /// Maximum number of issues returned.
@@ -85,6 +87,7 @@ impl Previews {
 pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Problem> {
     let Proposal { post, unknown } = body;
     let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
+    let is_draft = post.is_draft;
     let draft = Draft::resolve(call, post).await?;
     let findings = draft.findings();
     let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
@@ -94,8 +97,14 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
             Err(problem) => crowded = Some((queue.account, problem)),
         }
     }
-    let (mut duplicates, mut exhausted) = (HashMap::new(), HashMap::new());
+    let (mut duplicates, mut exhausted, mut past) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let long_ago = call.now() - PAST_TOLERANCE;
     for variant in &draft.variants {
+        let own = variant.scheduled_at.map(|at| (at, vec!["config".into()]));
+        let time = own.or(scheduled_at.map(|at| (at, vec!["scheduled_at".into()])));
+        if let Some(time) = time.filter(|(at, _)| !is_draft && *at < long_ago) {
+            past.extend(variant.accounts.iter().map(|account| (account.id, time.clone())));
+        }
         let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
         let text = &variant.content.containers[0].content;
         let due = variant.scheduled_at.unwrap_or(due).max(call.now());
@@ -144,6 +153,10 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         }
         if let Some(message) = exhausted.get(&account.id) {
             note(Severity::Warning, "account_exhausted", message, vec!["accounts".into(), index.into()]);
+        }
+        if let Some((at, path)) = past.get(&account.id) {
+            let message = format!("{} has passed: the post is published at once", timestamp(*at));
+            note(Severity::Warning, "time_in_past", &message, path.clone());
         }
         if account.status != AccountStatus::Active {
             let message = format!("The account is {}: it must be reconnected first", account.status);
