@@ -55,12 +55,14 @@ const GIFS: MediaLimit = MediaLimit {
     max_bytes: 300_000_000,
     ..MediaLimit::ANY
 };
+/// What the official app sends, for everybody since August 2026: the service transcodes it.
+/// <https://github.com/bluesky-social/social-app/pull/11528>
 const VIDEOS: MediaLimit = MediaLimit {
     kind: MediaKind::Video,
     count: 0..=1,
-    mimes: &["video/mp4"],
+    mimes: &["video/mp4", "video/quicktime", "video/webm"],
     max_bytes: 300_000_000,
-    duration: Some(Duration::ZERO..=Duration::from_secs(180)),
+    duration: Some(Duration::ZERO..=Duration::from_secs(600)),
     ..MediaLimit::ANY
 };
 /// Media of a post with a link card, whose picture may be smaller only (`thumb` of `app.bsky.embed.external`).
@@ -437,11 +439,14 @@ impl History for Bluesky {
         if let Some(cursor) = cursor.and_then(|cursor| cursor.strip_prefix(OWN_LIST)) {
             return own_page(cx, Some(cursor)).await;
         }
-        let call = cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).anonymous().query(&[
-            ("actor", cx.account.network_unique_id.as_str()),
-            ("limit", "100"),
-            ("filter", "posts_no_replies"),
-        ]);
+        let call =
+            cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).anonymous().without_grant().query(
+                &[
+                    ("actor", cx.account.network_unique_id.as_str()),
+                    ("limit", "100"),
+                    ("filter", "posts_no_replies"),
+                ],
+            );
         let feed: Result<Feed> = match cursor {
             Some(cursor) => call.query(&[("cursor", cursor)]).send().await,
             None => call.send().await,
@@ -472,11 +477,11 @@ impl History for Bluesky {
 async fn own_page(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
     let did = cx.account.network_unique_id.as_str();
     let home = home(cx)?;
-    let call = cx.get(format!("{home}/xrpc/com.atproto.repo.listRecords")).anonymous().query(&[
-        ("repo", did),
-        ("collection", POST),
-        ("limit", "100"),
-    ]);
+    let call = cx
+        .get(format!("{home}/xrpc/com.atproto.repo.listRecords"))
+        .anonymous()
+        .without_grant()
+        .query(&[("repo", did), ("collection", POST), ("limit", "100")]);
     let list: Records = match cursor {
         Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
         None => call.send().await?,
@@ -570,6 +575,7 @@ async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
 async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
     cx.get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
         .anonymous()
+        .without_grant()
         .query(&[("handle", handle)])
         .send()
         .await
@@ -631,7 +637,7 @@ impl Document {
             (_, Some(host)) if is_name(host) => format!("https://{host}/.well-known/did.json"),
             _ => return Err(no("it is no identifier of the AT Protocol")),
         };
-        let reply = cx.get(address).anonymous().send_raw().await?;
+        let reply = cx.get(address).anonymous().without_grant().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
             return Err(no("it does not exist"));
         }
@@ -984,6 +990,7 @@ async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     let answer: Views = cx
         .get(format!("{PUBLIC}/xrpc/app.bsky.feed.getPosts"))
         .anonymous()
+        .without_grant()
         .query(&[("uris", uri)])
         .send()
         .await?;
@@ -1051,8 +1058,12 @@ impl Upload for Bluesky {
 /// Sends a video to the service that makes it playable and puts it into the account's repository.
 async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
-    let limits: UploadLimits =
-        cx.get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits")).bearer(&token).send().await?;
+    let limits: UploadLimits = cx
+        .get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits"))
+        .bearer(&token)
+        .without_grant()
+        .send()
+        .await?;
     if !limits.can_upload {
         let message =
             limits.message.or(limits.error).unwrap_or_else(|| "no video may be uploaded".to_owned());
@@ -1072,6 +1083,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
         .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
         .bearer(&token)
+        .without_grant()
         .upload(&media.mime, media.size_bytes, cx.stream(media))
         .send_raw()
         .await?;
@@ -1100,6 +1112,7 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let reply = cx
         .get(format!("{VIDEO}/xrpc/app.bsky.video.getJobStatus"))
         .anonymous()
+        .without_grant()
         .query(&[("jobId", job_id)])
         .reply()
         .await?;

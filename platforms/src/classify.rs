@@ -14,13 +14,25 @@ pub fn by_status(reply: &Reply) -> Failure {
     let message = message(reply);
     let status = reply.status.as_u16();
     match status {
-        401 | 403 => Failure::token_expired(message),
+        401 | 403 => without_grant(reply, Failure::token_expired(message)),
         429 => Failure::rate_limited(message, retry_after(reply)),
         408 | 425 => Failure::upstream(504, message),
         400..=499 => Failure::rejected(status, message),
         500..=599 => Failure::upstream(status, message).after(retry_after(reply)),
         // A redirect or an undocumented status: the call may or may not have had an effect.
         _ => Failure::new(ErrorCode::Upstream(502), format!("answered {status}: {message}")),
+    }
+}
+
+/// Returns the failure of a refusal, which concerns the grant only if the call had it: else the platform's words about the
+/// call, or an address whose time is over.
+pub(crate) fn without_grant(reply: &Reply, failure: Failure) -> Failure {
+    match failure.code {
+        ErrorCode::TokenExpired if !reply.has_grant => match reply.body.is_object() {
+            true => Failure::rejected(reply.status.as_u16(), failure.message),
+            false => Failure::upstream(502, failure.message).certain(),
+        },
+        _ => failure,
     }
 }
 

@@ -140,7 +140,13 @@ fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
         200..=299 | 400 | 401 | 403 if revoked.names(&word) => Failure::revoked(classify::message(reply)),
         _ if is_app => refused_app(reply),
         200..=299 | 400 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
-        _ => Failure::token_expired(classify::message(reply)),
+        200..=299 | 400 => Failure::token_expired(classify::message(reply)),
+        // RFC 6749 has no other statuses for a grant: a moved or paused endpoint, or a bill that is not paid. Every
+        // account that is due meanwhile would be lost.
+        _ => {
+            let message = format!("the token endpoint answered {status}: {}", classify::message(reply));
+            Failure::network(message, false)
+        }
     }
 }
 
@@ -203,6 +209,10 @@ mod tests {
             (403, page, ErrorCode::NetworkError, false),
             (403, "", ErrorCode::NetworkError, false),
             (302, "", ErrorCode::NetworkError, false),
+            // A bill that is not paid, an endpoint that has moved.
+            (402, r#"{"title":"CreditsDepleted"}"#, ErrorCode::NetworkError, false),
+            (404, r#"{"title":"Not Found"}"#, ErrorCode::NetworkError, false),
+            (410, r#"{"error":"gone"}"#, ErrorCode::NetworkError, false),
             (429, page, ErrorCode::RateLimited, false),
             (503, page, ErrorCode::Upstream(503), false),
         ] {

@@ -8,6 +8,7 @@ use crate::{
     adapter::{Adapter, Checkpoint, Located, Media, Publication, Result},
     classify,
     secrets::Secrets,
+    text,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -359,6 +360,7 @@ impl Session<'_> {
             http: self.transport.client.request(method, url).timeout(TIMEOUT),
             platform: self.platform,
             authorization: Some(bearer(&self.grant.access_token)),
+            has_grant: true,
             secrets: Secrets::of(self),
             now: self.now,
             skew: self.skew.clone(),
@@ -372,6 +374,8 @@ pub struct Call {
     http: RequestBuilder,
     platform: &'static Adapter,
     authorization: Option<String>,
+    /// False if it has nothing of the account's grant.
+    has_grant: bool,
     /// Masked in the reply.
     secrets: Secrets,
     now: fn() -> DateTime<Utc>,
@@ -461,6 +465,13 @@ impl Call {
     pub fn basic(mut self, user: &str, password: &str) -> Self {
         self.authorization = None;
         self.http = self.http.basic_auth(user, Some(password));
+        self
+    }
+
+    /// Marks a call that has nothing of the account's grant: one to an address with a token of its own, to another
+    /// service with a token for that, or to public data. Its refusal says nothing of the grant.
+    pub fn without_grant(mut self) -> Self {
+        self.has_grant = false;
         self
     }
 
@@ -565,6 +576,7 @@ impl Call {
         let body = serde_json::from_slice(&bytes).map_or(Value::Null, without_nul);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let reply = Reply::new(status, headers, body, text, (self.now)(), self.secrets);
+        let reply = Reply { has_grant: self.has_grant, ..reply };
         self.skew.record(&reply);
         if let Some(Observed { observer, method, address }) = &self.observed {
             observer.observe(method.as_str(), address, &reply);
@@ -599,6 +611,8 @@ pub struct Reply {
     pub text: String,
     /// When it was received.
     pub at: DateTime<Utc>,
+    /// False if its call had nothing of the account's grant.
+    pub(crate) has_grant: bool,
     /// The body with its secrets, if it has some.
     pub(crate) unmasked: Option<Unmasked>,
 }
@@ -630,7 +644,7 @@ impl Reply {
             secrets.mask(&mut text);
             secrets.mask_document(&mut body);
         }
-        Self { status, headers, body, text, at, unmasked }
+        Self { status, headers, body, text, at, has_grant: true, unmasked }
     }
 
     /// Returns a reply for tests, at a fixed time.
@@ -651,12 +665,40 @@ impl Reply {
     ///
     /// Any reply that is no success, classified.
     pub fn into_result(self, platform: &Adapter) -> Result<Self> {
-        match platform.publisher.classify(&self) {
+        let failure = platform.publisher.classify(&self);
+        let is_of_transport = |failure: &Failure| failure.code == ErrorCode::NetworkError;
+        if self.is_block() && !failure.as_ref().is_some_and(is_of_transport) {
+            return Err(self.blocked(platform));
+        }
+        match failure.map(|failure| classify::without_grant(&self, failure)) {
             Some(failure) if self.status.is_server_error() => Err(self.without_certainty(failure)),
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
             None => Err(classify::by_status(&self)),
         }
+    }
+
+    /// True for the page of an edge or a proxy in between, such as a challenge to browsers: APIs refuse in JSON. It says
+    /// nothing of the content or of the grant.
+    fn is_block(&self) -> bool {
+        let is_page = self
+            .text
+            .trim_start()
+            .get(..5)
+            .is_some_and(|start| ["<!doc", "<html"].iter().any(|page| start.eq_ignore_ascii_case(page)));
+        is_page && matches!(self.status.as_u16(), 401 | 403)
+    }
+
+    /// Returns the failure of a call that was blocked, and so had no effect.
+    fn blocked(&self, platform: &Adapter) -> Failure {
+        let (_, rest) = self.text.split_once("<title>").unwrap_or_default();
+        let title = text::clip(rest.split('<').next().unwrap_or_default().trim(), 100);
+        let status = self.status.as_u16();
+        let message = format!(
+            "something before {}'s API blocked the call with a page ({status} {title})",
+            platform.name
+        );
+        Failure::network(message, false)
     }
 
     /// Returns the failure of a 5xx: whatever its body says of content or tokens, the platform failed, and the
@@ -825,6 +867,42 @@ mod tests {
             let failed = Reply::of(500, &[], &body).into_result(platform).unwrap_err();
             assert!(failed.is_ambiguous() && !failed.is_revoked() && !failed.code.is_permanent(), "{failed}");
         }
+    }
+
+    #[test]
+    fn a_call_without_the_grant_says_nothing_of_it() {
+        for platform in crate::all() {
+            for (status, text, code) in [
+                (401, r#"{"error":"unconfirmed_email","message":"no"}"#, ErrorCode::Rejected(401)),
+                (401, "<Error>expired</Error>", ErrorCode::Upstream(502)),
+            ] {
+                let reply = Reply { has_grant: false, ..Reply::of(status, &[], text) };
+                let by_status = classify::by_status(&reply);
+                assert_eq!((by_status.code, by_status.is_ambiguous()), (code, false));
+                let failure = reply.into_result(platform).unwrap_err();
+                assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_of_something_in_between_is_no_refusal() {
+        let page = "<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>";
+        for platform in crate::all() {
+            for status in [401, 403] {
+                let failure = Reply::of(status, &[], page).into_result(platform).unwrap_err();
+                assert_eq!(
+                    (failure.code, failure.is_ambiguous()),
+                    (ErrorCode::NetworkError, false),
+                    "{failure}"
+                );
+            }
+        }
+        let x = crate::get("x").unwrap();
+        let failure = Reply::of(403, &[], page).into_result(x).unwrap_err();
+        assert!(failure.message.ends_with("(403 Just a moment...)"), "{failure}");
+        let refused = Reply::of(403, &[], r#"{"detail":"no"}"#).into_result(x).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Rejected(403));
     }
 
     #[test]

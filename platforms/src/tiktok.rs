@@ -740,6 +740,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         .put(upload)
         // The URL itself is the credential.
         .anonymous()
+        .without_grant()
         .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
         .upload(&video.mime, end - start, cx.slice(video, start..end))
         .send_raw()

@@ -245,7 +245,7 @@ async fn a_grant_lost_while_idle_sends_one_event() {
         match cause {
             "taken back" => world.revoke_grants("linkedin", "ada").await,
             // For a reason that LinkedIn does not name: the grant itself may be valid.
-            _ => world.set_sandbox(json!({ "refusals": { (LINKEDIN): 403 } })).await,
+            _ => world.set_sandbox(json!({ "refusals": { (LINKEDIN): 400 } })).await,
         }
         let reported = receiver.events(&[event]).await;
         assert_eq!(reported[0].json()["data"]["accountId"], json!(account));

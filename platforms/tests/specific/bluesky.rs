@@ -24,6 +24,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_link_card_has_the_posts_image,
             replies_and_quotes_are_limited_before_the_post_exists,
             a_gif_is_published_as_a_video,
+            a_refusal_of_the_video_service_does_not_end_the_session,
             the_sandbox_shows_a_post_in_its_thread,
         ],
     )
@@ -396,6 +397,26 @@ async fn replies_and_quotes_are_limited_before_the_post_exists() {
         let id = ada.publish(&reply).await.on("reply");
         assert!(!ada.shown(&id).await.contains("No quotes"));
     }
+}
+
+/// The service got a token of its own, never the session. Bodies of a public client's fixtures, October 2026.
+async fn a_refusal_of_the_video_service_does_not_end_the_session() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "bluesky");
+    let post = actor.post_with("moving", MediaKind::Video, 1);
+    let service = "/video.bsky.app/xrpc/app.bsky.video";
+    let words = "Confirm your email address to upload videos";
+    for (call, answer) in [
+        ("getUploadLimits", json!({ "canUpload": false, "error": "unconfirmed_email", "message": words })),
+        ("uploadVideo", json!({ "did": "", "error": "invalid token: invalid token aud", "message": words })),
+    ] {
+        world.lie(&[(&format!("{service}.{call}"), 401, answer)]);
+        let failure = actor.prepare(&post).await.expect_err("refused");
+        assert_eq!(failure.code, ErrorCode::Rejected(401), "{call}: {failure}");
+        assert!(failure.message.contains(words), "{call}: {failure}");
+    }
+    world.lie(&[]);
+    actor.publish(&post).await.on("publish");
 }
 
 async fn a_gif_is_published_as_a_video() {

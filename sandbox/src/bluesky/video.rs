@@ -214,8 +214,8 @@ pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
     if size_bytes > VIDEO_BYTES {
         return Err(refusal(400, "VideoTooLarge", "The file may have 300,000,000 bytes at most"));
     }
-    if integer("durationMs").is_some_and(|duration| duration > 180_000) {
-        return Err(refusal(400, "VideoTooLong", "The video may last three minutes at most"));
+    if integer("durationMs").is_some_and(|duration| duration > 600_000) {
+        return Err(refusal(400, "VideoTooLong", "The video may last ten minutes at most"));
     }
     allow(tx, &account)?;
     let open = tx
