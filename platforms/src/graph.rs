@@ -44,6 +44,9 @@ const MAX_REBUILDS: u32 = 2;
 /// Time after which a video whose state can't be read is published, and the pause until then.
 const BLIND_PROCESSING: TimeDelta = TimeDelta::minutes(3);
 const BLIND_PAUSE: Duration = Duration::from_secs(60);
+/// Number of times that a container is not found when it is published, after which a new one is made: "generate a new
+/// container ID and use it to try again".
+const MAX_MISSES: u32 = 2;
 /// Number of times that the parent of a reply is looked for again, and the pause, which doubles: together a minute.
 const MAX_PARENT_MISSES: u32 = 5;
 const PARENT_PAUSE: Duration = Duration::from_secs(1);
@@ -96,8 +99,9 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (_, 2_207_051) => Failure::rejected(403, message),
         (_, 2_207_042) => Failure::rate_limited(message, Some(PUBLISHING_CAP_BACKOFF)),
         (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
-        // The file may be reachable the next time.
-        (_, 2_207_003 | 2_207_052) => Failure::upstream(502, message).certain(),
+        // An error of the server's own, which may follow the call's effect.
+        (_, 2_207_001) => broken(500),
+        (_, subcode) if is_transient(subcode) => Failure::upstream(502, message).certain(),
         (506, _) | (_, 1_366_051 | 1_455_006) => Failure::rejected(refused, message).ambiguous(),
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
             Failure::rate_limited(message, retry_after(reply))
@@ -117,6 +121,36 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             status => Failure::rejected(if status < 400 { 400 } else { status }, message),
         },
     })
+}
+
+/// True for the subcode of a container whose media could not be fetched or processed this time, at its creation or in its
+/// state: another container may do.
+/// <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/error-codes> (2026-11)
+pub(crate) const fn is_transient(subcode: u64) -> bool {
+    matches!(
+        subcode,
+        2_207_001
+            | 2_207_003
+            | 2_207_020
+            | 2_207_032
+            | 2_207_052
+            | 2_207_053
+            | 2_207_076
+            | 2_207_077
+            | 2_207_082
+    )
+}
+
+/// True for the refusal to publish a container that does not exist, has expired or has failed.
+fn is_missing(body: &Value) -> bool {
+    matches!(body["error"]["error_subcode"].as_u64(), Some(2_207_006 | 2_207_008 | 2_207_020 | 4_279_009))
+}
+
+/// Returns the subcodes that a text names.
+pub(crate) fn subcodes(text: &str) -> impl Iterator<Item = u64> {
+    text.split(|c: char| !c.is_ascii_digit())
+        .filter(|digits| digits.len() == 7)
+        .filter_map(|digits| digits.parse().ok())
 }
 
 /// Returns Meta's messages for developers and users, with the numbers that its support needs.
@@ -496,6 +530,9 @@ struct Step {
     /// Number of times that the parent of a reply was not found.
     #[serde(default)]
     parent_misses: u32,
+    /// Number of times that the finished container was not found when it was published.
+    #[serde(default)]
+    misses: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -632,20 +669,33 @@ async fn status<P: Containers>(
 pub(crate) async fn commit<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
+    post: &Publication,
     at: &Checkpoint,
 ) -> Result<Committed> {
-    let step: Step = at.read()?;
-    let Some(whole) = step.whole else {
+    let mut step: Step = at.read()?;
+    let Some(whole) = step.whole.clone() else {
         return Err(Failure::rejected(409, "nothing was prepared that could be published"));
     };
     let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::PUBLISH);
-    let made: Result<Made> = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send().await;
+    let reply = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send_raw().await?;
+    let is_missing = is_missing(&reply.body);
+    let made: Result<Made> = reply.into_result(cx.platform).and_then(|reply| reply.read());
     match made {
         Ok(made) => Ok(Committed::Live(made.id)),
         Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
             match status(platform, cx, &whole.id).await {
                 Ok((Status::Published, _)) => {
                     Ok(Committed::Accepted { at: at.clone(), poll_after: Duration::from_secs(2) })
+                }
+                // At first it may only not be found yet. While an earlier call is in doubt the container stays: it is
+                // what tells that call's outcome.
+                _ if is_missing && post.commit_begun_at.is_none() => {
+                    step.misses += 1;
+                    if step.misses >= MAX_MISSES {
+                        step = Step { media: step.media, ..Step::default() };
+                    }
+                    cx.save(&step).await?;
+                    Err(failure)
                 }
                 _ => Err(failure),
             }

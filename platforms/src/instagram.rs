@@ -151,7 +151,7 @@ struct Settings {
     /// Id of the Facebook Page of the place to tag.
     #[schemars(regex(pattern = "^[0-9]+$"), extend("kinds" = ["image", "carousel", "reel"]))]
     location_id: Option<String>,
-    /// Accounts to tag, with their position in the image. In a carousel, in one of its images.
+    /// Accounts to tag in an image, each with its position, in a video, or in one medium of a carousel.
     #[schemars(length(max = 20))]
     user_tags: Option<Vec<UserTag>>,
     /// Shows a reel first to people who do not follow the account.
@@ -178,13 +178,15 @@ impl Settings {
 struct UserTag {
     #[schemars(regex(pattern = USERNAME))]
     username: Bare,
+    /// Share of the width, from the left. Required in an image, optional in a story, and not used in a video.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     x: Option<f64>,
+    /// Share of the height, from the top, as x.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     y: Option<f64>,
-    /// Index of the image in a carousel, from 0. Defaults to the first.
+    /// Index of the medium in a carousel, from 0. Defaults to the first.
     #[serde(skip_serializing)]
     media_index: Option<usize>,
 }
@@ -296,7 +298,8 @@ impl Publisher for Instagram {
             issues.push(Issue::of_main(Severity::Warning, "alt_text_not_supported", "media", message));
         }
         issues.extend(
-            untaggable(&shown, &settings).map(|message| invalid("user_tags", "setting_invalid", message)),
+            untaggable(kind, &shown, &settings)
+                .map(|message| invalid("user_tags", "setting_invalid", message)),
         );
         issues
     }
@@ -353,7 +356,7 @@ impl Publisher for Instagram {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         match &post.reply_to {
-            None => graph::commit(self, cx, at).await,
+            None => graph::commit(self, cx, post, at).await,
             Some(reply) => {
                 let made: Made = cx
                     .post(format!("{API}/{}/comments", reply.parent))
@@ -388,22 +391,31 @@ impl Publisher for Instagram {
     }
 }
 
-/// Returns an error message if an account is tagged in a medium that a carousel does not have, or that can't have
-/// tags.
-fn untaggable(media: &[&Media], settings: &Settings) -> Option<String> {
-    let tags = settings.user_tags.as_deref().filter(|_| media.len() > 1).unwrap_or_default();
-    let tag = tags.iter().find(|tag| tag.medium(media).is_none_or(|media| media.kind != MediaKind::Image))?;
-    let (name, index) = (&tag.username.0, tag.media_index.unwrap_or(0));
-    Some(format!(
-        "instagram tags accounts in the images of a carousel, and medium {index}, for {name}, is none"
-    ))
+/// Returns an error message if an account is tagged in a medium that a carousel does not have, or in an image without
+/// a position: "the object must contain all three properties". Videos have none, and a story's is optional.
+/// <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/ig-user/media> (2026-11)
+fn untaggable(kind: PostKind, media: &[&Media], settings: &Settings) -> Option<String> {
+    settings.user_tags.iter().flatten().find_map(|tag| {
+        let name = &tag.username.0;
+        let index = tag.media_index.filter(|_| media.len() > 1).unwrap_or(0);
+        let Some(medium) = media.get(index) else {
+            return Some(format!(
+                "instagram tags accounts in the media of a post, and {name} in medium {index} of {}",
+                media.len()
+            ));
+        };
+        let needs_position = kind != PostKind::Story && medium.kind == MediaKind::Image;
+        let lacks_position = tag.x.is_none() || tag.y.is_none();
+        (needs_position && lacks_position).then(|| {
+            format!("instagram tags an account in an image at x and y, and {name} has no such position")
+        })
+    })
 }
 
-impl UserTag {
-    /// Returns the medium in which the account is tagged.
-    fn medium<'a>(&self, media: &[&'a Media]) -> Option<&'a Media> {
-        media.get(self.media_index.unwrap_or(0)).copied()
-    }
+/// Returns the tags in a medium, as it takes them.
+fn tags_in(medium: &Media, tags: impl Iterator<Item = UserTag>) -> Option<Vec<UserTag>> {
+    let is_still = medium.kind == MediaKind::Image;
+    Some(tags.map(|tag| if is_still { tag } else { UserTag { x: None, y: None, ..tag } }).collect())
 }
 
 /// Kind of post.
@@ -520,13 +532,11 @@ impl Containers for Instagram {
         let mut fields = medium(cx, media).await?;
         match media.kind {
             MediaKind::Video => fields.push(("media_type", "VIDEO".to_owned())),
-            _ => {
-                fields.extend(alt_text(media));
-                let tags = post.settings::<Settings>()?.user_tags.unwrap_or_default();
-                let tags = tags.into_iter().filter(|tag| tag.media_index.unwrap_or(0) == index);
-                graph::set(&mut fields, "user_tags", &Some(tags.collect::<Vec<_>>()));
-            }
+            _ => fields.extend(alt_text(media)),
         }
+        let tags = post.settings::<Settings>()?.user_tags.unwrap_or_default();
+        let tags = tags.into_iter().filter(|tag| tag.media_index.unwrap_or(0) == index);
+        graph::set(&mut fields, "user_tags", &tags_in(media, tags));
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
     }
@@ -566,8 +576,8 @@ impl Containers for Instagram {
             graph::set(&mut fields, "location_id", &settings.location_id);
         }
         // People are tagged in the items of a carousel, not in the carousel.
-        if shown.len() == 1 {
-            graph::set(&mut fields, "user_tags", &settings.user_tags);
+        if let [one] = shown.as_slice() {
+            graph::set(&mut fields, "user_tags", &tags_in(one, settings.user_tags.into_iter().flatten()));
         }
         if settings.is_ai_generated == Some(true) {
             fields.push(("is_ai_generated", "true".to_owned()));
@@ -583,18 +593,10 @@ impl Containers for Instagram {
             Some("ERROR") => {
                 let reason = body["status"].as_str().unwrap_or("it does not say why");
                 let message = format!("Instagram could not process the media: {reason}");
-                let says = |code: &str| reason.contains(code);
-                // An internal error of Meta, or media that could not be fetched this time.
-                Status::Failed(
-                    if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"]
-                        .iter()
-                        .any(|code| says(code))
-                    {
-                        Failure::upstream(502, message).certain()
-                    } else {
-                        Failure::rejected(400, message)
-                    },
-                )
+                Status::Failed(match graph::subcodes(reason).any(graph::is_transient) {
+                    true => Failure::upstream(502, message).certain(),
+                    false => Failure::rejected(400, message),
+                })
             }
             _ => Status::Processing,
         }
@@ -945,15 +947,31 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_in_a_carousel_needs_an_image() {
-        let kinds = [MediaKind::Image, MediaKind::Video];
-        let media: Vec<_> = kinds.iter().map(media).collect();
-        let is_fine = |index: Value| {
-            let tag = json!({ "user_tags": [{ "username": "bob", "media_index": index }] });
-            untaggable(&media.iter().collect::<Vec<_>>(), &schema::read(&tag).unwrap()).is_none()
+    fn an_account_is_tagged_as_its_medium_takes_it() {
+        let of = |kind, media: &[MediaKind], tag: Value| {
+            let media: Vec<_> = media.iter().map(self::media).collect();
+            let settings = schema::read(&json!({ "user_tags": [tag] })).unwrap();
+            untaggable(kind, &media.iter().collect::<Vec<_>>(), &settings).is_none()
         };
-        assert!(is_fine(json!(null)) && is_fine(json!(0)));
-        assert!(!is_fine(json!(1)) && !is_fine(json!(2)));
+        let (image, video) = (MediaKind::Image, MediaKind::Video);
+        let bare = |index: Value| json!({ "username": "bob", "media_index": index });
+        let placed = |index: Value| json!({ "username": "bob", "x": 0.5, "y": 0, "media_index": index });
+        for (kind, media, tag, is_fine) in [
+            (PostKind::Feed, &[image][..], bare(json!(null)), false),
+            (PostKind::Feed, &[image], placed(json!(null)), true),
+            (PostKind::Feed, &[image], json!({ "username": "bob", "x": 0.5 }), false),
+            (PostKind::Feed, &[image, video], placed(json!(0)), true),
+            (PostKind::Feed, &[image, video], bare(json!(0)), false),
+            (PostKind::Feed, &[image, video], bare(json!(1)), true),
+            (PostKind::Feed, &[image, video], placed(json!(2)), false),
+            (PostKind::Reel, &[video], bare(json!(null)), true),
+            (PostKind::Story, &[image], bare(json!(null)), true),
+        ] {
+            assert_eq!(of(kind, media, tag.clone()), is_fine, "{kind:?} {media:?} {tag}");
+        }
+        let tag = UserTag { username: Bare("bob".into()), x: Some(0.5), y: Some(0.5), media_index: None };
+        let sent = tags_in(&media(&video), std::iter::once(tag));
+        assert_eq!(json!(sent), json!([{ "username": "bob" }]));
     }
 
     #[test]

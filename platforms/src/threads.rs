@@ -327,8 +327,8 @@ impl Publisher for Threads {
         graph::prepare(self, cx, post, at).await
     }
 
-    async fn commit(&self, cx: &Session<'_>, _post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        graph::commit(self, cx, at).await
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        graph::commit(self, cx, post, at).await
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
@@ -400,8 +400,8 @@ impl Containers for Threads {
                 let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
-                    // Transient: the file may be reachable later.
-                    "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
+                    // Transient: the file may be reachable later, and Meta knows no reason for the other.
+                    "FAILED_DOWNLOADING_VIDEO" | "UNKNOWN" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
             }
@@ -681,5 +681,6 @@ mod tests {
         };
         assert_eq!(failed("INVALID_DURATION"), ErrorCode::Rejected(400));
         assert_eq!(failed("FAILED_DOWNLOADING_VIDEO"), ErrorCode::Upstream(502));
+        assert_eq!(failed("UNKNOWN"), ErrorCode::Upstream(502));
     }
 }

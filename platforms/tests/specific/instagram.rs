@@ -1,12 +1,12 @@
 //! Instagram: stories, tags in a carousel, and containers that can't be read.
 
 use super::actor;
-use crate::fixtures::{Named, World};
+use crate::fixtures::{Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Located, MediaKind,
+    Checkpoint, Located, MediaKind, Publication,
     check::{Draft, check},
 };
 use serde_json::json;
@@ -22,6 +22,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_reel_is_covered_by_a_picture_of_the_post,
             a_cover_that_does_not_fit_the_media_is_rejected,
             a_container_that_can_t_be_read_is_published_after_two_more,
+            a_container_that_is_gone_is_made_anew,
             the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
         ],
     )
@@ -124,6 +125,43 @@ async fn a_container_that_can_t_be_read_is_published_after_two_more() {
     let heard = world.heard();
     let made = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/media"));
     assert_eq!(made.count(), 3);
+    assert_eq!(actor.accepted().await, 1);
+}
+
+/// "Generate a new container ID and use it to try again." Not while an earlier call is in doubt: its container tells its
+/// outcome, and can be published once only.
+async fn a_container_that_is_gone_is_made_anew() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "instagram");
+    let address = format!("/graph.instagram.com/v26.0/{}/media_publish", actor.account.network_unique_id);
+    let gone = json!({ "error": {
+        "message": "The media builder with creation id = 1 does not exist or has been expired.",
+        "code": 24, "error_subcode": 2_207_008,
+    } });
+    let refused = async |post: &Publication, at: &Checkpoint| {
+        let keep = Kept::default();
+        let refused = actor.platform.publisher.commit(&actor.session(&keep), post, at).await;
+        let failure = refused.expect_err("no container");
+        assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::Upstream(503), false), "{failure}");
+        keep.last()
+    };
+    let post = actor.post_with("lost and made again", MediaKind::Image, 1);
+    let mut at = actor.prepare(&post).await.on("prepare");
+    world.lie(&[(&address, 400, gone)]);
+    let doubtful = Publication { commit_begun_at: Some((actor.now)()), ..post.clone() };
+    for _ in 0..3 {
+        assert_eq!(refused(&doubtful, &at).await, None, "the container stays");
+    }
+    for _ in 0..2 {
+        at = refused(&post, &at).await.expect("it is counted");
+    }
+    world.lie(&[]);
+    let at = actor.prepare_from(&post, at).await.on("prepare again");
+    let committed = actor.commit(&post, &at).await.on("publish");
+    let id = actor.landed(&post, committed).await.on("look");
+    assert!(actor.shown(&id).await.contains("lost and made again"));
+    let heard = world.heard();
+    assert_eq!(heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/media")).count(), 2);
     assert_eq!(actor.accepted().await, 1);
 }
 

@@ -331,8 +331,10 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     if let Some(tags) = get("user_tags") {
         let tags: Vec<Value> =
             serde_json::from_str(&tags).map_err(|_| invalid("Param user_tags must be an array"))?;
+        // "The object must contain all three properties (username, x, and y)" for an image; a video's need none.
+        let is_optional = kind == "STORIES" || get("image_url").is_none();
         let is_inside =
-            |tag: &Value, axis: &str| tag[axis].as_f64().is_none_or(|at| (0.0..=1.0).contains(&at));
+            |tag: &Value, axis: &str| tag[axis].as_f64().map_or(is_optional, |at| (0.0..=1.0).contains(&at));
         if !tags.iter().all(|tag| tag["username"].is_string() && is_inside(tag, "x") && is_inside(tag, "y")) {
             return Err(error(400, 100, 2_207_035, "Tag positions must be between 0.0 and 1.0."));
         }

@@ -2480,12 +2480,14 @@ export interface components {
                 /** @enum {string} */
                 graduation_strategy: "MANUAL" | "SS_PERFORMANCE";
             } | null;
-            /** @description Accounts to tag, with their position in the image. In a carousel, in one of its images. */
+            /** @description Accounts to tag in an image, each with its position, in a video, or in one medium of a carousel. */
             user_tags?: {
-                /** @description Index of the image in a carousel, from 0. Defaults to the first. */
+                /** @description Index of the medium in a carousel, from 0. Defaults to the first. */
                 media_index?: number | null;
                 username: string;
+                /** @description Share of the width, from the left. Required in an image, optional in a story, and not used in a video. */
                 x?: number | null;
+                /** @description Share of the height, from the top, as x. */
                 y?: number | null;
             }[] | null;
         } & {

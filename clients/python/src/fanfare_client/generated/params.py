@@ -489,7 +489,7 @@ class InstagramSettings(TypedDict):
     """
     user_tags: NotRequired[list[InstagramSettingsUserTag] | None]
     """
-    Accounts to tag, with their position in the image. In a carousel, in one of its images.
+    Accounts to tag in an image, each with its position, in a video, or in one medium of a carousel.
     """
 
 
@@ -504,11 +504,17 @@ class InstagramSettingsTrialParams(TypedDict):
 class InstagramSettingsUserTag(TypedDict):
     media_index: NotRequired[int | None]
     """
-    Index of the image in a carousel, from 0. Defaults to the first.
+    Index of the medium in a carousel, from 0. Defaults to the first.
     """
     username: str
     x: NotRequired[float | None]
+    """
+    Share of the width, from the left. Required in an image, optional in a story, and not used in a video.
+    """
     y: NotRequired[float | None]
+    """
+    Share of the height, from the top, as x.
+    """
 
 
 class LinkedinSettings(TypedDict):
