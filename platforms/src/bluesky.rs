@@ -55,7 +55,7 @@ const GIFS: MediaLimit = MediaLimit {
     max_bytes: 300_000_000,
     ..MediaLimit::ANY
 };
-/// What the official app sends, for everybody since August 2026: the service transcodes it.
+/// The limits of the official app since August 2026, for every account. The service transcodes the video.
 /// <https://github.com/bluesky-social/social-app/pull/11528>
 const VIDEOS: MediaLimit = MediaLimit {
     kind: MediaKind::Video,
@@ -439,14 +439,11 @@ impl History for Bluesky {
         if let Some(cursor) = cursor.and_then(|cursor| cursor.strip_prefix(OWN_LIST)) {
             return own_page(cx, Some(cursor)).await;
         }
-        let call =
-            cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).anonymous().without_grant().query(
-                &[
-                    ("actor", cx.account.network_unique_id.as_str()),
-                    ("limit", "100"),
-                    ("filter", "posts_no_replies"),
-                ],
-            );
+        let call = cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).without_grant().query(&[
+            ("actor", cx.account.network_unique_id.as_str()),
+            ("limit", "100"),
+            ("filter", "posts_no_replies"),
+        ]);
         let feed: Result<Feed> = match cursor {
             Some(cursor) => call.query(&[("cursor", cursor)]).send().await,
             None => call.send().await,
@@ -477,11 +474,11 @@ impl History for Bluesky {
 async fn own_page(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
     let did = cx.account.network_unique_id.as_str();
     let home = home(cx)?;
-    let call = cx
-        .get(format!("{home}/xrpc/com.atproto.repo.listRecords"))
-        .anonymous()
-        .without_grant()
-        .query(&[("repo", did), ("collection", POST), ("limit", "100")]);
+    let call = cx.get(format!("{home}/xrpc/com.atproto.repo.listRecords")).without_grant().query(&[
+        ("repo", did),
+        ("collection", POST),
+        ("limit", "100"),
+    ]);
     let list: Records = match cursor {
         Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
         None => call.send().await?,
@@ -574,7 +571,6 @@ async fn identity_of(cx: &Session<'_>, handle: &str) -> Result<Option<String>> {
 /// Resolves a handle in Bluesky's own view.
 async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
     cx.get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
-        .anonymous()
         .without_grant()
         .query(&[("handle", handle)])
         .send()
@@ -637,7 +633,7 @@ impl Document {
             (_, Some(host)) if is_name(host) => format!("https://{host}/.well-known/did.json"),
             _ => return Err(no("it is no identifier of the AT Protocol")),
         };
-        let reply = cx.get(address).anonymous().without_grant().send_raw().await?;
+        let reply = cx.get(address).without_grant().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
             return Err(no("it does not exist"));
         }
@@ -989,7 +985,6 @@ async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<StrongRef> 
 async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     let answer: Views = cx
         .get(format!("{PUBLIC}/xrpc/app.bsky.feed.getPosts"))
-        .anonymous()
         .without_grant()
         .query(&[("uris", uri)])
         .send()
@@ -1060,8 +1055,8 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
     let limits: UploadLimits = cx
         .get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits"))
-        .bearer(&token)
         .without_grant()
+        .bearer(&token)
         .send()
         .await?;
     if !limits.can_upload {
@@ -1082,8 +1077,8 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blo
     let reply = cx
         .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
-        .bearer(&token)
         .without_grant()
+        .bearer(&token)
         .upload(&media.mime, media.size_bytes, cx.stream(media))
         .send_raw()
         .await?;
@@ -1111,7 +1106,6 @@ fn job(reply: &Reply) -> Result<JobStatus> {
 async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let reply = cx
         .get(format!("{VIDEO}/xrpc/app.bsky.video.getJobStatus"))
-        .anonymous()
         .without_grant()
         .query(&[("jobId", job_id)])
         .reply()

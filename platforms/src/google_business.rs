@@ -638,7 +638,7 @@ fn topic(settings: &Settings) -> TopicType {
     }
 }
 
-/// What Google would refuse of these settings, each with the name of the setting.
+/// Returns the settings that Google would refuse, each with the reason.
 fn objections(settings: &Settings) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let topic = topic(settings);

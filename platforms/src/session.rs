@@ -468,11 +468,11 @@ impl Call {
         self
     }
 
-    /// Marks a call that has nothing of the account's grant: one to an address with a token of its own, to another
-    /// service with a token for that, or to public data. Its refusal says nothing of the grant.
+    /// Sends nothing of the account's grant: to an address with a token of its own, to public data, or to another service
+    /// with a token for that, which [`Call::bearer`] adds. A refusal says nothing of the grant.
     pub fn without_grant(mut self) -> Self {
         self.has_grant = false;
-        self
+        self.anonymous()
     }
 
     /// Sends no authorization.

@@ -236,7 +236,7 @@ fn units(text: &str) -> usize {
 impl Publisher for TikTok {
     fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
-        // What the inbox ignores is told by `validate`: the creator chooses it there.
+        // `validate` warns of the settings that the inbox ignores: the creator chooses them there.
         let kind = main.media.first().filter(|_| !settings.is_for_inbox())?.kind;
         Some(if kind == MediaKind::Image { "photos" } else { "video" })
     }
@@ -739,7 +739,6 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
     let reply = cx
         .put(upload)
         // The URL itself is the credential.
-        .anonymous()
         .without_grant()
         .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
         .upload(&video.mime, end - start, cx.slice(video, start..end))

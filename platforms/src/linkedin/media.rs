@@ -79,7 +79,7 @@ impl Upload for Uploads {
         let end = part.last.saturating_add(1).min(media.size_bytes);
         let length = end.saturating_sub(part.first);
         let body = cx.slice(media, part.first..end);
-        let call = cx.put(&part.address).anonymous().without_grant();
+        let call = cx.put(&part.address).without_grant();
         let reply = call.upload("application/octet-stream", length, body).reply().await?;
         let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
         let untagged = || Failure::upstream(502, "a part of the video got no ETag").certain();

@@ -126,7 +126,7 @@ pub(crate) struct Script {
     accepted: HashMap<(TargetId, u16), Accepted>,
     /// Access tokens that are refused.
     refused_tokens: Vec<String>,
-    /// What happens meanwhile at each call that prepares a post.
+    /// A statement that is executed during each call that prepares a post.
     meanwhile: Option<(Pool, &'static str)>,
     pub(crate) commits: u32,
 }
