@@ -28,6 +28,9 @@ pub enum ErrorCode {
     Stopped,
     /// An operator froze publishing; no attempt was made.
     Frozen,
+    /// The platform refuses the app, whose owner has to act: the limit of what it may spend is reached, its project
+    /// has no access, it is suspended. Says nothing of the content or of the account.
+    AppRefused,
 }
 
 crate::string_enum! {
@@ -58,7 +61,7 @@ impl ErrorCode {
         match self {
             Self::TokenExpired | Self::Rejected(_) => ErrorSource::User,
             Self::RateLimited | Self::Upstream(_) | Self::PollTimeout => ErrorSource::Platform,
-            Self::NetworkError | Self::Stopped | Self::Frozen => ErrorSource::Service,
+            Self::NetworkError | Self::Stopped | Self::Frozen | Self::AppRefused => ErrorSource::Service,
         }
     }
 }
@@ -74,6 +77,7 @@ impl fmt::Display for ErrorCode {
             Self::NetworkError => f.write_str("network_error"),
             Self::Stopped => f.write_str("stopped"),
             Self::Frozen => f.write_str("frozen"),
+            Self::AppRefused => f.write_str("app_refused"),
         }
     }
 }
@@ -90,6 +94,7 @@ impl FromStr for ErrorCode {
             "network_error" => Ok(Self::NetworkError),
             "stopped" => Ok(Self::Stopped),
             "frozen" => Ok(Self::Frozen),
+            "app_refused" => Ok(Self::AppRefused),
             _ => {
                 let (word, status) = text.split_once('_').ok_or_else(unknown)?;
                 let status = status.parse().map_err(|_| unknown())?;
@@ -215,6 +220,13 @@ impl Failure {
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
+    /// Creates the failure of an app that the platform refuses. The wait is at most [`MAX_RETRY_AFTER`]: its owner may
+    /// act at any time.
+    pub fn app_refused(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        let retry_after = retry_after.map(|wait| wait.min(MAX_RETRY_AFTER));
+        Self { retry_after, ..Self::new(ErrorCode::AppRefused, message) }
+    }
+
     /// Creates the failure of a 5xx answer; any other status counts as 502.
     pub fn upstream(status: u16, message: impl Into<String>) -> Self {
         let status = if (500..600).contains(&status) { status } else { 502 };
@@ -280,6 +292,7 @@ mod tests {
             (ErrorCode::NetworkError, "network_error"),
             (ErrorCode::Stopped, "stopped"),
             (ErrorCode::Frozen, "frozen"),
+            (ErrorCode::AppRefused, "app_refused"),
         ] {
             assert_eq!(code.to_string(), word);
             assert_eq!(word.parse(), Ok(code));

@@ -20,6 +20,8 @@ crate::string_enum! {
         Slot = "slot",
         /// Its account rests, because the platform throttled another post of it.
         Rest = "rest",
+        /// The platform refuses the app of its account, whose owner has to act.
+        App = "app",
         /// Operators froze it while an attempt prepared it. The next attempt finds the freeze.
         Freeze = "freeze",
         /// The worker that prepared it stops, and another one goes on.
@@ -41,6 +43,8 @@ pub const FILE_LIMIT: Duration = DAY;
 pub const PARENT_LIMIT: Duration = DAY.saturating_mul(7);
 /// Longest time for which a target is throttled, or rests with its account: as long as that costs nothing, and once more.
 pub const REST_LIMIT: Duration = crate::retry::THROTTLED_FREE.saturating_mul(2);
+/// Longest wait until a platform takes an app again: what it may spend is counted by the month.
+pub const APP_LIMIT: Duration = DAY.saturating_mul(32);
 /// Longest wait until the service is repaired: a weekend.
 pub const FAULT_LIMIT: Duration = DAY.saturating_mul(3);
 /// Longest time for which workers hand a target over without an attempt that gets further.

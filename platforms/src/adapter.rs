@@ -113,6 +113,12 @@ pub trait Publisher: Send + Sync {
         None
     }
 
+    /// True if a reply's body refuses the call for certain, though its status is a 5xx. Of no other body of a 5xx is taken
+    /// that the call had no effect, or that the content or the grant is at fault.
+    fn is_definite(&self, _reply: &Reply) -> bool {
+        false
+    }
+
     /// Reads a failure from a reply; `None` if the status alone decides
     /// ([`crate::classify::by_status`]). Also called for a 2xx, because some platforms put errors there.
     fn classify(&self, _reply: &Reply) -> Option<Failure> {

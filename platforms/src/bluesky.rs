@@ -292,7 +292,7 @@ impl Publisher for Bluesky {
         };
         let reply = cx
             .post(format!("{service}/xrpc/com.atproto.server.createSession"))
-            .anonymous()
+            .authorized_otherwise()
             .json(&json!({ "identifier": identifier, "password": password }))
             .send_raw()
             .await?;
@@ -580,7 +580,7 @@ async fn seen_identity(cx: &Session<'_>, handle: &str) -> Result<Did> {
 /// Resolves a handle at its host.
 async fn told_identity(cx: &Session<'_>, handle: &str) -> Option<String> {
     let reply =
-        cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await.ok()?;
+        cx.get(format!("https://{handle}/.well-known/atproto-did")).without_grant().send_raw().await.ok()?;
     let did = reply.text.trim();
     (reply.status.is_success() && did.starts_with("did:")).then(|| did.to_owned())
 }

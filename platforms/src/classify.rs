@@ -1,4 +1,17 @@
 //! Failures by HTTP status, for replies whose body is no more specific.
+//!
+//! The code of a failure says what a refusal is about, and so who has to act:
+//!
+//! | A refusal of | is | and |
+//! |---|---|---|
+//! | the content | `rejected_4xx` | ends the target, with the platform's words |
+//! | the grant | `token_expired` | alone touches the account: a 401, or words that an adapter lists |
+//! | the app: what its owner may spend, its access, its suspension | `app_refused` | holds the posts with the app; words that an adapter lists |
+//! | something in between: the page of an edge, a proxy, a moved endpoint | `network_error` | is repeated |
+//! | a call that carried no grant ([`crate::Call::without_grant`]) | `rejected_4xx`, `upstream_502` | never says anything of the grant |
+//!
+//! A body's own code goes before the status, except that of a 5xx, which says nothing for certain unless the adapter knows
+//! better ([`crate::Publisher::is_definite`]).
 
 use crate::session::Reply;
 use chrono::{DateTime, Utc};
@@ -14,7 +27,8 @@ pub fn by_status(reply: &Reply) -> Failure {
     let message = message(reply);
     let status = reply.status.as_u16();
     match status {
-        401 | 403 => without_grant(reply, Failure::token_expired(message)),
+        // A refresh shows whether it is the grant. A 403 that no adapter knows says nothing of it.
+        401 => without_grant(reply, Failure::token_expired(message)),
         429 => Failure::rate_limited(message, retry_after(reply)),
         408 | 425 => Failure::upstream(504, message),
         400..=499 => Failure::rejected(status, message),

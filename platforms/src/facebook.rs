@@ -248,6 +248,10 @@ impl Publisher for Facebook {
         issues
     }
 
+    fn is_definite(&self, reply: &Reply) -> bool {
+        graph::is_definite(reply)
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
     }
@@ -257,10 +261,10 @@ impl Publisher for Facebook {
         let app = [("client_id", id), ("client_secret", secret)];
         let own =
             [("redirect_uri", code.redirect_uri.as_str()), ("code", code.code.trim_end_matches("#_=_"))];
-        let exchange = cx.get(TOKEN).anonymous().query(&app).query(&own).hiding(&code.code);
+        let exchange = cx.get(TOKEN).authorized_otherwise().query(&app).query(&own).hiding(&code.code);
         let short: Token = exchange.send_for_secrets().await?;
         let own = [("grant_type", "fb_exchange_token"), ("fb_exchange_token", &short.access_token)];
-        let exchange = cx.get(TOKEN).anonymous().query(&app).query(&own).hiding(&code.code);
+        let exchange = cx.get(TOKEN).authorized_otherwise().query(&app).query(&own).hiding(&code.code);
         let long: Token = exchange.hiding(&short.access_token).send_for_secrets().await?;
         // A person may grant fewer scopes than requested.
         let allowed: Listed<Permission> = cx
@@ -679,7 +683,7 @@ async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64)
         return Ok(());
     }
     cx.post(format!("{UPLOADS}/{}", video.id))
-        .anonymous()
+        .authorized_otherwise()
         .header("authorization", format!("OAuth {}", cx.grant.access_token))
         .header("offset", offset.to_string())
         .header("file_size", media.size_bytes.to_string())

@@ -30,7 +30,7 @@ pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
     let token = cx.grant.refresh_token().unwrap_or(&cx.grant.access_token);
     let reply = cx
         .post("https://oauth2.googleapis.com/revoke")
-        .anonymous()
+        .authorized_otherwise()
         .form(&[("token", token)])
         .send_raw()
         .await?;
@@ -76,7 +76,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         ) => match quota(reply) {
             Quota::None => {
                 let message = format!("{message}: Google has not granted the project access to this API");
-                Failure::rejected(403, message)
+                Failure::app_refused(message, None)
             }
             Quota::PerDay => Failure::rate_limited(message, Some(until_midnight(reply.at))),
             Quota::Other => {
@@ -89,6 +89,10 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         // Observed with this status although it is transient. With the word of a missing permission it is not.
         (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") if !is_denied => {
             Failure::upstream(503, message).after(classify::retry_after(reply))
+        }
+        // Of the project, whose owner has to act.
+        (403, "accessNotConfigured" | "SERVICE_DISABLED" | "CONSUMER_SUSPENDED" | "BILLING_DISABLED") => {
+            Failure::app_refused(message, None)
         }
         // A missing scope, role or permission, which a new token would lack as well.
         (403, _) => Failure::rejected(403, message),
@@ -192,6 +196,8 @@ mod tests {
             (403, "insufficientPermissions", ErrorCode::Rejected(403)),
             (400, "invalidTitle", ErrorCode::Rejected(400)),
             (403, "SERVICE_UNAVAILABLE", ErrorCode::Upstream(503)),
+            (403, "accessNotConfigured", ErrorCode::AppRefused),
+            (403, "SERVICE_DISABLED", ErrorCode::AppRefused),
         ] {
             assert_eq!(of(status, reason).map(|failure| failure.code), Some(code), "{status} {reason}");
         }
@@ -234,7 +240,7 @@ mod tests {
         assert_eq!((failure.code, failure.retry_after), (ErrorCode::RateLimited, Some(RATE_BACKOFF)));
         for none in [json!("0"), json!(0)] {
             let failure = exceeded(message, &json!({ "quota_limit_value": none }));
-            assert_eq!(failure.code, ErrorCode::Rejected(403));
+            assert_eq!(failure.code, ErrorCode::AppRefused);
             assert!(failure.message.contains("has not granted"), "{failure}");
         }
     }

@@ -89,6 +89,8 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         return Some(Failure::rejected(refused, message));
     };
     Some(match (code, subcode) {
+        // Said of a deleted app with the code of a token.
+        (102 | 190, _) if message.contains("validating application") => Failure::app_refused(message, None),
         (102 | 190, 458 | 460 | 467 | 490 | 492) => Failure::revoked(message),
         // The same token works again afterwards.
         (102 | 190, 459 | 464) => Failure::token_expired(format!(
@@ -107,13 +109,15 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             Failure::rate_limited(message, retry_after(reply))
         }
         (100, 33) | (803, _) => Failure::rejected(404, message),
-        (3 | 10 | 200..=299, _) => Failure::rejected(403, message),
+        // The app is deleted, blocked, or has no access to the call.
+        (101 | 3, _) => Failure::app_refused(message, None),
+        (200, _) if message.contains("API access") => Failure::app_refused(message, None),
+        (10 | 200..=299, _) => Failure::rejected(403, message),
         (1, 2_207_057) => Failure::rejected(refused, message),
         (-2 | -1 | 1, _) => broken(500),
         (2, _) => broken(503),
         _ if error["is_transient"] == true => broken(503),
-        // An invalid parameter or medium, also where Meta answers with 500.
-        (100 | 36_000..=36_999, _) => Failure::rejected(refused, message),
+        (INVALID | 36_000..=36_999, _) => Failure::rejected(refused, message),
         _ => match reply.status.as_u16() {
             401 => Failure::token_expired(message),
             429 => Failure::rate_limited(message, retry_after(reply)),
@@ -121,6 +125,19 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             status => Failure::rejected(if status < 400 { 400 } else { status }, message),
         },
     })
+}
+
+/// Code of an invalid parameter.
+const INVALID: i64 = 100;
+
+/// True if the body of a reply refuses a parameter, or a medium, for certain. Threads answers some of these with status 500,
+/// such as a text that is too long.
+pub(crate) fn is_definite(reply: &Reply) -> bool {
+    let error = &reply.body["error"];
+    let is_refusal = matches!(error["code"].as_i64(), Some(INVALID | 36_000..=36_999));
+    is_refusal
+        && error["is_transient"] != true
+        && classify(reply).is_some_and(|failure| matches!(failure.code, ErrorCode::Rejected(_)))
 }
 
 /// True for the subcode of a container whose media could not be fetched or processed this time, at its creation or in its
@@ -240,12 +257,12 @@ pub(crate) async fn exchange(
         .text("grant_type", "authorization_code")
         .text("redirect_uri", code.redirect_uri.clone())
         .text("code", code.code.trim_end_matches("#_").to_owned());
-    let reply = cx.post(address).anonymous().multipart(form).hiding(&code.code).send_raw().await?;
+    let reply = cx.post(address).authorized_otherwise().multipart(form).hiding(&code.code).send_raw().await?;
     let short = tokens(cx, reply)?;
     let (address, kind) = long;
     let reply = cx
         .get(address)
-        .anonymous()
+        .authorized_otherwise()
         .query(&[("grant_type", kind), ("client_secret", secret), ("access_token", &short.access_token)])
         .hiding(&short.access_token)
         .hiding(&code.code)
@@ -259,7 +276,7 @@ pub(crate) async fn exchange(
 pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result<Grant> {
     let reply = cx
         .get(address)
-        .anonymous()
+        .authorized_otherwise()
         .query(&[("grant_type", kind), ("access_token", &cx.grant.access_token)])
         .send_raw()
         .await?;
@@ -803,6 +820,8 @@ pub(crate) mod tests {
             // Public code tells of it for the text's length on Threads.
             (500, json!(100), 0, "rejected_400", false, false),
             (500, json!(36_003), 2_207_009, "rejected_400", false, false),
+            (400, json!(101), 0, "app_refused", false, false),
+            (400, json!(3), 0, "app_refused", false, false),
             (400, json!(10), 0, "rejected_403", false, false),
             (403, json!(200), 0, "rejected_403", false, false),
             (400, json!(368), 0, "rejected_400", false, false),
@@ -822,6 +841,14 @@ pub(crate) mod tests {
         assert!(classify(&Reply::of(500, &[], "<html>")).is_none());
         for success in [r#"{"id":"1"}"#, r#"{"id":"1","error":{}}"#, r#"{"id":"1","error":{"code":[]}}"#] {
             assert!(classify(&Reply::of(200, &[], success)).is_none(), "{success}");
+        }
+        for (code, message) in [
+            (190, "Error validating application. Application has been deleted."),
+            (200, "API access blocked."),
+        ] {
+            let body = json!({ "error": { "message": message, "code": code } });
+            let failure = classify(&Reply::of(400, &[], &body.to_string())).unwrap();
+            assert_eq!(failure.code, ErrorCode::AppRefused, "{message}");
         }
         let transient = json!({ "error": { "message": "m", "code": 7, "is_transient": true } });
         let failure = classify(&Reply::of(400, &[], &transient.to_string())).unwrap();

@@ -304,6 +304,10 @@ impl Publisher for Instagram {
         issues
     }
 
+    fn is_definite(&self, reply: &Reply) -> bool {
+        graph::is_definite(reply)
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
     }

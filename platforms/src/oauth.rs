@@ -4,9 +4,11 @@
 //! are in [`OAuth2`]. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009.
 //! <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify, required};
+use crate::{
+    Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Publisher, Reply, Result, Session, classify, required,
+};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, AppAccess, Failure};
+use domain::{App, AppAccess, ErrorCode, Failure};
 use serde::Deserialize;
 use serde_json::Value;
 use tracing::error;
@@ -34,7 +36,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     let call = code.verifier.iter().fold(call, |call, verifier| call.hiding(verifier));
     let reply = call.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(&reply, ErrorNames::OneOf(&[])));
+        return Err(refused(cx.platform.publisher, &reply, ErrorNames::OneOf(&[])));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -53,7 +55,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
     let reply = request(cx, token_endpoint(cx, oauth), &form)?.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(&reply, oauth.revoked_errors));
+        return Err(refused(cx.platform.publisher, &reply, oauth.revoked_errors));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -72,7 +74,7 @@ pub async fn revoke(cx: &Session<'_>) -> Result<()> {
     let reply = request(cx, address, &[("token", token), ("token_type_hint", kind)])?.send_raw().await?;
     match reply.status.as_u16() {
         200..=299 | 400 => Ok(()),
-        _ => Err(refused(&reply, ErrorNames::OneOf(&[]))),
+        _ => Err(refused(cx.platform.publisher, &reply, ErrorNames::OneOf(&[]))),
     }
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
                 .chain([(oauth.client_id, app.client_id.as_str())])
                 .chain(secret)
                 .collect();
-            cx.post(address).anonymous().form(&form)
+            cx.post(address).authorized_otherwise().form(&form)
         }
     };
     Ok(match oauth.user_agent {
@@ -124,7 +126,11 @@ fn is_refused(reply: &Reply) -> bool {
     !reply.status.is_success() || word.is_some_and(|word| !word.is_empty())
 }
 
-fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
+fn refused(publisher: &dyn Publisher, reply: &Reply, revoked: ErrorNames) -> Failure {
+    // As at any other address.
+    if let Some(failure) = publisher.classify(reply).filter(|failure| failure.code == ErrorCode::AppRefused) {
+        return failure;
+    }
     let word = ["error", "code"].iter().find_map(|name| match &reply.body[*name] {
         Value::String(word) => Some(word.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -210,13 +216,19 @@ mod tests {
             (403, "", ErrorCode::NetworkError, false),
             (302, "", ErrorCode::NetworkError, false),
             // A bill that is not paid, an endpoint that has moved.
-            (402, r#"{"title":"CreditsDepleted"}"#, ErrorCode::NetworkError, false),
+            (402, r#"{"title":"CreditsDepleted"}"#, ErrorCode::AppRefused, false),
+            (403, r#"{"title":"SpendCapReached"}"#, ErrorCode::AppRefused, false),
+            (405, r#"{"title":"Method Not Allowed"}"#, ErrorCode::NetworkError, false),
             (404, r#"{"title":"Not Found"}"#, ErrorCode::NetworkError, false),
             (410, r#"{"error":"gone"}"#, ErrorCode::NetworkError, false),
             (429, page, ErrorCode::RateLimited, false),
             (503, page, ErrorCode::Upstream(503), false),
         ] {
-            let failure = refused(&Reply::of(status, &[], body), ErrorNames::AllBut(&["401"]));
+            let failure = refused(
+                crate::x::ADAPTER.publisher,
+                &Reply::of(status, &[], body),
+                ErrorNames::AllBut(&["401"]),
+            );
             assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{status} {body}");
         }
     }

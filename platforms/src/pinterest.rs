@@ -194,7 +194,7 @@ impl Publisher for Pinterest {
             (403, _) if message.contains("Trial access") => {
                 let advice = "the app has trial access: set extra_config.access of its network to trial, so that \
                               pins go to Pinterest's API sandbox, or ask Pinterest for standard access";
-                Some(Failure::rejected(403, format!("{advice} ({message})")))
+                Some(Failure::app_refused(format!("{advice} ({message})"), None))
             }
             (403, _) => Some(Failure::rejected(403, message)),
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
@@ -904,7 +904,7 @@ mod tests {
             (
                 403,
                 r#"{"code":29,"message":"Apps with Trial access may not create Pins in production https://api.pinterest.com - use API Sandbox https://api-sandbox.pinterest.com instead."}"#,
-                "rejected_403",
+                "app_refused",
                 false,
             ),
             (403, r#"{"code":2625,"message":"Disapproved."}"#, "rejected_403", false),

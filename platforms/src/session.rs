@@ -472,11 +472,11 @@ impl Call {
     /// with a token for that, which [`Call::bearer`] adds. A refusal says nothing of the grant.
     pub fn without_grant(mut self) -> Self {
         self.has_grant = false;
-        self.anonymous()
+        self.authorized_otherwise()
     }
 
-    /// Sends no authorization.
-    pub fn anonymous(mut self) -> Self {
+    /// Authorizes by the query, the body or another header.
+    pub fn authorized_otherwise(mut self) -> Self {
         self.authorization = None;
         self
     }
@@ -671,7 +671,9 @@ impl Reply {
             return Err(self.blocked(platform));
         }
         match failure.map(|failure| classify::without_grant(&self, failure)) {
-            Some(failure) if self.status.is_server_error() => Err(self.without_certainty(failure)),
+            Some(failure) if self.status.is_server_error() && !platform.publisher.is_definite(&self) => {
+                Err(self.without_certainty(failure))
+            }
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
             None => Err(classify::by_status(&self)),
@@ -860,12 +862,37 @@ mod tests {
     #[test]
     fn a_5xx_says_nothing_of_content_or_tokens() {
         let platform = crate::get("facebook").expect("a platform");
-        for code in [100, 10, 190, 4] {
+        for code in [10, 190, 4] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": 460 } }).to_string();
             let refused = Reply::of(400, &[], &body).into_result(platform).unwrap_err();
             assert!(!refused.is_ambiguous(), "{refused}");
             let failed = Reply::of(500, &[], &body).into_result(platform).unwrap_err();
             assert!(failed.is_ambiguous() && !failed.is_revoked() && !failed.code.is_permanent(), "{failed}");
+        }
+    }
+
+    #[test]
+    fn a_5xx_of_meta_that_names_an_invalid_parameter_is_a_refusal() {
+        for id in ["facebook", "instagram", "threads"] {
+            let platform = crate::get(id).expect("a platform");
+            let failure = |error: Value| {
+                let body = json!({ "error": error }).to_string();
+                Reply::of(500, &[], &body).into_result(platform).unwrap_err()
+            };
+            let message = "Param text must be at most 500 characters long";
+            let refused = failure(json!({ "message": message, "code": 100 }));
+            assert_eq!((refused.code, refused.is_ambiguous()), (ErrorCode::Rejected(400), false), "{id}");
+            assert!(refused.message.contains(message), "{refused}");
+            let transient = failure(json!({ "message": message, "code": 100, "is_transient": true }));
+            assert!(transient.is_ambiguous() && !transient.code.is_permanent(), "{id}: {transient}");
+        }
+    }
+
+    #[test]
+    fn a_403_that_no_adapter_knows_says_nothing_of_the_grant() {
+        for platform in crate::all() {
+            let failure = Reply::of(403, &[], r#"{"unknown":"words"}"#).into_result(platform).unwrap_err();
+            assert_ne!(failure.code, ErrorCode::TokenExpired, "{}: {failure}", platform.id);
         }
     }
 

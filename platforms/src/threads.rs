@@ -280,6 +280,10 @@ impl Publisher for Threads {
         self.validate(containers, settings)
     }
 
+    fn is_definite(&self, reply: &Reply) -> bool {
+        graph::is_definite(reply)
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
     }

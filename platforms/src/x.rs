@@ -190,11 +190,11 @@ impl Publisher for X {
         let message = error_message(reply);
         match reply.status.as_u16() {
             401 => Some(Failure::token_expired(message)),
-            // Transient: the owner of the app can buy credits, or raise the limit of what the app may spend, at any time.
-            402 => Some(Failure::rate_limited(message, Some(CREDITS_BACKOFF))),
-            403 if is_unpaid(reply) => Some(Failure::rate_limited(message, Some(CREDITS_BACKOFF))),
+            // Of the app, whose owner can buy credits, raise the limit of what it may spend, or enrol it, at any time.
+            402 => Some(Failure::app_refused(message, Some(CREDITS_BACKOFF))),
+            403 if is_of_app(reply) => Some(Failure::app_refused(message, Some(CREDITS_BACKOFF))),
             403 | 429 if says("usage-capped") => {
-                Some(Failure::rate_limited(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
+                Some(Failure::app_refused(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
             }
             429 => Some(Failure::rate_limited(
                 message,
@@ -513,12 +513,13 @@ fn error_message(reply: &Reply) -> String {
     text::clip(&message, domain::failure::MAX_MESSAGE_CHARS)
 }
 
-/// True for a refusal that concerns the contract of the app's owner with X: what the app may spend is spent. Live logs of
-/// 2026 have it in two forms, both with 403.
-fn is_unpaid(reply: &Reply) -> bool {
+/// True for a refusal that concerns the contract of the app's owner with X: what the app may spend is spent, which live
+/// logs of 2026 have in two forms, both with 403, or the app is in no project.
+fn is_of_app(reply: &Reply) -> bool {
     let kind = reply.body["type"].as_str().and_then(|kind| kind.rsplit('/').next()).unwrap_or_default();
     ["spend-cap-reached", "credits-depleted", "credits"].contains(&kind)
         || reply.body["title"] == "SpendCapReached"
+        || reply.body["reason"] == "client-not-enrolled"
 }
 
 /// Returns the time until every exhausted window is reset.
@@ -843,17 +844,23 @@ mod tests {
                 "token_expired",
                 false,
             ),
-            (402, r#"{"title":"CreditsDepleted","detail":"no credits"}"#, "rate_limited", false),
+            (402, r#"{"title":"CreditsDepleted","detail":"no credits"}"#, "app_refused", false),
             (
                 403,
                 r#"{"title":"Forbidden","detail":"Your monthly spend cap has been reached.","type":"https://api.x.com/2/problems/spend-cap-reached"}"#,
-                "rate_limited",
+                "app_refused",
                 false,
             ),
             (
                 403,
                 r#"{"title":"SpendCapReached","detail":"API requests will be blocked until the next cycle begins.","reset_date":"2026-05-12"}"#,
-                "rate_limited",
+                "app_refused",
+                false,
+            ),
+            (
+                403,
+                r#"{"title":"Client Forbidden","reason":"client-not-enrolled","type":"https://api.x.com/2/problems/client-forbidden"}"#,
+                "app_refused",
                 false,
             ),
             (
@@ -869,7 +876,7 @@ mod tests {
             (
                 403,
                 r#"{"type":"https://api.x.com/2/problems/usage-capped","period":"Monthly"}"#,
-                "rate_limited",
+                "app_refused",
                 false,
             ),
             (400, r#"{"type":"https://api.x.com/2/problems/invalid-request"}"#, "rejected_400", false),
@@ -913,7 +920,7 @@ mod tests {
         let bare = [("x-rate-limit-reset", "1800000007")];
         assert_eq!(failure(Reply::of(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
         let capped = failure(Reply::of(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
-        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(USAGE_CAP_BACKOFF)));
+        assert_eq!((capped.code, capped.retry_after), (ErrorCode::AppRefused, Some(USAGE_CAP_BACKOFF)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use domain::{
     CancelReason, Effect, ErrorCode, Failure, MAY_BE_LIVE, TargetStatus, Then, Wait, WaitReason,
     publish::PublishResult,
     retry::{self, Spent},
-    wait::{FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
+    wait::{APP_LIMIT, FAULT_LIMIT, FILE_LIMIT, HANDOVER_LIMIT},
 };
 use platforms::{
     Adapter, Publication, Publishing, Replies, ReplyTo, Session,
@@ -37,6 +37,8 @@ const URL_TIMEOUT: Duration = Duration::from_secs(10);
 const HANDOVER: Duration = Duration::from_secs(1);
 /// Longest pause between two looks whether the service is repaired. They become rarer, beginning with [`BUSY_RETRY`].
 const FAULT_RETRY: Duration = Duration::from_secs(10 * 60);
+/// Pause between two looks whether a platform takes an app again that it refused.
+const APP_LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Why an attempt went no further. Each of them moves the target on: it counts, or uses up the polling window or the
 /// time of a wait.
@@ -100,7 +102,7 @@ impl Run {
 
     /// When the target began to wait without an attempt that got further.
     pub(crate) fn waits_since(&self) -> DateTime<Utc> {
-        self.attempt.waiting.map_or(self.attempt.begun_at, |waiting| waiting.since)
+        self.attempt.waits_since()
     }
 }
 
@@ -435,6 +437,9 @@ impl Engine {
         if self.is_free(attempt, &failure) {
             return self.rest(attempt, failure).await;
         }
+        if failure.code == ErrorCode::AppRefused {
+            return Box::pin(self.hold_app(attempt, failure)).await;
+        }
         let refused = failure.code == ErrorCode::TokenExpired;
         let spent =
             Spent { attempts: attempt.spent(), token_attempts: attempt.token_attempts + u32::from(refused) };
@@ -473,6 +478,37 @@ impl Engine {
         let pause = retry::throttled(&failure, times, (self.jitter)(), self.time_scale);
         publishing::free_attempt(&self.db, attempt).await?;
         self.retry(attempt, failure, pause).await
+    }
+
+    /// Lets a target wait, at no cost, until the platform takes its app again, and with it all posts with that app.
+    async fn hold_app(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
+        let pause = self.hold_posts(attempt.key, &attempt.account.platform, &failure).await?;
+        let wait = Wait {
+            reason: WaitReason::App,
+            look_after: pause,
+            until: attempt.waits_since() + APP_LIMIT,
+            then: Then::GiveUp(waited_in_vain(WaitReason::App)),
+            failure: Some(failure),
+        };
+        self.wait(attempt, wait).await
+    }
+
+    /// Holds the posts with the app that a platform refuses. Returns for how long.
+    pub(crate) async fn hold_posts(
+        &self,
+        key: TargetKey,
+        platform: &str,
+        failure: &Failure,
+    ) -> Result<Duration, store::Error> {
+        // A wait that the platform asked for is not scaled.
+        let pause = failure.retry_after.unwrap_or_else(|| self.time_scale.scale(APP_LOOK_INTERVAL));
+        if publishing::hold(&self.db, key, &failure.message, pause).await? {
+            error!(
+                target.id = %key.target, org.id = %key.owner.org, platform,
+                "{platform} refuses the app, whose owner has to act; the posts with it wait: {}", failure.message
+            );
+        }
+        Ok(pause)
     }
 
     /// Records a failed attempt that is followed by another one.
@@ -683,6 +719,7 @@ fn waited_in_vain(reason: WaitReason) -> Failure {
         }
         WaitReason::Parent => Failure::rejected(422, "the post that it replies to was not live in time"),
         WaitReason::Rest => Failure::rate_limited("the platform throttled the account for two days", None),
+        WaitReason::App => Failure::app_refused("the platform refused the app for more than a month", None),
         reason => Failure::network(format!("the wait for {reason} ended in vain"), false),
     }
 }

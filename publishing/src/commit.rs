@@ -94,12 +94,12 @@ impl Engine {
         match answer {
             Ok(Committed::Live(id)) => {
                 let id = self.capture(attempt, position, &id).await?;
-                self.mark_account_active(attempt).await;
+                self.note_success(attempt).await;
                 Ok(id)
             }
             Ok(Committed::Accepted { at, poll_after }) => {
                 self.accept(attempt, position, begun, &at).await?;
-                self.mark_account_active(attempt).await;
+                self.note_success(attempt).await;
                 Err(Interrupt::Processing(poll_after))
             }
             Err(failure) if failure.is_ambiguous() && !failure.code.is_permanent() => {
@@ -130,13 +130,18 @@ impl Engine {
         }
     }
 
-    /// Marks the account of an attempt active: the platform took a post of it, so its grant is good. Nothing of
-    /// the post depends on this.
-    async fn mark_account_active(&self, attempt: &Attempt) {
+    /// Marks the account of an attempt active, and releases the posts with its app: the platform took a post, so its
+    /// grant is good, and the app. Nothing of the post depends on this.
+    async fn note_success(&self, attempt: &Attempt) {
+        let (owner, account) = (attempt.key.owner, &attempt.account);
+        if attempt.is_app_held
+            && let Err(error) = publishing::lift(&self.db, attempt).await
+        {
+            warn!(account.id = %account.id, org.id = %owner.org, %error, "The app of account {} publishes and is held", account.id);
+        }
         if attempt.is_account_active {
             return;
         }
-        let (owner, account) = (attempt.key.owner, &attempt.account);
         let marked =
             grants::mark_active(&self.db, owner, account.id, account.grant_version, (self.now)()).await;
         if let Err(error) = marked {

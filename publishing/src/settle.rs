@@ -41,8 +41,11 @@ impl Engine {
                 publishing::refund_attempts(&self.db, key.target, None, spent).await?;
                 let message = format!("No fresh token yet: {message}");
                 publishing::note(&self.db, key, "refresh", &message, now).await?;
+                if *code == ErrorCode::AppRefused {
+                    self.hold_posts(key, "its platform", &Failure::app_refused(message, None)).await?;
+                }
                 let freed = match code {
-                    ErrorCode::RateLimited => {
+                    ErrorCode::RateLimited | ErrorCode::AppRefused => {
                         let limit = self.time_scale.scale(retry::THROTTLED_FREE);
                         publishing::free_throttled_refresh(&self.db, key, limit).await?
                     }

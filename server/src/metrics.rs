@@ -11,7 +11,7 @@ use metrics_process::Collector;
 use std::{sync::LazyLock, time::Duration};
 use store::{
     Pool,
-    backlog::{self, Backlog},
+    backlog::{self, Backlog, Count},
 };
 use telemetry::{
     health::Outcome,
@@ -122,12 +122,18 @@ fn show(backlog: Option<Backlog>) {
     // Each, so that an empty queue is 0 and not what it was.
     for platform in platforms::all() {
         for mode in Mode::ALL {
-            let of_it = |backlog: &Backlog| {
-                let mut due = backlog.due.iter();
-                due.find(|due| due.platform == platform.id && due.mode == *mode).map_or(0, |due| due.number)
+            let of_it = |counts: fn(&Backlog) -> &[Count]| {
+                let found = |backlog| {
+                    let mut counts = counts(backlog).iter();
+                    counts.find(|count| count.platform == platform.id && count.mode == *mode)
+                };
+                backlog
+                    .as_ref()
+                    .map_or(f64::NAN, |backlog| found(backlog).map_or(0, |count| count.number) as f64)
             };
-            let number = backlog.as_ref().map_or(f64::NAN, |backlog| of_it(backlog) as f64);
-            metrics::due(platform.id, mode.as_str(), number);
+            let set = |metric, number| metrics::set_of(metric, platform.id, mode.as_str(), number);
+            set(metrics::DUE, of_it(|backlog| &backlog.due));
+            set(metrics::HELD_APPS, of_it(|backlog| &backlog.held_apps));
         }
     }
     metrics::set(metrics::BACKLOG_READ, f64::from(u8::from(backlog.is_some())));

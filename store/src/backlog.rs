@@ -1,6 +1,6 @@
 //! Rows that wait in the whole installation, for the operators' metrics.
 
-use crate::decode::Parsed;
+use crate::{decode::Parsed, publishing::FORGOTTEN_AFTER};
 use domain::Mode;
 use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
@@ -17,9 +17,9 @@ pub struct Waiting {
     pub age_seconds: f64,
 }
 
-/// Targets of a platform and mode that are due and that no worker has begun.
+/// A number of one platform and mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct Count {
     /// Platform id.
     pub platform: String,
     /// The mode.
@@ -45,9 +45,11 @@ pub struct Backlog {
     pub deliveries: Waiting,
     /// Active accounts on one of the given platforms with nine tenths of their grant's life behind them.
     pub unrenewed: i64,
+    /// Apps that a platform refuses, by platform and mode: their posts wait.
+    pub held_apps: Vec<Count>,
     /// Targets that are due now and not begun, by platform and mode; none of a queue that is empty. One that waits for
     /// something else than a worker does not count, as in `posts`.
-    pub due: Vec<Due>,
+    pub due: Vec<Count>,
 }
 
 /// Reads the backlog. `renewed` are the platforms whose grants are renewed ahead of expiry.
@@ -109,7 +111,7 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
     )
     .fetch_one(&mut *tx)
     .await?;
-    let due = due(&mut tx).await?;
+    let (due, held_apps) = (due(&mut tx).await?, held_apps(&mut tx).await?);
     tx.commit().await?;
     let waiting =
         |number, age: Option<f64>| Waiting { number, age_seconds: age.unwrap_or_default().max(0.0) };
@@ -120,13 +122,14 @@ pub async fn read(db: &PgPool, renewed: &[String]) -> sqlx::Result<Backlog> {
         targets: waiting(row.targets, row.target_age),
         deliveries: waiting(row.deliveries, row.delivery_age),
         unrenewed: row.unrenewed,
+        held_apps,
         due,
     })
 }
 
 /// Returns the targets that are due and not begun. An attempt that begins counts itself and clears the time of the next
 /// one.
-async fn due(tx: &mut PgConnection) -> sqlx::Result<Vec<Due>> {
+async fn due(tx: &mut PgConnection) -> sqlx::Result<Vec<Count>> {
     let rows = sqlx::query!(
         r#"select t.platform, t.mode as "mode: Parsed<Mode>", count(*) as "number!"
            from posts p join targets t on t.post_id = p.id
@@ -145,5 +148,19 @@ async fn due(tx: &mut PgConnection) -> sqlx::Result<Vec<Due>> {
     .fetch_all(tx)
     .await?;
     let due = rows.into_iter();
-    Ok(due.map(|row| Due { platform: row.platform, mode: row.mode.0, number: row.number }).collect())
+    Ok(due.map(|row| Count { platform: row.platform, mode: row.mode.0, number: row.number }).collect())
+}
+
+/// Returns the apps that a platform refuses.
+async fn held_apps(tx: &mut PgConnection) -> sqlx::Result<Vec<Count>> {
+    let rows = sqlx::query!(
+        r#"select platform, mode as "mode: Parsed<Mode>", count(*) as "number!" from app_holds
+           where until > now() - make_interval(secs => $1)
+           group by platform, mode"#,
+        FORGOTTEN_AFTER.as_secs_f64()
+    )
+    .fetch_all(tx)
+    .await?;
+    let held = rows.into_iter();
+    Ok(held.map(|row| Count { platform: row.platform, mode: row.mode.0, number: row.number }).collect())
 }

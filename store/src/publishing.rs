@@ -11,6 +11,7 @@
 mod cancel;
 mod edit;
 mod frozen;
+mod holds;
 mod left_out;
 pub(crate) mod outcome;
 mod owned;
@@ -48,6 +49,8 @@ use std::{borrow::Cow, fmt, time::Duration};
 pub(crate) use cancel::cancel;
 pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_edit};
 pub use frozen::is_frozen;
+pub(crate) use holds::FORGOTTEN_AFTER;
+pub use holds::{hold, lift};
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
 pub use replying::{NoParent, Parent, Place};
@@ -108,7 +111,7 @@ pub enum BeginResult {
         /// Its number in the retry budget.
         number: u32,
     },
-    /// The target is frozen, or its account rests: it has this error code and waits.
+    /// The target is frozen, its account rests, or the platform refuses its app: it has this error code and waits.
     Held {
         /// Time to wait.
         pause: Duration,
@@ -192,11 +195,18 @@ pub struct Attempt {
     pub url: Option<String>,
     /// True if the account is active. One that is not may still have a valid grant.
     pub is_account_active: bool,
+    /// True if the posts with its app are held, and this one looks whether the platform takes it again.
+    pub is_app_held: bool,
     /// Containers, in order, each with its state.
     pub entries: Vec<Entry>,
 }
 
 impl Attempt {
+    /// When the target began to wait without an attempt that got further.
+    pub fn waits_since(&self) -> DateTime<Utc> {
+        self.waiting.map_or(self.begun_at, |waiting| waiting.since)
+    }
+
     /// Returns how many attempts were spent of the retry budget, including this one.
     pub fn spent(&self) -> u32 {
         self.attempts.saturating_sub(self.free_attempts)
@@ -283,8 +293,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
+             h.app as "held_app?", h.message as "hold_message?",
              f.id as "freeze_id?", f.kind as "frozen?", f.reason as "freeze_reason?"
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
+             left join app_holds h on h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)
              left join lateral (
                select id, kind, reason from freezes
                where released_at is null and (mode is null or mode = p.mode)
@@ -489,14 +501,42 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         // A call that is throttled now and then does not begin the wait again.
         let since = row.throttled_since.unwrap_or(begun_at);
         if begun_at < since + wait::REST_LIMIT {
-            let is_resting = waiting.is_some_and(|waiting| waiting.reason == WaitReason::Rest);
-            let next = rest(&mut tx, key, until, since, !is_resting).await?;
+            let rest = Rest {
+                reason: WaitReason::Rest,
+                code: ErrorCode::RateLimited,
+                message: "the platform throttled another post of the account, which takes none before its wait is over",
+                until,
+                since,
+                limit: wait::REST_LIMIT,
+            };
+            let held = rest.hold(&mut tx, key, waiting, begun_at, row.error_code.as_deref()).await?;
             tx.commit().await?;
-            let (pause, code) = ((next - begun_at).to_std().unwrap_or_default(), ErrorCode::RateLimited);
-            let is_new = row.error_code.is_none_or(|before| before != code.to_string());
-            return Ok(BeginResult::Held { pause, code, is_new });
+            return Ok(held);
         }
         waited_in_vain = Some(WaitReason::Rest);
+    }
+    if let (Some(app), Some(message)) = (&row.held_app, &row.hold_message)
+        && is_counted
+        && waited_in_vain.is_none()
+        && !in_doubt
+        && barred.is_none()
+    {
+        let since = waits::since(waiting, WaitReason::App, begun_at);
+        if begun_at >= since + wait::APP_LIMIT {
+            waited_in_vain = Some(WaitReason::App);
+        } else if let Some(until) = holds::wait_or_look(&mut tx, app).await? {
+            let rest = Rest {
+                reason: WaitReason::App,
+                code: ErrorCode::AppRefused,
+                message,
+                until,
+                since,
+                limit: wait::APP_LIMIT,
+            };
+            let held = rest.hold(&mut tx, key, waiting, begun_at, row.error_code.as_deref()).await?;
+            tx.commit().await?;
+            return Ok(held);
+        }
     }
     let is_counted = is_counted && waited_in_vain.is_none();
     let mut account = account_grant!(row, row.account_id.into());
@@ -572,6 +612,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         is_account_active: row.account_status == "active",
         place,
         barred,
+        is_app_held: row.held_app.is_some(),
         stop_reason: row.stop_reason,
         last_failure,
         waiting,
@@ -581,45 +622,65 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     })))
 }
 
-/// Lets a target wait until its account has rested, and a little longer: all of its targets do, and together they
-/// would be throttled again. It rests as if it had been throttled itself since `since`. Returns when its attempt is due,
-/// by the database's clock.
-async fn rest(
-    tx: &mut PgConnection,
-    key: TargetKey,
+/// A wait of a target that it shares with others: of its account, which rests, or with its app, which the platform refuses.
+struct Rest<'a> {
+    reason: WaitReason,
+    code: ErrorCode,
+    message: &'a str,
     until: DateTime<Utc>,
     since: DateTime<Utc>,
-    is_new: bool,
-) -> sqlx::Result<DateTime<Utc>> {
-    sqlx::query_scalar!(
-        r#"with resting as (
-             update targets
-             set status = case status when 'pending' then 'queued' else status end,
-                 error_code = $2, error_message = $3, error_source = $4,
-                 next_attempt_at = $5::timestamptz + (0.1 * random()) * ($5::timestamptz - clock_timestamp()),
-                 throttled_since = $6, wait_reason = $7, wait_since = $6, wait_until = $8, look_at = null,
-                 updated_at = clock_timestamp()
-             where id = $1
-             returning id, post_id, org_id, mode, updated_at, next_attempt_at),
-           logged as (
-             insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-             select org_id, mode, post_id, id, updated_at, 'rest', $3,
-               jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
-                 next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-             from resting where $9)
-           select next_attempt_at as "next!" from resting"#,
-        key.target.0,
-        ErrorCode::RateLimited.to_string(),
-        "the platform throttled another post of the account, which takes none before its wait is over",
-        ErrorCode::RateLimited.source().as_str(),
-        until,
-        since,
-        WaitReason::Rest.as_str(),
-        since + wait::REST_LIMIT,
-        is_new
-    )
-    .fetch_one(tx)
-    .await
+    limit: Duration,
+}
+
+impl Rest<'_> {
+    /// Lets the target wait until the time, and a little longer: all of them together would be throttled again. One whose
+    /// account rests waits as if it had been throttled itself.
+    async fn hold(
+        self,
+        tx: &mut PgConnection,
+        key: TargetKey,
+        waiting: Option<Waiting>,
+        begun_at: DateTime<Utc>,
+        code_before: Option<&str>,
+    ) -> sqlx::Result<BeginResult> {
+        let code = self.code.to_string();
+        let next = sqlx::query_scalar!(
+            r#"with resting as (
+                 update targets
+                 set status = case status when 'pending' then 'queued' else status end,
+                     error_code = $2, error_message = $3, error_source = $4,
+                     next_attempt_at = $5::timestamptz + (0.1 * random()) * ($5::timestamptz - clock_timestamp()),
+                     throttled_since = case when $10 then $6 else throttled_since end,
+                     wait_reason = $7, wait_since = $6, wait_until = $8, look_at = null,
+                     updated_at = clock_timestamp()
+                 where id = $1
+                 returning id, post_id, org_id, mode, updated_at, next_attempt_at),
+               logged as (
+                 insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+                 select org_id, mode, post_id, id, updated_at, 'rest', $3,
+                   jsonb_build_object('error_code', $2, 'next_attempt_at', to_char(
+                     next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+                 from resting where $9)
+               select next_attempt_at as "next!" from resting"#,
+            key.target.0,
+            code,
+            self.message,
+            self.code.source().as_str(),
+            self.until,
+            self.since,
+            self.reason.as_str(),
+            self.since + self.limit,
+            waiting.is_none_or(|waiting| waiting.reason != self.reason),
+            self.code == ErrorCode::RateLimited
+        )
+        .fetch_one(tx)
+        .await?;
+        Ok(BeginResult::Held {
+            pause: (next - begun_at).to_std().unwrap_or_default(),
+            code: self.code,
+            is_new: code_before.is_none_or(|before| before != code),
+        })
+    }
 }
 
 /// Corrects the times of an intent that lie in the future: the clock was ahead when they were written, by an
@@ -1071,8 +1132,8 @@ pub async fn retry_now(
 }
 
 /// Ends the rests of the accounts of a post's targets that can be retried, or of those of them in `only`: of dead ones,
-/// or of those whose next attempt can be brought forward. A transaction of its own: an account is locked before its
-/// targets.
+/// or of those whose next attempt can be brought forward. If a platform refuses their app, one of them looks whether it
+/// still does. A transaction of its own: an account is locked before its targets.
 pub(crate) async fn end_rests(
     db: &PgPool,
     owner: Owner,
@@ -1081,14 +1142,20 @@ pub(crate) async fn end_rests(
     are_dead: bool,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update accounts set rests_until = null
-         where rests_until is not null and id in (
+        "with retried as (
            select t.account_id from targets t join posts p on p.id = t.post_id
            where t.post_id = $1 and t.org_id = $2 and t.mode = $3 and p.deleted_at is null
              and ($4::uuid[] is null or t.id = any($4))
              and case when $5 then t.status = 'dead'
                else t.status = 'failed' or t.status = 'queued' and t.error_code is not null
-                 or t.status = 'published' and t.next_attempt_at is not null end)",
+                 or t.status = 'published' and t.next_attempt_at is not null end),
+           looked as (
+             update app_holds set until = clock_timestamp()
+             where until > clock_timestamp() and app in (
+               select app_of(a.platform, a.mode, a.org_id, a.social_network_id) from accounts a
+               where a.id in (select account_id from retried)))
+         update accounts set rests_until = null
+         where rests_until is not null and id in (select account_id from retried)",
         post.0,
         owner.org.0,
         owner.mode.as_str(),

@@ -76,6 +76,8 @@ metrics! {
         "Time since the oldest of them was due; 0 without any";
     UNRENEWED_ACCOUNTS: "fanfare_unrenewed_accounts", Kind::Gauge, [],
         "Active accounts whose grant should have been renewed: over nine tenths of its life have passed";
+    HELD_APPS: "fanfare_held_apps", Kind::Gauge, ["platform", "mode"],
+        "Apps that the platform refuses, such as one that has spent what it may: the posts with them wait";
     BACKLOG_READ: "fanfare_backlog_read", Kind::Gauge, [],
         "1 if the database answered the queries of the metrics above, which are NaN if not";
     OUTBOX_SENT: "fanfare_outbox_sent_total", Kind::Counter, ["result"],
@@ -165,9 +167,9 @@ pub fn set(metric: Metric, value: f64) {
     gauge!(metric.name).set(value);
 }
 
-/// Sets the targets of a platform and mode that are due and not begun.
-pub fn due(platform: &str, mode: &'static str, number: f64) {
-    gauge!(DUE.name, "platform" => platform.to_owned(), "mode" => mode).set(number);
+/// Sets a gauge of a platform and mode.
+pub fn set_of(metric: Metric, platform: &str, mode: &'static str, value: f64) {
+    gauge!(metric.name, "platform" => platform.to_owned(), "mode" => mode).set(value);
 }
 
 /// Counts a message that the relay tried to send.

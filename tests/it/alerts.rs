@@ -361,7 +361,9 @@ async fn each_alert_fires_when_its_condition_is_met() {
              update deliveries set created_at = created_at - {hour}, next_attempt_at = null
              where status = 'pending';
              update accounts set granted_at = now() - {hour}, token_expires_at = now() + interval '1 minute'
-             where username = 'ada'"
+             where username = 'ada';
+             insert into app_holds (app, platform, mode, message, since, until)
+             values ('x', 'x', 'test', 'spent', now(), now() + interval '1 hour')"
         ),
     )
     .await;
@@ -371,6 +373,7 @@ async fn each_alert_fires_when_its_condition_is_met() {
         "FanfareTargetsOverdue",
         "FanfareDeliveriesOverdue",
         "FanfareAccountsUnrenewed",
+        "FanfareAppRefused",
     ];
     prometheus.until_firing(&idle).await;
     fired(&idle);

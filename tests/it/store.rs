@@ -985,6 +985,53 @@ async fn a_target_rests_with_its_account_for_two_days_at_most() {
     assert_eq!((last.waited_in_vain, last.attempts), (Some(domain::WaitReason::Rest), 0));
 }
 
+/// A retry tells that the app's owner may have acted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_lets_one_post_look_whether_an_app_is_taken_again() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let mut posts = Vec::new();
+    for (id, network) in [("1", None), ("2", None), ("3", Some(uuid::Uuid::now_v7()))] {
+        let account = account(&db, owner, "x", id, "ada").await;
+        let connected = "update accounts set social_network_id = $2 where id = $1";
+        sqlx::query(connected).bind(account.id.0).bind(network).execute(&db).await.unwrap();
+        posts.push(create(&db, owner, draft_of(&[&account])).await);
+    }
+    let key =
+        |post: &Post| TargetKey { owner, post: post.id, target: post.targets[0].id, version: post.version };
+    let hour = Duration::from_secs(3600);
+    assert!(publishing::hold(&db, key(&posts[0]), "spent", hour).await.unwrap());
+    assert!(!publishing::hold(&db, key(&posts[0]), "still spent", hour).await.unwrap());
+    for post in &posts[..2] {
+        let (_, held) = begin(&db, owner, post, 0).await;
+        assert!(matches!(held, BeginResult::Held { code: ErrorCode::AppRefused, .. }), "{held:?}");
+    }
+    // Neither an app of an organization's own, nor that of another organization's tests, nor the live one is held.
+    let (_, BeginResult::Attempt(own)) = begin(&db, owner, &posts[2], 0).await else { panic!("another app") };
+    assert!(!own.is_app_held);
+    for other in [self::owner(&db).await, Owner { mode: Mode::Live, ..owner }] {
+        let account = account(&db, other, "x", "4", "ada").await;
+        let post = create(&db, other, draft_of(&[&account])).await;
+        let (_, begun) = begin(&db, other, &post, 0).await;
+        assert!(matches!(begun, BeginResult::Attempt(_)), "{other:?}: {begun:?}");
+    }
+    for post in &posts[..2] {
+        let (target, now) = (post.targets[0].id, tests::now());
+        assert!(publishing::retry_now(&db, unbounded(owner), post.id, target, None, now).await.unwrap());
+    }
+    let (_, BeginResult::Attempt(looks)) = begin(&db, owner, &posts[1], 0).await else { panic!("it looks") };
+    assert!(looks.is_app_held);
+    let (_, held) = begin(&db, owner, &posts[0], 0).await;
+    assert!(matches!(held, BeginResult::Held { code: ErrorCode::AppRefused, .. }), "{held:?}");
+    publishing::lift(&db, &looks).await.unwrap();
+    let (target, now) = (posts[0].targets[0].id, tests::now());
+    assert!(publishing::retry_now(&db, unbounded(owner), posts[0].id, target, None, now).await.unwrap());
+    let (_, BeginResult::Attempt(goes_on)) = begin(&db, owner, &posts[0], 0).await else {
+        panic!("it goes on")
+    };
+    assert!(!goes_on.is_app_held);
+}
+
 /// As it does when its clock is set while a transaction is open.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_the_database_ends_is_an_outage() {

@@ -264,6 +264,7 @@ impl Runner {
                commit_ended_at = commit_ended_at - $2, doubted_since = doubted_since - $2
              where target_id in (
                select id from targets where account_id = (select account_id from targets where id = $1))",
+            "update app_holds set until = until - $2 where $1::uuid is not null",
             "update accounts set refresh_leased_until = refresh_leased_until - $2, rests_until = rests_until - $2
              where id = (select account_id from targets where id = $1)",
         ] {

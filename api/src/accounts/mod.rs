@@ -315,10 +315,15 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
         | ErrorCode::PollTimeout
         | ErrorCode::NetworkError
         | ErrorCode::Stopped
-        | ErrorCode::Frozen => {
+        | ErrorCode::Frozen
+        | ErrorCode::AppRefused => {
             let asked = failure.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
             let wait = asked.map_or(RETRY_AFTER_SECONDS, |seconds| seconds.max(1));
-            let did = if failure.code == ErrorCode::RateLimited { "throttles" } else { "did not answer" };
+            let did = match failure.code {
+                ErrorCode::RateLimited => "throttles",
+                ErrorCode::AppRefused => "refuses the app",
+                _ => "did not answer",
+            };
             Problem::away(format!("{platform} {did}: {}", failure.message), wait)
         }
     }

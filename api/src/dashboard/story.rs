@@ -98,6 +98,11 @@ pub(crate) fn happened(code: &str, name: &str) -> String {
         Ok(ErrorCode::NetworkError) => format!("The connection to {name} failed."),
         Ok(ErrorCode::Stopped) => "An operator of this service stopped it.".to_owned(),
         Ok(ErrorCode::Frozen) => format!("An operator of this service paused publishing to {name}."),
+        Ok(ErrorCode::AppRefused) => {
+            format!(
+                "{name} refuses the app that this service publishes with, and not the post or the account."
+            )
+        }
         Err(_) => format!("{code}."),
     }
 }
@@ -128,7 +133,8 @@ pub(crate) fn told(message: &str, platform: &str) -> String {
 fn next(facts: &Facts<'_>, code: Option<ErrorCode>, now: DateTime<Utc>) -> (String, Option<RelativeTime>) {
     let attempt = facts.attempts.unsigned_abs() + 1;
     // Attempts that a platform throttles cost nothing of the budget.
-    let is_counted = code != Some(ErrorCode::RateLimited) && (2..=ATTEMPTS).contains(&attempt);
+    let is_free = matches!(code, Some(ErrorCode::RateLimited | ErrorCode::AppRefused));
+    let is_counted = !is_free && (2..=ATTEMPTS).contains(&attempt);
     let what = match facts.status {
         TargetStatus::Dead => return ("No further attempt follows".to_owned(), None),
         _ if code == Some(ErrorCode::Frozen) => {

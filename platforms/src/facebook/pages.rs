@@ -125,7 +125,7 @@ async fn chosen(cx: &Session<'_>) -> Result<Option<Vec<String>>> {
     let Some((id, secret)) = app.filter(|(_, secret)| !secret.is_empty()) else { return Ok(None) };
     let call = cx
         .get(format!("{API}/debug_token"))
-        .anonymous()
+        .without_grant()
         .query(&[("input_token", &cx.grant.access_token), ("access_token", &format!("{id}|{secret}"))]);
     let Some(token) = optional(call.send::<Inspected>().await)? else { return Ok(None) };
     let scopes = token.data.granular_scopes.into_iter();

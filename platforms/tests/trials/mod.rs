@@ -73,7 +73,7 @@ fn is_without_access(platform: &Adapter, app: AppStatus) -> bool {
     platform.id == "google_business" && app == AppStatus::New
 }
 
-/// Asserts that the platform refuses the app permanently and says why, and that nothing is published.
+/// Asserts that the platform refuses the app and says why, and that nothing is published.
 fn refuses(platform: &'static Adapter) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let world = World::start().await;
@@ -84,7 +84,7 @@ fn refuses(platform: &'static Adapter) -> BoxFuture<'static, ()> {
             actor.identities().await.expect_err(name),
         ];
         for failure in refusals {
-            assert_eq!(failure.code, ErrorCode::Rejected(403), "{name}: {failure}");
+            assert_eq!(failure.code, ErrorCode::AppRefused, "{name}: {failure}");
             assert!(failure.message.contains("not granted"), "{name}: {failure}");
         }
         assert_eq!(actor.accepted().await, 0, "{name}");

@@ -60,6 +60,10 @@ pub(crate) enum Answer {
     Throttled,
     /// Refused for an hour, each time.
     ThrottledForever,
+    /// Refused because of the app, for an hour.
+    AppRefused,
+    /// Refused because of the app, each time.
+    AppRefusedForever,
     /// Refused because of the token.
     TokenRefused,
 }
@@ -139,7 +143,8 @@ impl Script {
                 last @ (Answer::ServerErrors
                 | Answer::GivenUpEachTime
                 | Answer::ProcessingForever
-                | Answer::ThrottledForever),
+                | Answer::ThrottledForever
+                | Answer::AppRefusedForever),
             ) => *last,
             _ => Answer::Heard,
         };
@@ -378,6 +383,9 @@ impl Publisher for Scripted {
             Answer::Refused => Err(Failure::rejected(400, "no such words here")),
             Answer::Throttled | Answer::ThrottledForever => {
                 Err(Failure::rate_limited("too fast", Some(THROTTLE)))
+            }
+            Answer::AppRefused | Answer::AppRefusedForever => {
+                Err(Failure::app_refused("the cap is reached", Some(THROTTLE)))
             }
             Answer::TokenRefused => {
                 script.lock().unwrap().refused_tokens.push(cx.grant.access_token.clone());

@@ -50,7 +50,11 @@ fn interrupted(scene: Scene) -> Scene {
 /// Makes a target wait for a reason without end; `None` where an attempt can't.
 async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
     let (id, account) = runner.connect().await;
-    let answers = if reason == WaitReason::Reads { &[Answer::ServerErrors][..] } else { &[] };
+    let answers = match reason {
+        WaitReason::Reads => &[Answer::ServerErrors][..],
+        WaitReason::App => &[Answer::AppRefusedForever],
+        _ => &[],
+    };
     let script = platform::register(&account, Script::new(Shape::Image, answers));
     let key = runner.create_for(id, Shape::Image).await;
     let answered = |answer| script.lock().unwrap().answer(key.target, answer);
@@ -94,6 +98,9 @@ async fn scene(runner: &Runner, reason: WaitReason) -> Option<Scene> {
             ends_with: "for two days",
             ..scene
         },
+        WaitReason::App => {
+            Scene { stride: DAY / 2, limit: wait::APP_LIMIT, ends_with: "for more than a month", ..scene }
+        }
         WaitReason::Freeze => {
             // Frozen whenever it has been prepared, and released before the next attempt. Such waits end as a failed
             // attempt, and the budget of these ends the target.
@@ -192,6 +199,7 @@ async fn every_wait_has_an_end_and_is_noted_once() {
         }
         runner.stop.send_replace(false);
         sqlx::query(RELEASE).bind(scene.key.target.0).execute(&runner.db).await.unwrap();
+        sqlx::query("delete from app_holds").execute(&runner.db).await.unwrap();
         platform::unregister(&scene.account);
     }
 }
@@ -250,6 +258,80 @@ async fn a_wait_for_a_slot_costs_nothing_and_moves_no_other_end() {
     let mut driver = Driver { runner: &runner, key, points: 0, drops: Vec::new() };
     assert!(matches!(driver.step(Next::Attempt).await, Some(Step::Ended(TargetStatus::Published))));
     platform::unregister(&account);
+}
+
+/// A platform refuses an app. That costs no attempt and concerns no account; one post at a time looks whether it is taken
+/// again, no other is tried, and all go out when it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn posts_with_a_refused_app_wait_together_and_go_on_by_themselves() {
+    let runner = Runner::start(203).await;
+    let mut posts = Vec::new();
+    for answers in [&[Answer::AppRefused, Answer::AppRefused][..], &[], &[]] {
+        let (id, account) = runner.connect().await;
+        let script = platform::register(&account, Script::new(Shape::Text, answers));
+        posts.push((runner.create_for(id, Shape::Text).await, account, script));
+    }
+    let step = async |post: usize| {
+        let mut driver = Driver { runner: &runner, key: posts[post].0, points: 0, drops: Vec::new() };
+        driver.step(Next::Attempt).await.expect("nothing is dropped")
+    };
+    let rows = async || {
+        let rows = sqlx::query(
+            "select t.status, t.attempts, t.error_code, t.error_source, t.error_message, a.status as account
+             from targets t join accounts a on a.id = t.account_id order by t.id",
+        )
+        .fetch_all(&runner.db)
+        .await
+        .unwrap();
+        rows.into_iter()
+            .map(|row| {
+                let text = |name| row.get::<Option<String>, _>(name).unwrap_or_default();
+                (
+                    text("status"),
+                    row.get::<i32, _>("attempts"),
+                    text("error_code"),
+                    text("error_source"),
+                    text("error_message"),
+                    text("account"),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let waits = |status: &str| {
+        let [status, code, source, message, account] =
+            [status, "app_refused", "service", "the cap is reached", "active"].map(str::to_owned);
+        (status, 0, code, source, message, account)
+    };
+    // The first call is refused; nobody else calls within the hour, and within the next one neither.
+    for look in 0..2 {
+        for post in [0, 1, 2] {
+            let Step::Next(Next::Attempt, pause) = step(post).await else { panic!("post {post} waits") };
+            assert!(pause > Duration::from_secs(3500), "look {look}, post {post}: {pause:?}");
+        }
+        assert_eq!(rows().await, [waits("failed"), waits("queued"), waits("queued")], "look {look}");
+        let calls: Vec<_> = posts.iter().map(|(_, _, script)| script.lock().unwrap().commits).collect();
+        assert_eq!(calls, [look + 1, 0, 0]);
+        for (key, _, script) in &posts {
+            runner.advance(*key, script, Duration::from_secs(3600 + 600)).await;
+        }
+    }
+    for post in [1, 0, 2] {
+        assert!(matches!(step(post).await, Step::Ended(TargetStatus::Published)), "post {post}");
+    }
+    let holds: i64 =
+        sqlx::query_scalar("select count(*) from app_holds").fetch_one(&runner.db).await.unwrap();
+    assert_eq!(holds, 0);
+    let notes: Vec<i64> = sqlx::query_scalar(
+        "select count(*) filter (where l.kind in ('waiting', 'rest')) from targets t
+           left join timeline l on l.target_id = t.id group by t.id order by t.id",
+    )
+    .fetch_all(&runner.db)
+    .await
+    .unwrap();
+    assert_eq!(notes, [1, 1, 1]);
+    for (_, account, _) in &posts {
+        platform::unregister(account);
+    }
 }
 
 /// The service can't open the account's grant for a while. That costs no attempt, and the post goes out when it can.

@@ -35,8 +35,8 @@ const MAY_BE_LIVE_SINCE: TimeDelta = TimeDelta::days(7);
 /// Names of the filters.
 const FILTERS: [&str; 7] = ["show", "kind", "platform", "org", "account", "code", "after"];
 /// Codes that targets wait with; those that are found are added.
-const CODES: [&str; 6] =
-    ["frozen", "network_error", "poll_timeout", "rate_limited", "stopped", "token_expired"];
+const CODES: [&str; 7] =
+    ["app_refused", "frozen", "network_error", "poll_timeout", "rate_limited", "stopped", "token_expired"];
 
 #[derive(Template)]
 #[template(path = "dashboard/operators/stuck.html")]

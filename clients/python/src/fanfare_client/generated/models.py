@@ -2866,8 +2866,8 @@ class Target(Model):
     error_code: str | None
     """
     Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. `stopped` if an
-    operator of the service ended the target, `frozen` while one has paused publishing, which costs no attempt. Null
-    if a target was published without parts that the platform does not support, or is `canceled`: `error_message`
+    operator of the service ended the target, `frozen` while one has paused publishing, `app_refused` while the platform
+    refuses the app that it is published with, whose owner has to act: these two cost no attempt. Null if a target was published without parts that the platform does not support, or is `canceled`: `error_message`
     says which and why.
     """
     error_message: str | None

@@ -1,0 +1,65 @@
+//! Apps that a platform refuses: a spending limit is reached, a project has no access, an app is suspended.
+//!
+//! That concerns neither the content nor the account, and every post with the app would meet it. So they wait together,
+//! at no cost to their budget, and one of them at a time looks whether the platform takes the app again. What is
+//! published ends the hold. A publishing call that was begun before is still looked up.
+
+use super::{Attempt, TargetKey};
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgPool};
+use std::time::Duration;
+
+/// Time for which the post that looks keeps the others waiting, if it has no answer.
+const LOOK: Duration = Duration::from_secs(120);
+/// Time after its last look from which a hold is of no interest.
+pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// Returns when the hold of an app ends for a target that would begin an attempt; `None` if it is the one that looks.
+pub(super) async fn wait_or_look(tx: &mut PgConnection, app: &str) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let is_first = sqlx::query!(
+        "update app_holds set until = clock_timestamp() + make_interval(secs => $2)
+         where app = $1 and until <= clock_timestamp()",
+        app,
+        LOOK.as_secs_f64()
+    )
+    .execute(&mut *tx)
+    .await?
+    .rows_affected()
+        > 0;
+    if is_first {
+        return Ok(None);
+    }
+    sqlx::query_scalar!("select until from app_holds where app = $1", app).fetch_optional(tx).await
+}
+
+/// Holds the posts with the app of a target's account for a time. Returns true if they were not held before.
+pub async fn hold(db: &PgPool, key: TargetKey, message: &str, pause: Duration) -> sqlx::Result<bool> {
+    let is_new = sqlx::query_scalar!(
+        r#"with forgotten as (delete from app_holds where until < now() - make_interval(secs => $4))
+           insert into app_holds as h (app, platform, mode, message, since, until)
+           select app_of(a.platform, a.mode, a.org_id, a.social_network_id), a.platform, a.mode, $2, clock_timestamp(),
+             clock_timestamp() + make_interval(secs => $3)
+           from targets t join accounts a on a.id = t.account_id where t.id = $1
+           on conflict (app) do update set message = excluded.message, until = excluded.until
+           returning (h.xmax = 0) as "is_new!""#,
+        key.target.0,
+        message,
+        pause.as_secs_f64(),
+        FORGOTTEN_AFTER.as_secs_f64()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(is_new.unwrap_or(false))
+}
+
+/// Ends the hold of the app that an attempt has published with.
+pub async fn lift(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from app_holds h using accounts a
+         where a.id = $1 and h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)",
+        attempt.account.id.0
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
