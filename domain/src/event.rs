@@ -4,7 +4,7 @@
 //! inconsistent here; receivers depend on it.
 
 use crate::{
-    AccountId, EventId, ImportId, MediaId, MediaKind, OrgId, PostId, PostStatus, TargetId, WebhookId,
+    AccountId, EventId, ImportId, MediaId, MediaKind, Missing, OrgId, PostId, PostStatus, TargetId, WebhookId,
 };
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -23,6 +23,8 @@ crate::string_enum! {
         TargetPublished = "post.target.published",
         /// One account of a post failed for good.
         TargetFailed = "post.target.failed",
+        /// Parts of a post that is live on one account will not follow.
+        TargetIncomplete = "post.target.incomplete",
         /// A token could not be refreshed.
         AccountTokenExpired = "account.token_expired",
         /// A grant was revoked.
@@ -134,18 +136,27 @@ pub fn in_round(round: u32, mut data: Value) -> Value {
     data
 }
 
-/// Returns the `data` of `post.target.published`.
+/// Returns the `data` of `post.target.published`, and of `post.target.incomplete`. It names the parts of the post that are
+/// missing; where none is known to be, it has no such member.
 pub fn target_published(
     post: PostId,
     target: TargetId,
     org: OrgId,
     account: &EventAccount,
-    id: &str,
-    url: Option<&str>,
+    (id, url): (&str, Option<&str>),
+    missing: &[Missing],
 ) -> Value {
     let mut data = target_data(post, target, org, account);
     data["platformPostId"] = json!(id);
     data["platformPostUrl"] = json!(url);
+    if !missing.is_empty() {
+        let parts = missing.iter().map(|part| {
+            json!({
+                "position": part.position, "error_code": part.error_code, "error_message": part.error_message,
+            })
+        });
+        data["missing"] = parts.collect();
+    }
     data
 }
 

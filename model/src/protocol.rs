@@ -710,7 +710,12 @@ impl Protocol {
             }
             Transition::Revive => {
                 let row = &mut state.row;
-                (row.status, row.has_failed, row.is_stopped) = (Status::Open, false, false);
+                match row.status {
+                    // It stays live, and is due until its reply is live or given up again.
+                    Status::Published => (row.is_incomplete, row.is_due) = (false, true),
+                    _ => row.status = Status::Open,
+                }
+                (row.has_failed, row.is_stopped) = (false, false);
                 row.fence += 1;
                 if self.has(Flaw::RevivesWithoutIntent) {
                     row.publications.iter_mut().for_each(|publication| publication.intent = None);
@@ -846,8 +851,8 @@ impl Model for Protocol {
         if (row.has_begun || row.is_stopped) && row.is_unfinished() {
             actions.push(Transition::SettleOutside.into());
         }
-        if self.revives && !state.was_revived && !row.is_deleted && matches!(row.status, Status::Dead { .. })
-        {
+        let has_failed = matches!(row.status, Status::Dead { .. }) || row.is_incomplete;
+        if self.revives && !state.was_revived && !row.is_deleted && has_failed {
             actions.push(Transition::Revive.into());
         }
         if state.has_workflow {

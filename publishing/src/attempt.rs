@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use store::publishing::{
-    self, Attempt, Barred, BeginResult, End, Entry, Place, Purpose, Settled, TargetKey, Waits,
+    self, Attempt, Barred, BeginResult, End, Entry, LeftOut, Place, Purpose, Settled, TargetKey, Waits,
 };
 use telemetry::{metrics, trace};
 use tokio::time::Instant;
@@ -77,8 +77,8 @@ impl From<Failure> for Interrupt {
 pub(crate) struct Run {
     pub(crate) attempt: Attempt,
     began: Instant,
-    /// The part of the post that the platform has no place for, as a message.
-    left_out: Option<String>,
+    /// The part of the post that the platform has no place for.
+    left_out: Option<LeftOut>,
     /// True once a publishing call was begun.
     has_called: AtomicBool,
 }
@@ -320,7 +320,7 @@ impl Engine {
         match &run.left_out {
             _ if status != TargetStatus::Published => {}
             // Again, since a reply that failed meanwhile wrote another message.
-            Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
+            Some(left_out) => publishing::leave_out(&self.db, attempt.key, left_out, (self.now)()).await?,
             None if attempt.entries.len() > 1 || attempt.status == TargetStatus::Published => {
                 let key = attempt.key;
                 let is_held = publishing::mark_complete(&self.db, key, attempt.fence, (self.now)()).await?;
@@ -759,9 +759,9 @@ fn check_reply(attempt: &Attempt, platform: &Adapter) -> Result<(), Failure> {
     }
 }
 
-/// Removes from an attempt the containers that its platform has no place for, or its account no scopes, and returns a
-/// message about them.
-fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
+/// Removes from an attempt the containers that its platform has no place for, or its account no scopes, and returns
+/// them.
+fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<LeftOut> {
     // A reply's number of containers was checked; without the scopes for it, none is published.
     if attempt.place.is_reply() {
         return None;
@@ -769,8 +769,9 @@ fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<String> {
     let kept = attempt.entries.len().min(platform.containers(&attempt.scopes));
     // A container that is live, or may be, stays: the account may have been connected again with fewer scopes.
     let begun = attempt.entries.iter().rposition(is_begun);
-    let left_out = attempt.entries.split_off(kept.max(begun.map_or(0, |last| last + 1))).len();
-    (left_out > 0).then(|| format!("{} {}", platform.id, platform.left_out(&attempt.scopes, left_out)))
+    let left_out = attempt.entries.split_off(kept.max(begun.map_or(0, |last| last + 1)));
+    let message = |count| format!("{} {}", platform.id, platform.left_out(&attempt.scopes, count));
+    left_out.first().map(|first| LeftOut { from: first.container.position, message: message(left_out.len()) })
 }
 
 /// Time left in a window; `None` when it has closed.

@@ -23,9 +23,9 @@ use crate::{
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
-    AccountId, Bound, CancelReason, ContainerId, ErrorSource, MediaId, Owner, PostId, PostStatus, Role,
-    TargetId, TargetStatus,
-    event::{self, EventAccount, Outcome},
+    AccountId, Bound, CancelReason, ContainerId, ErrorSource, MediaId, Missing, Owner, PostId, PostStatus,
+    Role, TargetId, TargetStatus,
+    event::{self, EventAccount},
     outbox::{Message, PostJob, TargetRef},
     post::roll_up,
 };
@@ -170,6 +170,8 @@ pub struct Target {
     pub edited_at: Option<DateTime<Utc>>,
     /// What was changed since it was published.
     pub edits: Option<Edits>,
+    /// Parts of a live post that are not published and not awaited, in order.
+    pub missing: Vec<Missing>,
 }
 
 impl Target {
@@ -196,6 +198,20 @@ impl Target {
             TargetStatus::Queued => self.error_code.is_some(),
             _ => false,
         }
+    }
+
+    /// True if the part at this position is missing that its platform has a place for.
+    pub fn misses(&self, position: u16) -> bool {
+        self.missing.iter().any(|part| part.position == position && !part.is_left_out)
+    }
+
+    /// True if it is live, and parts of it are missing that a retry may publish.
+    pub fn is_torn(&self) -> bool {
+        self.status == TargetStatus::Published
+            && self.error_code.is_some()
+            && self.next_attempt_at.is_none()
+            && self.unpublished_at.is_none()
+            && !self.missing.is_empty()
     }
 }
 
@@ -363,7 +379,8 @@ macro_rules! select {
                          'error_source', t.error_source, 'attempts', t.attempts,
                          'next_attempt_at', t.next_attempt_at, 'is_frozen', t.freeze_id is not null,
                          'published_at', t.published_at,
-                         'unpublished_at', t.unpublished_at, 'edited_at', t.edited_at, 'edits', t.edits
+                         'unpublished_at', t.unpublished_at, 'edited_at', t.edited_at, 'edits', t.edits,
+                         'missing', coalesce(t.missing, '[]')
                        ) order by t.id), '[]')
                        from targets t where t.post_id = p.id) as "targets!: Json<Vec<Target>>"
                from posts p "# + $tail,
@@ -798,6 +815,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         unpublished_at: None,
         edited_at: None,
         edits: None,
+        missing: Vec::new(),
     });
     let targets = targets.collect();
     Post {
@@ -1017,8 +1035,8 @@ async fn cancel_pending_targets(
     Ok(targets.iter().filter(|target| target.is_canceled).count())
 }
 
-/// Returns the final status of a post whose last open targets were just canceled, or `None` while one is
-/// under way. Appends the event that tells it, if there is one: `post.published` was appended with the first target
+/// Returns the final status of a post whose last open targets were just canceled, or whose live one is not retried any
+/// more, or `None` while one is under way. Appends the event that tells it, if there is one: `post.published` was appended with the first target
 /// that was published.
 pub(crate) async fn finish(
     tx: &mut PgConnection,
@@ -1028,7 +1046,7 @@ pub(crate) async fn finish(
 ) -> sqlx::Result<Option<PostStatus>> {
     let rows = sqlx::query!(
         r#"select t.status as "status: Parsed<TargetStatus>", t.error_message, t.platform_post_id, t.account_id,
-             t.platform, a.username, p.round, p.has_failed
+             t.platform, a.username, t.resumed_round, p.round, p.has_failed
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 order by t.id"#,
         id.0
@@ -1037,7 +1055,11 @@ pub(crate) async fn finish(
     .await?;
     let statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
     let (Some(status), Some(first)) = (roll_up(&statuses), rows.first()) else { return Ok(None) };
-    let history = History { round: first.round.unsigned_abs(), has_failed: first.has_failed };
+    let history = History {
+        round: first.round.unsigned_abs(),
+        has_failed: first.has_failed,
+        goes_on: rows.iter().any(|row| row.resumed_round.is_some()),
+    };
     let accounts: Vec<_> = rows
         .into_iter()
         .map(|row| {
@@ -1046,11 +1068,8 @@ pub(crate) async fn finish(
                 network: row.platform,
                 username: row.username,
             };
-            let outcome = match row.status.0 {
-                TargetStatus::Published => Outcome::Live(row.platform_post_id.unwrap_or_default()),
-                status => Outcome::Failed(row.error_message.unwrap_or_else(|| status.to_string())),
-            };
-            (subject, outcome)
+            let (id, error) = (row.platform_post_id.as_deref(), row.error_message.as_deref());
+            (subject, outcome::of(row.status.0, id, error))
         })
         .collect();
     for (name, data) in outcome::events((id, owner.org), history, false, Some(status), &accounts) {

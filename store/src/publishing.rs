@@ -13,6 +13,7 @@ mod edit;
 mod frozen;
 mod holds;
 mod left_out;
+mod missing;
 pub(crate) mod outcome;
 mod owned;
 mod replying;
@@ -51,7 +52,9 @@ pub use edit::{BeginEdit, Changes, EDIT_LEASE, EditResult, begin_edit, record_ed
 pub use frozen::is_frozen;
 pub(crate) use holds::FORGOTTEN_AFTER;
 pub use holds::{hold, lift};
-pub use left_out::leave_out;
+pub use left_out::{LeftOut, leave_out};
+use missing::mark_incomplete;
+pub use missing::{Rewritten, mark_complete, rewrite};
 pub use owned::{adopt, captured_ids};
 pub use replying::{NoParent, Parent, Place};
 pub(crate) use replying::{Replies, wake_replies};
@@ -948,7 +951,10 @@ pub async fn capture(
            target as (
              update targets
              set platform_post_id = case $2::smallint when 0 then coalesce(platform_post_id, $3) else platform_post_id end,
-                 processing_since = null
+                 processing_since = null,
+                 -- It may be found after it was given up.
+                 missing = (select jsonb_agg(part order by part -> 'position') from jsonb_array_elements(missing) part
+                   where (part ->> 'position')::smallint <> $2)
              where id = $1 and status not in ('dead', 'canceled')),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
@@ -1020,10 +1026,18 @@ pub async fn record_failure(
     let refused = failure.code == ErrorCode::TokenExpired;
     let throttled = failure.code == ErrorCode::RateLimited;
     let failed = sqlx::query_scalar!(
-        r#"with failed as (
+        r#"with part as (
+             -- What is missing of a live target, as domain::Part names it.
+             select format('part %s of %s: ', 1 + min(c.position) filter (where p.platform_id is null), count(*)) as name
+             from targets t join target_containers c on c.target_id = t.id
+               left join publications p on p.target_id = t.id and p.position = c.position
+             where t.id = $1 and t.status = 'published'
+             having bool_or(p.platform_id is null)),
+           failed as (
              update targets
              set status = case status when 'published' then status else 'failed' end,
-                 error_code = $3, error_message = $4, error_source = $5, is_continuation = false,
+                 error_code = $3, error_message = coalesce((select name from part), '') || $4, error_source = $5,
+                 is_continuation = false,
                  -- A retry may have been requested while this attempt was under way.
                  next_attempt_at = coalesce(case when status <> 'published' then next_attempt_at end,
                    clock_timestamp() + make_interval(secs => $6)),
@@ -1039,10 +1053,10 @@ pub async fn record_failure(
                  select from target_containers c where c.target_id = targets.id and not exists (
                    select from publications p
                    where p.target_id = $1 and p.position = c.position and p.platform_id is not null)))
-             returning id, post_id, org_id, mode, updated_at, next_attempt_at),
+             returning id, post_id, org_id, mode, updated_at, next_attempt_at, error_message),
            logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-             select org_id, mode, post_id, id, updated_at, 'failure', $3 || ': ' || $4,
+             select org_id, mode, post_id, id, updated_at, 'failure', $3 || ': ' || error_message,
                jsonb_build_object('error_code', $3, 'next_attempt_at', to_char(
                  next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
              from failed)
@@ -1147,6 +1161,7 @@ pub(crate) async fn end_rests(
            where t.post_id = $1 and t.org_id = $2 and t.mode = $3 and p.deleted_at is null
              and ($4::uuid[] is null or t.id = any($4))
              and case when $5 then t.status = 'dead'
+                 or t.status = 'published' and t.error_code is not null and t.next_attempt_at is null
                else t.status = 'failed' or t.status = 'queued' and t.error_code is not null
                  or t.status = 'published' and t.next_attempt_at is not null end),
            looked as (
@@ -1307,8 +1322,8 @@ pub enum End {
         id: String,
         /// URL of the main container; `None` when the platform didn't return it.
         url: Option<String>,
-        /// A part of the post that the platform doesn't support, in words for the target's `error_message`.
-        left_out: Option<String>,
+        /// A part of the post that the platform doesn't support.
+        left_out: Option<LeftOut>,
     },
     /// Failed for good.
     Dead {
@@ -1389,19 +1404,12 @@ pub async fn settle(
     // In a separate statement: one that locks and reads at once would, after waiting for a sibling
     // that settles, see that sibling as it was before. A reply that looks at the target waits for its lock, so that
     // the next statement sees each reply that looked before.
-    sqlx::query!(
-        "select p.id from posts p join targets t on t.post_id = p.id where p.id = $1 and t.id = $2
-         for no key update",
-        key.post.0,
-        key.target.0
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
+    lock_post(&mut tx, key).await?;
     let rows = sqlx::query!(
         r#"select p.published_at as post_published_at, p.status as "post_status: Parsed<PostStatus>", p.version,
              p.round as post_round, p.has_failed, t.id,
              t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id, t.round,
-             t.error_message, t.account_id, t.platform, a.username,
+             t.error_message, t.account_id, t.platform, a.username, t.next_attempt_at, t.resumed_round,
              t.id = $4 and exists (select from posts r where r.reply_to = p.id) as "has_replies!"
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
@@ -1442,8 +1450,10 @@ pub async fn settle(
         // Another attempt settled it.
         (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
         (TargetStatus::Published, End::Dead { .. } | End::Canceled { .. }) => {
-            if let Some(why) = end.shortfall() {
-                mark_incomplete(&mut tx, key, &why, now).await?;
+            // One with no next attempt has lost its rest before, which was told.
+            if let Some(why) = end.shortfall().filter(|_| rows[own].next_attempt_at.is_some()) {
+                let missing = mark_incomplete(&mut tx, key, &why, now).await?;
+                missing::tell_incomplete(&mut tx, key, &missing, now).await?;
             }
             if rows[own].has_replies {
                 wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
@@ -1513,11 +1523,12 @@ pub async fn settle(
     )
     .execute(&mut *tx)
     .await?;
+    let mut missing = Vec::new();
     if let Some(why) = given_up {
-        mark_incomplete(&mut tx, key, &why, now).await?;
+        missing = mark_incomplete(&mut tx, key, &why, now).await?;
     }
-    if let End::Live { left_out: Some(message), .. } = end {
-        left_out::record(&mut tx, key, message, now).await?;
+    if let End::Live { left_out: Some(left_out), .. } = end {
+        missing = left_out::record(&mut tx, key, left_out, now).await?;
     }
     let subscribers = events::subscribers(&mut tx, key.owner).await?;
     let accounts: Vec<_> = rows
@@ -1534,13 +1545,7 @@ pub async fn settle(
                 (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
                 (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
                 (true, End::Canceled { reason }, _) => Outcome::Failed(reason.to_string()),
-                (_, _, TargetStatus::Published) => {
-                    Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
-                }
-                (_, _, TargetStatus::Dead | TargetStatus::Canceled) => {
-                    Outcome::Failed(row.error_message.clone().unwrap_or_else(|| status.to_string()))
-                }
-                _ => Outcome::Open,
+                _ => outcome::of(*status, row.platform_post_id.as_deref(), row.error_message.as_deref()),
             };
             (subject, outcome)
         })
@@ -1552,7 +1557,14 @@ pub async fn settle(
         new.extend(match end {
             End::Live { id, url, .. } => Some((
                 EventName::TargetPublished,
-                event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
+                event::target_published(
+                    key.post,
+                    key.target,
+                    key.owner.org,
+                    subject,
+                    (id, url.as_deref()),
+                    &missing,
+                ),
             )),
             // The owner canceled it, and needs no event.
             End::Canceled { .. } => None,
@@ -1570,7 +1582,11 @@ pub async fn settle(
             }
         });
     }
-    let history = History { round: rows[own].post_round.unsigned_abs(), has_failed: rows[own].has_failed };
+    let history = History {
+        round: rows[own].post_round.unsigned_abs(),
+        has_failed: rows[own].has_failed,
+        goes_on: rows.iter().any(|row| row.resumed_round.is_some()),
+    };
     let of_post = outcome::events((key.post, key.owner.org), history, is_first, post_status, &accounts);
     let new = new.into_iter().map(|(name, data)| (name, event::in_round(round, data)));
     for (name, data) in new.chain(of_post) {
@@ -1586,84 +1602,17 @@ pub async fn settle(
     Ok(Settled::Ended(ended))
 }
 
-/// Records that the rest of a live target's thread failed for good, if any of it is missing, and fences off an
-/// attempt under way.
-async fn mark_incomplete(
-    tx: &mut PgConnection,
-    key: TargetKey,
-    why: &Shortfall<'_>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
+/// Locks a target with its post, in the order of an attempt.
+async fn lock_post(tx: &mut PgConnection, key: TargetKey) -> sqlx::Result<()> {
     sqlx::query!(
-        "with rest as (
-           select exists (
-             select from target_containers c where c.target_id = $1 and not exists (
-               select from publications p
-               where p.target_id = $1 and p.position = c.position and p.platform_id is not null)) as is_missing),
-         target as (
-           update targets
-           set error_code = case when is_missing then $2 else error_code end,
-               error_message = case when is_missing then $3 else error_message end,
-               error_source = case when is_missing then $4 else error_source end,
-               next_attempt_at = null, processing_since = null, is_continuation = false, fence = fence + 1,
-               wait_reason = null, wait_since = null, wait_until = null, look_at = null, updated_at = $5
-           from rest where id = $1
-           returning is_missing)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $6, $7, $8, $1, $5, 'incomplete', $9 from target where is_missing",
-        key.target.0,
-        why.code.map(|code| code.to_string()),
-        why.message.as_ref(),
-        why.source.as_str(),
-        now,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
+        "select p.id from posts p join targets t on t.post_id = p.id where p.id = $1 and t.id = $2
+         for no key update",
         key.post.0,
-        match why.code {
-            Some(_) => format!("The rest of the thread failed for good: {why}"),
-            None => format!("The rest of the thread was given up: {why}"),
-        }
+        key.target.0
     )
-    .execute(tx)
+    .fetch_optional(&mut *tx)
     .await?;
     Ok(())
-}
-
-/// Records that everything of a live target is live, once. Returns false, and does nothing, when another
-/// attempt has begun since. A URL that is still unknown stays due.
-// Model: MarkComplete.
-pub async fn mark_complete(
-    db: &PgPool,
-    key: TargetKey,
-    fence: i32,
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let mut tx = crate::begin(db).await?;
-    let is_held = sqlx::query_scalar!(
-        r#"with target as (
-           update targets set error_code = null, error_message = null, error_source = null,
-             next_attempt_at = case when platform_post_url is null then next_attempt_at end,
-             processing_since = null, is_continuation = false, updated_at = $2,
-             wait_reason = null, wait_since = null, wait_until = null, look_at = null
-           where id = $1 and fence = $6 returning id),
-         logged as (
-           insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-           select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
-           where exists (select from target_containers where target_id = $1 and position > 0) and not exists (
-             select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete'))
-         select exists (select from target) as "is_held!""#,
-        key.target.0,
-        now,
-        key.owner.org.0,
-        key.owner.mode.as_str(),
-        key.post.0,
-        fence
-    )
-    .fetch_one(&mut *tx)
-    .await?;
-    wake_replies(&mut tx, key.owner, key.post, Replies::To(key.target)).await?;
-    tx.commit().await?;
-    Ok(is_held)
 }
 
 /// Appends an entry to a target's timeline.

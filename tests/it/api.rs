@@ -662,7 +662,7 @@ async fn an_account_an_asset_a_target_and_analytics_have_these_members_and_no_ot
         ),
         (
             &post["targets"][0],
-            "attempts edited_at edits error_code error_message error_source id next_attempt_at platform \
+            "attempts edited_at edits error_code error_message error_source id missing next_attempt_at platform \
              platform_post_id platform_post_url published_at reply_to_platform_post_id scheduled_at social_account_id status unpublished_at \
              variant",
         ),

@@ -98,6 +98,7 @@ mod sweeping;
 mod team;
 mod temporal;
 mod tenants;
+mod torn;
 mod traces;
 mod twins;
 mod unpublish;

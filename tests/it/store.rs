@@ -12,8 +12,8 @@ mod timelines;
 use crate::{WHOLE, database};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::{
-    AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId,
-    TargetStatus, WebhookId,
+    AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Missing, Mode, OrgId, Owner, PostStatus,
+    TargetId, TargetStatus, WebhookId,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -44,8 +44,8 @@ use store::{
     page::{Cursor, Request},
     posts::{self, Container, CreateError, Created, Edit, NewPost, Post},
     publishing::{
-        self, Attempt, Barred, BeginResult, End, NoParent, Parent, Place, Purpose, Settled, TargetKey,
-        Withdrawn,
+        self, Attempt, Barred, BeginResult, End, LeftOut, NoParent, Parent, Place, Purpose, Settled,
+        TargetKey, Withdrawn,
     },
     requests,
     slots::{self, Queue},
@@ -429,7 +429,8 @@ async fn a_target_is_live_together_with_what_was_left_out_of_it() {
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
     let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("it began") };
     let message = "without the first comment".to_owned();
-    let end = End::Live { id: "9".to_owned(), url: None, left_out: Some(message.clone()) };
+    let left_out = Some(LeftOut { from: 1, message: message.clone() });
+    let end = End::Live { id: "9".to_owned(), url: None, left_out };
     publishing::settle(&db, key, &end, Some(attempt.fence), at(22)).await.unwrap();
     let target = now_of(&db, owner, &post).await.targets.remove(0);
     assert_eq!((target.status, target.error_code), (TargetStatus::Published, None));
@@ -486,7 +487,26 @@ async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply()
     let target = &now_of(&db, owner, &post).await.targets[0];
     assert_eq!(target.platform_post_id.as_deref(), Some("9"));
     assert_eq!(target.error_code.as_deref(), Some("network_error"));
-    assert_eq!(target.error_message.as_deref(), Some("an operator stopped it"));
+    assert_eq!(target.error_message.as_deref(), Some("part 2 of 2: an operator stopped it"));
+    let missing = [Missing {
+        position: 1,
+        error_code: Some("network_error".to_owned()),
+        error_message: "an operator stopped it".to_owned(),
+        is_left_out: false,
+    }];
+    assert_eq!(target.missing, missing);
+    let events = sqlx::query_as::<_, (String, sqlx::types::Json<serde_json::Value>)>(
+        "select event, (body::jsonb -> 'data' -> 'missing') from events where target_id = $1",
+    );
+    let told = events.bind(key.target.0).fetch_all(&db).await.unwrap();
+    let part = json!({
+        "position": 1, "error_code": "network_error", "error_message": "an operator stopped it",
+    });
+    assert_eq!(
+        told,
+        [("post.target.published".to_owned(), sqlx::types::Json(json!([part])))],
+        "known from the start"
+    );
     // The attempt that was under way publishes no reply, and a late look schedules none.
     assert!(!intend_at(&db, key.target, 1, attempt.fence).await);
     for purpose in [Purpose::Look, Purpose::Publish] {

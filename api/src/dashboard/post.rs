@@ -87,6 +87,10 @@ struct Target {
     story: Option<Story>,
     /// What is not there of a live post.
     note: Option<String>,
+    /// The parts that are missing of a live post, with their reasons.
+    missing: Vec<String>,
+    /// True if a retry may publish them.
+    is_torn: bool,
     attempts: i32,
     /// Its own time to publish, until it is published.
     scheduled: Option<AbsoluteTime>,
@@ -101,6 +105,8 @@ struct Target {
     can_unpublish: bool,
     /// Texts to edit; none if the platform changes none.
     live: Vec<LiveText>,
+    /// Texts of parts that are missing, to change before they are retried.
+    lost: Vec<LiveText>,
     workflow: Option<String>,
 }
 
@@ -115,7 +121,7 @@ impl Target {
     }
 }
 
-/// A text of a live post, in the form that changes it.
+/// A text of a live post, or of a part that is missing of it, in the form that changes it.
 struct LiveText {
     position: u16,
     name: &'static str,
@@ -163,12 +169,17 @@ pub(crate) async fn show(
     let ui = context.app.config.temporal_ui.as_ref();
     // A text that was refused is shown again.
     let refused_at = error.as_ref().map(|error| error.at.clone());
-    let live = |target: &store::posts::Target| -> Vec<LiveText> {
-        if !is_live(target) || adapter(target).is_none_or(|platform| platform.editing.is_err()) {
+    let parts = |target: &store::posts::Target, are_missing: bool| -> Vec<LiveText> {
+        let can_edit = match are_missing {
+            true => target.is_torn(),
+            false => is_live(target) && adapter(target).is_some_and(|platform| platform.editing.is_ok()),
+        };
+        if !can_edit {
             return Vec::new();
         }
         let count = adapter(target).map_or(0, |platform| platform.limits.replies.containers());
         let texts = edit_target::live_texts(&post, target).into_iter().take(count);
+        let texts = texts.filter(|(position, _)| target.misses(*position) == are_missing);
         let texts = texts.map(|(position, content)| {
             let typed =
                 context.form.given(&field(position)).filter(|_| refused_at == Some(target.id.to_string()));
@@ -241,7 +252,12 @@ pub(crate) async fn show(
                         named.map_or(store::accounts::AccountStatus::Disconnected, |named| named.status),
                     ),
                     story: Story::of(&facts(target), now),
-                    note: target.error_message.clone().filter(|_| target.error_code.is_none()),
+                    note: target
+                        .error_message
+                        .clone()
+                        .filter(|_| target.error_code.is_none() && target.missing.is_empty()),
+                    missing: missing(&post, target),
+                    is_torn: target.is_torn(),
                     attempts: target.attempts,
                     scheduled: target
                         .scheduled_at
@@ -262,7 +278,8 @@ pub(crate) async fn show(
                     edited: target.edited_at.map(AbsoluteTime),
                     can_unpublish: is_live(target)
                         && adapter(target).is_some_and(|platform| platform.deletion.is_some()),
-                    live: live(target),
+                    live: parts(target, false),
+                    lost: parts(target, true),
                     workflow: ui
                         .filter(|_| target.attempts > 0)
                         // The post's workflow makes the first attempt.
@@ -323,6 +340,20 @@ fn facts(target: &store::posts::Target) -> Facts<'_> {
         next: target.next_attempt(),
         processing_since: None,
     }
+}
+
+/// Says which parts of a live post are missing, and why.
+fn missing(post: &store::posts::Post, target: &store::posts::Target) -> Vec<String> {
+    let count = u16::try_from(post.containers_of(target).len()).expect("a post has few containers");
+    let name = platforms::display_name(&target.platform);
+    let lines = target.missing.iter().map(|part| {
+        let said = match &part.error_code {
+            Some(code) => told(&format!("{code}: {}", part.error_message), name),
+            None => part.error_message.clone(),
+        };
+        format!("Part {} of {count}: {said}", part.position + 1)
+    });
+    lines.collect()
 }
 
 /// Returns the beginning of a post's text.
@@ -410,11 +441,15 @@ pub(crate) async fn edit(context: &PageContext<'_>, id: &str, target: &str) -> R
     let found = post.targets.iter().find(|found| found.id.to_string() == target);
     let mut wish = json!({});
     let mut replies = Vec::new();
+    let mut are_missing = false;
     for (position, live) in found.map_or_else(Vec::new, |found| edit_target::live_texts(&post, found)) {
         let typed = context.form.given(&field(position)).map(|text| text.replace("\r\n", "\n"));
         match typed.filter(|text| *text != live) {
             Some(text) if position == 0 => wish["content"] = json!(text),
-            Some(text) => replies.push(json!({ "position": position, "content": text })),
+            Some(text) => {
+                are_missing |= found.is_some_and(|found| found.misses(position));
+                replies.push(json!({ "position": position, "content": text }));
+            }
             None => {}
         }
     }
@@ -426,7 +461,7 @@ pub(crate) async fn edit(context: &PageContext<'_>, id: &str, target: &str) -> R
         Err(_) => Err(Problem::new(Code::InvalidRequest, "the text is the same as before")),
     };
     match edited {
-        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Edited)),
+        Ok(_) => Ok(done(&format!("/posts/{id}"), if are_missing { Done::Rewritten } else { Done::Edited })),
         Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
     }
 }

@@ -118,7 +118,9 @@ pub(crate) fn told(message: &str, platform: &str) -> String {
             format!("Published on {platform}: {live}")
         }
         // As the engine begins the last failure of a target.
-        Some(("Failed for good", failure)) => format!("Failed for good. {}", told(failure, platform)),
+        Some((end @ ("Failed for good" | "The rest of the thread failed for good"), failure)) => {
+            format!("{end}. {}", told(failure, platform))
+        }
         _ => {
             let word = |word: &str| match DateTime::parse_from_rfc3339(word) {
                 Ok(at) => labels::local(at.to_utc()),

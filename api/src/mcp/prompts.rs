@@ -47,8 +47,9 @@ const TABLE: [Entry; 2] = [
             with a target that is not published, call list_accounts and look at its status, and call \
             get_account_limits: rests_until and next_possible_at tell whether the platform throttles it. 4. Tell \
             me for each account the reason in one sentence, whether and when it is tried again by itself, and what \
-            I can do: connect the account again, change the content, or wait. Call retry_post only if the post has \
-            dead targets, their cause is removed and I agree.",
+            I can do: connect the account again, change the content, or wait. A target \
+            that is published may have parts under missing. Call retry_post only if the post has dead targets or \
+            missing parts, their cause is removed and I agree.",
     },
 ];
 

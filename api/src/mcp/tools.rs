@@ -198,7 +198,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "retry_post",
-        title: "Publish again where a post failed for good",
+        title: "Publish again where a post failed for good, or parts of it",
         operation: "retryPost",
         scope: Scope::PostsWrite,
         effect: Effect::Publishes,

@@ -4,8 +4,9 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    MediaKind, PostStatus,
+    ErrorCode, MediaKind, PostStatus,
     event::{self, EventAccount, EventName, Outcome, TEST_EVENT},
+    missing::given_up,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -65,6 +66,7 @@ fn summary(name: EventName) -> &'static str {
         }
         EventName::TargetPublished => "A post is live on one account",
         EventName::TargetFailed => "A post failed for good on one account",
+        EventName::TargetIncomplete => "Parts of a post that is live on one account will not follow",
         EventName::AccountTokenExpired => "An account's token could not be refreshed",
         EventName::AccountReauthRequired => "An account's grant was revoked; connect it again",
         EventName::AccountConnected => "An account was connected, or connected again",
@@ -170,11 +172,25 @@ fn data_schema(name: &str) -> Value {
             }
             object(&members)
         }
-        "post.target.published" => {
+        "post.target.published" | "post.target.incomplete" => {
             let url = nullable("Public address of the post; null if the platform did not return one");
             let live =
                 vec![("platformPostId", text("The platform's id of the post")), ("platformPostUrl", url)];
-            object(&[target.concat(), live, vec![round]].concat())
+            let part = object(&[
+                ("position", count("Position of its container in the post, from 0")),
+                ("error_code", nullable("Error code of its failure; null if it was not tried")),
+                ("error_message", text("Reason")),
+            ]);
+            let parts = json!({
+                "type": "array", "items": part,
+                "description": "Parts of the post that are not published and not tried any more",
+            });
+            let missing = match name {
+                "post.target.incomplete" => "missing",
+                // Parts that are still awaited are not missing yet.
+                _ => "missing?",
+            };
+            object(&[target.concat(), live, vec![(missing, parts), round]].concat())
         }
         "post.target.failed" => {
             let failure = vec![("errorCode", text("Error code of the target")), ("error", text("Reason"))];
@@ -239,7 +255,11 @@ fn example(name: &str) -> Value {
             let accounts = [(ada, Outcome::Live(uri.to_owned()))];
             event::retried(post, org, 1, PostStatus::Published, &accounts)
         }
-        "post.target.published" => event::target_published(post, target, org, &ada, uri, None),
+        "post.target.published" => event::target_published(post, target, org, &ada, (uri, None), &[]),
+        "post.target.incomplete" => {
+            let parts = given_up(&[2, 3], 4, Some(ErrorCode::Rejected(400)), "the text is too long");
+            event::target_published(post, target, org, &ada, (uri, None), &parts)
+        }
         "post.target.failed" => event::target_failed(post, target, org, &ada, "rejected_403", reason),
         "media.ready" => event::media(org, id(8).into(), MediaKind::Image, "a.jpg", None),
         "media.failed" => {

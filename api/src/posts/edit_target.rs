@@ -1,7 +1,8 @@
 //! Edits of a published post on its platform.
 //!
 //! A worker makes the calls while the client waits. The post's containers keep what was published to all accounts; a
-//! target has what was changed on its platform since.
+//! target has what was changed on its platform since. A part that is missing is changed in the row only, and published by
+//! a retry.
 
 use crate::{
     accounts,
@@ -12,13 +13,14 @@ use crate::{
     },
     openapi::validate::Rules,
     posts::{
-        self, checks,
+        self,
+        checks::{self, Finding},
         overrides::{Content, Variant},
         unpublish::refused,
     },
     types::json_object::JsonObject,
 };
-use domain::{Edit, Media, TargetStatus, overrides};
+use domain::{Edit, Media, Missing, TargetStatus, overrides};
 use platforms::Feature;
 use poem_openapi::Object;
 use serde_json::{Map, Value, json};
@@ -26,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{
     accounts::Account,
     posts::{Container, Post, Target},
-    publishing::EDIT_LEASE,
+    publishing::{self, EDIT_LEASE, Rewritten},
 };
 use workflows::activities::{AccountRef, EditOutcome, EditRequest};
 
@@ -37,7 +39,7 @@ pub struct EditTarget {
     /// New text of the main post.
     #[oai(validator(max_length = 100000))]
     pub content: Option<String>,
-    /// New texts of replies that are live.
+    /// New texts of replies that are live, or of replies that are missing.
     #[oai(validator(min_items = 1, max_items = 9))]
     pub replies: Option<Vec<EditReply>>,
     /// New values of settings of the target's platform, which the account's capabilities list under `editing`.
@@ -128,6 +130,10 @@ pub async fn edit(
         return Err(gone());
     }
     let account = accounts::find(call, &target.account_id.to_string()).await?;
+    let named = body.replies.iter().flatten().map(|reply| reply.position);
+    if named.into_iter().any(|position| missing(&target, position).is_some()) {
+        return rewrite(call, id, &target, &account, body).await;
+    }
     let platform = accounts::platform(&account)?;
     let editing = platform.editing.map_err(|why| Problem::new(Code::EditingUnsupported, why))?;
     if let Some(detail) = platform.explain(Feature::Editing, &account.scopes) {
@@ -194,6 +200,75 @@ pub async fn edit(
             Err(Problem::new(Code::Conflict, detail))
         }
         EditOutcome::Failed { failure } => Err(refused(&target, failure)),
+    }
+}
+
+/// Returns a part that is missing of a target.
+fn missing(target: &Target, position: u16) -> Option<&Missing> {
+    target.missing.iter().find(|part| part.position == position)
+}
+
+/// Changes texts of parts that are missing. No platform is called, so that any platform's can be changed.
+async fn rewrite(
+    call: &Call<'_>,
+    id: &str,
+    target: &Target,
+    account: &Account,
+    body: EditTarget,
+) -> Result<posts::Target, Problem> {
+    let post = posts::find(call, id).await?;
+    let before = Live::of(&post, target);
+    let texts = texts(&body, &before)?;
+    let replies = body.replies.unwrap_or_default();
+    let mut issues: Vec<_> = [("content", body.content.is_some()), ("config", body.config.is_some())]
+        .into_iter()
+        .filter(|(_, is_given)| *is_given)
+        .map(|(name, _)| Issue::custom([name], "Is live; change it in a call of its own"))
+        .collect();
+    for (index, reply) in replies.iter().enumerate() {
+        let message = match missing(target, reply.position) {
+            None => "The reply is not missing; change it in a call of its own",
+            Some(part) if part.is_left_out => "The platform has no place for the reply",
+            Some(_) => continue,
+        };
+        issues.push(Issue::custom(
+            [Segment::from("replies"), Segment::from(index), Segment::from("position")],
+            message,
+        ));
+    }
+    if !issues.is_empty() {
+        let detail = "only replies that are missing can be changed with one that is missing";
+        return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
+    }
+    let after = changed(&before, &texts, &Map::new());
+    let media = checks::stored(call, post.id, before.containers.clone()).await?.media;
+    let findings = checks::check(&[after.variant(account, &media)], &checks::SourcePaths::default());
+    let about = |finding: &Finding| match finding.issue.path.as_slice() {
+        [containers, Segment::Index(position), ..] if *containers == "containers".into() => {
+            texts.keys().any(|changed| u64::from(*changed) == *position)
+        }
+        _ => false,
+    };
+    // What was wrong with the live parts is not the edit's; what is wrong with these was not published.
+    let findings = findings.into_iter().filter(about).map(|mut finding| {
+        finding.issue.path = path_in_body(finding.issue.path, &replies);
+        finding
+    });
+    checks::reject_errors(findings.collect())?;
+    let of = (post.id, target.id);
+    let conflict = |detail: String| Err(Problem::new(Code::Conflict, detail));
+    match publishing::rewrite(call.db(), call.access(), of, &texts, target.edited_at, call.now()).await? {
+        Rewritten::Done => Ok(posts::target(call, id, &target.id.to_string()).await?.1.into()),
+        Rewritten::NotMissing(position) => {
+            conflict(format!("the reply at position {position} is not missing any more; read the post again"))
+        }
+        Rewritten::MayBeLive(position) => conflict(format!(
+            "the reply at position {position} may be live, and a retry looks for it by its text; retry it as it is"
+        )),
+        Rewritten::Changed => {
+            conflict("the target was edited in the meantime; read it again and repeat the edit".to_owned())
+        }
+        Rewritten::Missing => Err(Problem::not_found("target")),
     }
 }
 

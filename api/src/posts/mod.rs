@@ -33,7 +33,7 @@ use crate::{
         timestamp::{TimeBound, Timestamp},
     },
 };
-use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus};
+use domain::{AccountId, ErrorSource, Missing, PostId, PostStatus, Role, TargetStatus};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use store::{
@@ -116,7 +116,7 @@ impl Posts {
     ///
     /// Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
     /// throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
-    /// a `dead` one over.
+    /// a `dead` one over, and publishes what is `missing` of a published one.
     /// Scope `posts:write`.
     #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
     async fn retry(
@@ -131,10 +131,12 @@ impl Posts {
     /// Retry a post
     ///
     /// Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-    /// new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+    /// new budget of attempts. A `published` target that is `missing` a part which failed is retried as well: it stays
+    /// `published`, and only its missing parts are published, below those that are live; edit the target first if the
+    /// text was refused. Their events carry the `round` of the retry; `post.published` and `post.error` are
     /// not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
-    /// and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
-    /// of all that are were disconnected. Scope `posts:write`.
+    /// and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if there is no target to retry, or the
+    /// accounts of all that are were disconnected. Scope `posts:write`.
     #[oai(path = "/posts/:id/retry", method = "post", operation_id = "retryPost")]
     async fn retry_post(
         &self,
@@ -148,7 +150,8 @@ impl Posts {
     /// Edit a target
     ///
     /// Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
-    /// settings that the account's capabilities list under `editing`. The new values are checked as on creation
+    /// settings that the account's capabilities list under `editing`. Replies that are `missing` can be changed on every
+    /// platform, in a call of their own: nothing is published, and `POST /posts/{id}/retry` publishes the new texts. The new values are checked as on creation
     /// first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
     /// targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
     /// of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
@@ -236,11 +239,13 @@ pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target,
     if !publishing::retry_now(call.db(), call.access(), post, target.id, request.as_deref(), now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
         let (_, target) = self::target(call, id, target_id).await?;
+        let is_torn = target.is_torn();
         let reason = target.error_message.filter(|_| target.status.is_terminal());
         let detail = format!(
-            "the target is {}{}; only a target that waits for its next attempt can be retried",
+            "the target is {}{}; only a target that waits for its next attempt can be retried{}",
             target.status,
-            reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+            reason.map(|reason| format!(" ({reason})")).unwrap_or_default(),
+            if is_torn { ", and POST /posts/{id}/retry publishes what is missing" } else { "" }
         );
         return Err(Problem::new(Code::Conflict, detail));
     }
@@ -469,7 +474,8 @@ pub struct Target {
     /// says which and why.
     #[oai(nullable)]
     pub error_code: Option<String>,
-    /// Human-readable error of the platform, or why the target was canceled; may change.
+    /// Human-readable error of the platform, or why the target was canceled; may change. That of a published target
+    /// begins with the part of the post that failed, such as `part 3 of 4`.
     #[oai(nullable)]
     pub error_message: Option<String>,
     /// Who can fix it: `user`, `platform` or `service`.
@@ -487,12 +493,35 @@ pub struct Target {
     /// Time when the published post was deleted from the platform; null while it is live.
     #[oai(nullable)]
     pub unpublished_at: Option<Timestamp>,
-    /// Time when the published post was last changed on the platform; null if it never was.
+    /// Time when the published post was last changed on the platform, or the text of a part that is missing; null if
+    /// neither ever was.
     #[oai(nullable)]
     pub edited_at: Option<Timestamp>,
     /// What was changed since it was published; null if nothing was.
     #[oai(nullable)]
     pub edits: Option<TargetEdits>,
+    /// Parts of a live post that are not published and not tried any more, each with the reason, in order. Empty while a
+    /// part is still awaited.
+    pub missing: Vec<MissingPart>,
+}
+
+/// A part of a live post that is not published.
+#[derive(Debug, Object)]
+pub struct MissingPart {
+    /// Position of its container in the post, from 0.
+    pub position: u16,
+    /// Code of its failure. Null for a part that was not tried: it follows one that failed, the platform has no place for
+    /// it, or it was given up.
+    #[oai(nullable)]
+    pub error_code: Option<String>,
+    /// Why it is not published; may change.
+    pub error_message: String,
+}
+
+impl From<Missing> for MissingPart {
+    fn from(part: Missing) -> Self {
+        Self { position: part.position, error_code: part.error_code, error_message: part.error_message }
+    }
 }
 
 /// What was changed in a target's posts since they were published.
@@ -509,7 +538,7 @@ pub struct TargetEdits {
 pub struct EditedContainer {
     /// Position in the post, from 0.
     pub position: u16,
-    /// The text that the platform shows.
+    /// The text that the platform shows, or, of a part that is missing, the one that a retry publishes.
     pub content: String,
 }
 
@@ -591,6 +620,7 @@ impl From<posts::Target> for Target {
             unpublished_at: target.unpublished_at.map(Timestamp),
             edited_at: target.edited_at.map(Timestamp),
             edits: target.edits.map(TargetEdits::from),
+            missing: target.missing.into_iter().map(MissingPart::from).collect(),
         }
     }
 }
@@ -626,7 +656,7 @@ enum RetryAccepted {
 /// The response to a retry of a post.
 #[derive(ApiResponse)]
 enum RetriedPost {
-    /// The dead targets start over.
+    /// The dead targets start over, and the missing parts of published ones are published.
     #[oai(status = 202)]
     Accepted(Json<Post>),
 }

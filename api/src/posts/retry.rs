@@ -1,4 +1,4 @@
-//! Retries of dead targets.
+//! Retries of dead targets, and of live ones that miss parts.
 //!
 //! A target that is retried starts over with a new budget. One whose last publishing call has no known result is
 //! looked up first, so that a retry publishes nothing twice.
@@ -16,11 +16,12 @@ use poem_openapi::Object;
 use store::publishing::{self, Revived};
 use uuid::Uuid;
 
-/// Which dead targets to retry.
+/// Which targets to retry.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "RetryPost")]
 pub struct RetryPost {
-    /// Ids of targets; those of them that are `dead` are retried. All of the post's dead targets by default.
+    /// Ids of targets; those of them are retried that are `dead`, or `published` and `missing` a part that failed. All of
+    /// the post's by default.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub targets: Option<Vec<Uuid>>,
 }
@@ -30,7 +31,7 @@ impl Rules for RetryPost {
     const REFUSES_SLIPS: bool = true;
 }
 
-/// Retries the dead targets of a post.
+/// Retries the dead targets of a post, and those that miss parts.
 pub async fn retry(call: &Call<'_>, id: &str, body: RetryPost) -> Result<store::posts::Post, Problem> {
     let post = posts::find(call, id).await?;
     let only: Option<Vec<_>> = body.targets.map(|ids| ids.into_iter().map(TargetId).collect());
@@ -53,15 +54,17 @@ pub async fn retry(call: &Call<'_>, id: &str, body: RetryPost) -> Result<store::
         Revived::NoneDead => {
             let mut canceled = post.targets.iter().filter(|target| target.status == TargetStatus::Canceled);
             let detail = match canceled.find_map(|target| target.error_message.as_deref()) {
-                None => "no target is dead; only a dead one starts over".to_owned(),
+                None => {
+                    "no target is dead or misses a part that failed; only such a one is retried".to_owned()
+                }
                 Some(reason) => format!(
-                    "no target is dead; only a dead one starts over, and not one that was canceled ({reason}): create another post"
+                    "no target is dead or misses a part that failed; only such a one is retried, and not one that was canceled ({reason}): create another post"
                 ),
             };
             Err(Problem::new(Code::Conflict, detail))
         }
         Revived::Disconnected => {
-            let detail = "the accounts of the dead targets are disconnected; connect them again first";
+            let detail = "the accounts of the targets to retry are disconnected; connect them again first";
             Err(Problem::new(Code::Conflict, detail))
         }
         Revived::Missing => Err(posts::missing()),

@@ -4,7 +4,7 @@
 //! may end several times; what it ends as in a round of retries is told by `post.retried`.
 
 use domain::{
-    OrgId, PostId, PostStatus,
+    OrgId, PostId, PostStatus, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
 };
 use serde_json::Value;
@@ -16,6 +16,19 @@ pub(crate) struct History {
     pub(crate) round: u32,
     /// True if it had failed before it was retried.
     pub(crate) has_failed: bool,
+    /// True while missing parts of one of its live targets are retried: their end is that of the round.
+    pub(crate) goes_on: bool,
+}
+
+/// Returns the state of a target in the events of its post.
+pub(crate) fn of(status: TargetStatus, id: Option<&str>, error: Option<&str>) -> Outcome {
+    match status {
+        TargetStatus::Published => Outcome::Live(id.unwrap_or_default().to_owned()),
+        TargetStatus::Dead | TargetStatus::Canceled => {
+            Outcome::Failed(error.map_or_else(|| status.to_string(), str::to_owned))
+        }
+        _ => Outcome::Open,
+    }
 }
 
 /// Returns the events that the end of a target means for its post. `status` is the post's final status, if the target
@@ -27,14 +40,14 @@ pub(crate) fn events(
     status: Option<PostStatus>,
     accounts: &[(EventAccount, Outcome)],
 ) -> Vec<(EventName, Value)> {
-    let History { round, has_failed } = history;
+    let History { round, has_failed, goes_on } = history;
     let first = match status {
         _ if has_failed => None,
         _ if is_first_live => Some(EventName::PostPublished),
         Some(PostStatus::Failed) => Some(EventName::PostError),
         _ => None,
     };
-    let again = status.filter(|_| round > 0);
+    let again = status.filter(|_| round > 0 && !goes_on);
     let first = first.map(|name| (name, event::post(post, org, accounts)));
     let again =
         again.map(|outcome| (EventName::PostRetried, event::retried(post, org, round, outcome, accounts)));
@@ -64,7 +77,7 @@ mod tests {
             (1, false, false, Some(Failed), &[PostError, PostRetried]),
         ] {
             let of = (PostId(Uuid::nil()), OrgId(Uuid::nil()));
-            let told = events(of, History { round, has_failed }, is_first_live, status, &[]);
+            let told = events(of, History { round, has_failed, goes_on: false }, is_first_live, status, &[]);
             let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
             assert_eq!(names, expected, "{round} {has_failed} {is_first_live} {status:?}");
             let retried = told.iter().find(|(name, _)| *name == PostRetried);

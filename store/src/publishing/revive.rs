@@ -1,9 +1,12 @@
-//! Retries of dead targets, which a user asks for.
+//! Retries of dead targets, and of what is missing of live ones, which a user asks for.
 //!
 //! A target that is retried has a new budget and a new polling window, and is prepared from the start. An intent
 //! that its end left open stays, with everything that its look-up needs: the first attempt looks it up before it
 //! publishes anything, as after a lost answer. The fence is raised, so that an attempt that outlived the end can
 //! neither publish nor end the target again.
+//!
+//! A live target without its whole thread stays `published`: the parts that are live have their ids, which no attempt
+//! calls a platform for.
 //!
 //! Each retry is a round. Receivers handle an event of a post once, so that none may be repeated: events of a target
 //! carry its round, and the end of the post is told by `post.retried`, once its first outcome was told.
@@ -28,15 +31,16 @@ const RECENT: TimeDelta = TimeDelta::days(7);
 pub enum Revived {
     /// These targets are retried.
     Targets(Vec<TargetId>),
-    /// None of the targets is dead.
+    /// None of the targets is dead, and none misses a part that has failed.
     NoneDead,
-    /// The accounts of the dead targets are disconnected.
+    /// The accounts of the targets to retry are disconnected.
     Disconnected,
     /// The post doesn't exist, or was deleted.
     Missing,
 }
 
-/// Retries the dead targets of a post, or those of them in `only`, whose accounts are connected.
+/// Retries the dead targets of a post and the live ones that miss parts, or those of them in `only`, whose accounts are
+/// connected.
 ///
 /// The accounts rest no longer: who retries by hand wants an attempt now. If the platform throttles it, the account
 /// rests again, and its targets wait.
@@ -80,9 +84,17 @@ pub(crate) async fn revive_in(
     let Some(row) = row else { return Ok(Revived::Missing) };
     let (version, round) = (row.version, row.round + 1);
     let dead = sqlx::query!(
-        "select t.id, t.account_id, t.platform, a.status <> 'disconnected' as \"is_connected!\"
+        "select t.id, t.account_id, t.platform, t.status = 'published' as \"is_live!\",
+           a.status <> 'disconnected' as \"is_connected!\"
          from targets t join accounts a on a.id = t.account_id
-         where t.post_id = $1 and t.status = 'dead' and ($2::uuid[] is null or t.id = any($2))
+         where t.post_id = $1 and ($2::uuid[] is null or t.id = any($2))
+           and (t.status = 'dead'
+             -- Parts of it were given up because one has failed.
+             or t.status = 'published' and t.error_code is not null and t.next_attempt_at is null
+               and t.unpublished_at is null and exists (
+                 select from target_containers c where c.target_id = t.id and not exists (
+                   select from publications p
+                   where p.target_id = t.id and p.position = c.position and p.platform_id is not null)))
          order by t.id for no key update of t",
         post.0,
         only.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>()) as _
@@ -97,28 +109,38 @@ pub(crate) async fn revive_in(
         return Ok(Revived::Disconnected);
     }
     let ids: Vec<_> = revived.iter().map(|target| target.id).collect();
+    let is_any_dead = revived.iter().any(|target| !target.is_live);
     sqlx::query!(
         "with target as (
            update targets
-           set status = 'queued', attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
-               processing_since = null, is_continuation = false, next_attempt_at = null,
+           set status = case status when 'published' then status else 'queued' end, attempts = 0, free_attempts = 0, token_attempts = 0, throttled_since = null,
+               processing_since = null, is_continuation = false,
+               -- A live target is due until its whole thread is live or given up.
+               next_attempt_at = case status when 'published' then $2::timestamptz end,
+               resumed_round = case status when 'published' then $7::integer end,
+               missing = (select jsonb_agg(part) from jsonb_array_elements(missing) part
+                 where part -> 'is_left_out' = 'true'),
                error_code = null, error_message = null, error_source = null, stop_reason = null,
                round = $7,
                -- Fences off an attempt that outlived the end.
                fence = fence + 1, updated_at = $2
            where id = any($1)
-           returning id),
+           returning id, status),
          publication as (
            -- An open intent needs its checkpoint to be looked up.
            update publications set checkpoint = 'null'
            where target_id = any($1) and platform_id is null and commit_begun_at is null),
          post as (
            update posts
-           set round = $7, has_failed = has_failed or status = $8, status = $6, updated_at = $2,
+           set round = $7, has_failed = has_failed or status = $8, status = case when $9 then $6 else status end,
+               updated_at = $2,
                timeline_deleted_at = null
            where id = $3)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $4, $5, $3, id, $2, 'retry', 'Retried after it had failed for good' from target",
+         select $4, $5, $3, id, $2, 'retry', case status
+           when 'published' then 'Retried: the parts that are missing'
+           else 'Retried after it had failed for good' end
+         from target",
         &ids,
         now,
         post.0,
@@ -126,7 +148,8 @@ pub(crate) async fn revive_in(
         owner.mode.as_str(),
         PostStatus::Publishing.as_str(),
         round,
-        PostStatus::Failed.as_str()
+        PostStatus::Failed.as_str(),
+        is_any_dead
     )
     .execute(&mut *tx)
     .await?;

@@ -5,7 +5,7 @@
 //! below it. What was still to follow its main container is given up once its posts are deleted, and goes on if they
 //! are not. An activity that dies in between leaves the lease, which ends by itself.
 
-use super::{Replies, Shortfall, TargetKey, mark_incomplete, note, wake_replies};
+use super::{Replies, Shortfall, TargetKey, lock_post, mark_incomplete, missing, note, wake_replies};
 use crate::{decode::Parsed, outbox, timeline};
 use chrono::{DateTime, Utc};
 use domain::{ErrorSource, Owner, PostId, TargetId, TargetStatus, outbox::Message};
@@ -107,6 +107,8 @@ pub async fn release_withdrawn(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
+    let key = TargetKey { owner, post, target, version: 0 };
+    lock_post(&mut tx, key).await?;
     let released = sqlx::query_scalar!(
         r#"update targets set unpublish_until = null
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and fence = $5
@@ -122,8 +124,7 @@ pub async fn release_withdrawn(
     .await?;
     let Some(is_due) = released else { return Ok(()) };
     if is_torn {
-        give_up_rest(&mut tx, owner, post, target, "a part of the thread was deleted from its platform", now)
-            .await?;
+        give_up_rest(&mut tx, key, is_due, "a part of the thread was deleted from its platform", now).await?;
     } else if is_due {
         outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
     }
@@ -141,6 +142,8 @@ pub async fn record_unpublished(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let mut tx = crate::begin(db).await?;
+    let key = TargetKey { owner, post, target, version: 0 };
+    lock_post(&mut tx, key).await?;
     let recorded = sqlx::query!(
         r#"update targets set unpublished_at = $5, unpublish_until = null, updated_at = $5
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'published'
@@ -156,9 +159,8 @@ pub async fn record_unpublished(
     .await?;
     if let Some(row) = recorded {
         if row.is_due {
-            give_up_rest(&mut tx, owner, post, target, "the post was deleted from its platform", now).await?;
+            give_up_rest(&mut tx, key, row.is_due, "the post was deleted from its platform", now).await?;
         }
-        let key = TargetKey { owner, post, target, version: 0 };
         note(&mut *tx, key, "unpublished", &format!("Deleted from {}", row.platform), now).await?;
         timeline::reopen(&mut tx, post, now).await?;
         wake_replies(&mut tx, owner, post, Replies::To(target)).await?;
@@ -166,16 +168,18 @@ pub async fn record_unpublished(
     tx.commit().await
 }
 
-/// Gives up what was still to follow a target's main container.
+/// Gives up what was to follow a target's main container, and tells so, unless it was given up before.
 async fn give_up_rest(
     tx: &mut PgConnection,
-    owner: Owner,
-    post: PostId,
-    target: TargetId,
+    key: TargetKey,
+    is_due: bool,
     message: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let key = TargetKey { owner, post, target, version: 0 };
     let why = Shortfall { code: None, message: message.into(), source: ErrorSource::User };
-    mark_incomplete(tx, key, &why, now).await
+    let missing = mark_incomplete(tx, key, &why, now).await?;
+    match is_due {
+        true => missing::tell_incomplete(tx, key, &missing, now).await,
+        false => Ok(()),
+    }
 }

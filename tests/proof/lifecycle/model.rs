@@ -85,6 +85,8 @@ pub(super) struct Target {
     pub(super) round: usize,
     /// Rounds in which it ended dead and was retried later.
     pub(super) died_in: Vec<usize>,
+    /// Rounds in which it ended without its reply and was retried later.
+    pub(super) torn_in: Vec<usize>,
     /// True once its posts were deleted from their platform.
     pub(super) is_unpublished: bool,
 }
@@ -203,6 +205,12 @@ pub(super) struct TargetRow {
     pub(super) error_code: Option<String>,
     /// Message of the failure.
     pub(super) error_message: Option<String>,
+    /// True if it is live, and its reply or its address is still to come.
+    pub(super) is_due: bool,
+    /// True if it is live, and its reply was given up.
+    pub(super) is_incomplete: bool,
+    /// True if a retry of the post publishes what is missing of it.
+    pub(super) is_torn: bool,
     /// True if the next attempt is not due within seconds.
     pub(super) is_parked: bool,
 }
@@ -451,7 +459,11 @@ impl Model {
         });
         let dead: Vec<_> =
             dead.map(|(at, target)| (at, self.target(target.account, post.fault).ends)).collect();
-        if dead.is_empty() {
+        let torn = post.targets.iter().enumerate().filter(|(_, target)| {
+            self.stored(row, target).is_torn && self.accounts[target.account].is_connected
+        });
+        let torn: Vec<_> = torn.map(|(at, _)| at).collect();
+        if dead.is_empty() && torn.is_empty() {
             return expect(answer, &[409]);
         }
         expect(answer, &[202])?;
@@ -459,6 +471,11 @@ impl Model {
         let post = &mut self.posts[index];
         post.rounds += 1;
         post.has_failed |= row.status == "failed";
+        for at in torn {
+            let target = &mut post.targets[at];
+            target.torn_in.push(target.round);
+            target.round = post.rounds;
+        }
         for (at, ends) in dead {
             let target = &mut post.targets[at];
             target.died_in.push(target.round);
@@ -757,7 +774,7 @@ impl Model {
 impl Target {
     fn new(account: usize, ends: impl IntoIterator<Item = End>) -> Self {
         let ends = ends.into_iter().collect();
-        Self { account, ends, round: 0, died_in: Vec::new(), is_unpublished: false }
+        Self { account, ends, round: 0, died_in: Vec::new(), torn_in: Vec::new(), is_unpublished: false }
     }
 
     /// A target of a reply.
@@ -794,7 +811,9 @@ impl Post {
 
 /// Returns whether a stored post and all its targets have ended.
 pub(super) fn is_over(row: &Row) -> bool {
-    row.targets.iter().all(|target| TERMINAL.contains(&target.status.as_str()))
+    let has_ended =
+        |target: &TargetRow| TERMINAL.contains(&target.status.as_str()) && (row.is_deleted || !target.is_due);
+    row.targets.iter().all(has_ended)
         && !EDITABLE.contains(&row.status.as_str())
         && row.status != "publishing"
 }

@@ -115,7 +115,12 @@ pub(super) async fn rows(db: &Pool, org: Uuid) -> Vec<Row> {
              select json_agg(json_build_object(
                'id', t.id, 'account_id', t.account_id, 'status', t.status, 'platform_post_id', t.platform_post_id,
                'error_code', t.error_code, 'error_message', t.error_message,
-               'is_parked', t.status = 'failed' and coalesce(t.next_attempt_at > now() + interval '3 seconds', false)))
+               'is_due', t.status = 'published' and t.next_attempt_at is not null,
+               'is_incomplete', jsonb_path_exists(coalesce(t.missing, '[]'), '$[*] ? (!exists(@.is_left_out))'),
+               'is_torn', t.status = 'published' and t.error_code is not null and t.next_attempt_at is null
+                 and t.unpublished_at is null and t.missing is not null,
+               'is_parked', t.status in ('failed', 'published')
+                 and coalesce(t.next_attempt_at > now() + interval '3 seconds', false)))
              from targets t where t.post_id = p.id)) order by p.id), '[]')
          from posts p where p.org_id = $1",
     )

@@ -148,7 +148,7 @@ impl Outcome {
         let mut count = disconnected;
         for row in rows {
             let post = self.model.posts.iter().find(|post| post.id == row.id).expect("compared before");
-            let (found, expected) = (told.of(row), self.expected(row, post));
+            let (found, expected) = (told.of(row), self.expected(row, post, &told));
             if found != expected {
                 return Err(format!("events {found:?} instead of {expected:?}: {row:#?}"));
             }
@@ -172,7 +172,7 @@ impl Outcome {
     }
 
     /// Returns the events that a post must have had: one of its first outcome, and one of each retry.
-    fn expected(&self, row: &Row, post: &Post) -> BTreeSet<Event> {
+    fn expected(&self, row: &Row, post: &Post, told: &Told) -> BTreeSet<Event> {
         let mut events = BTreeSet::new();
         for target in &row.targets {
             let modeled =
@@ -183,7 +183,20 @@ impl Outcome {
             };
             modeled.died_in.iter().for_each(|round| tell("post.target.failed", *round));
             match target.status.as_str() {
-                "published" => tell("post.target.published", modeled.round),
+                "published" => {
+                    let live_in = modeled.torn_in.first().copied().unwrap_or(modeled.round);
+                    tell("post.target.published", live_in);
+                    // The first loss may be told together with the publication.
+                    let is_told = |round| round == live_in && told.tells_missing(&target.id, round);
+                    let torn_in = modeled.torn_in.iter().copied();
+                    let torn_in = torn_in.chain(target.is_incomplete.then_some(modeled.round));
+                    torn_in
+                        .filter(|round| !is_told(*round))
+                        .for_each(|round| tell("post.target.incomplete", round));
+                    if modeled.round > live_in && !target.is_incomplete {
+                        tell("post.target.published", modeled.round);
+                    }
+                }
                 "dead" => tell("post.target.failed", modeled.round),
                 _ => {}
             }
@@ -206,8 +219,8 @@ impl Outcome {
 /// An event: its name, the id of its subject, and the round of retries.
 type Event = (String, String, usize);
 
-/// The events that an endpoint received, with their ids, which grow with time.
-struct Told(BTreeMap<Event, String>);
+/// The events that an endpoint received, with their ids, which grow with time, and those that name missing parts.
+struct Told(BTreeMap<Event, String>, BTreeSet<Event>);
 
 impl Told {
     /// Fails if there were two events of one subject, other than of an account.
@@ -219,7 +232,7 @@ impl Told {
                 return Err(format!("event {id} was repeated with another body"));
             }
         }
-        let mut told = BTreeMap::new();
+        let (mut told, mut incomplete) = (BTreeMap::new(), BTreeSet::new());
         for (id, body) in by_id {
             let body: Value = serde_json::from_slice(&body).unwrap();
             let data = &body["data"];
@@ -227,11 +240,19 @@ impl Told {
             let subject = data["targetId"].as_str().or(data["postId"].as_str()).unwrap_or(&id).to_owned();
             let round = data["round"].as_u64().map_or(0, |round| usize::try_from(round).expect("a few"));
             let event = (body["event"].as_str().unwrap_or_default().to_owned(), subject, round);
+            if data["missing"].is_array() {
+                incomplete.insert(event.clone());
+            }
             if let Some(other) = told.insert(event.clone(), id) {
                 return Err(format!("there are two events {event:?}, one of them {other}"));
             }
         }
-        Ok(Self(told))
+        Ok(Self(told, incomplete))
+    }
+
+    /// Returns whether a target was told as published with parts missing.
+    fn tells_missing(&self, target: &str, round: usize) -> bool {
+        self.1.contains(&("post.target.published".to_owned(), target.to_owned(), round))
     }
 
     /// Returns the events of a post and its targets.
@@ -257,7 +278,7 @@ impl Told {
         let last = |round| id("post.retried", &row.id, round);
         let rounds = (1..).map_while(|round| last(round).map(|at| (round, at)));
         let retried = rounds.into_iter().all(|(round, at)| {
-            let ends = ["post.target.published", "post.target.failed"];
+            let ends = ["post.target.published", "post.target.failed", "post.target.incomplete"];
             ends.iter().flat_map(|event| of_targets(event, round)).all(|target| target < at)
         });
         if published && failed && retried {
