@@ -23,7 +23,7 @@ pub struct Protocol {
     pub users: bool,
     /// True if Temporal may lose its data.
     pub empties: bool,
-    /// True if a user may retry a dead target, once.
+    /// True if a user may retry a target that is dead or misses its reply, once, and change the reply's text before.
     pub revives: bool,
     /// True if operators freeze, release and stop, each once.
     pub operators: bool,
@@ -58,6 +58,8 @@ pub enum Flaw {
     TrustsBackup,
     /// A dead target is retried without the intent that its end left open.
     RevivesWithoutIntent,
+    /// The text of a missing reply is changed although a call for it may have published it.
+    RewritesInDoubt,
     /// The intent is written although the target was frozen since the attempt began.
     IntendsFrozen,
     /// The intent is written although the target was stopped since the attempt began, which keeps the fence.
@@ -116,6 +118,8 @@ struct Row {
     status: Status,
     fence: u8,
     version: u8,
+    /// Changes of the text of a missing reply.
+    rewrites: u8,
     /// True once an attempt has begun; the post can't be edited any more.
     has_begun: bool,
     /// True once a failure was recorded.
@@ -139,6 +143,7 @@ impl Row {
             status: Status::Open,
             fence: 0,
             version: 0,
+            rewrites: 0,
             has_begun: false,
             has_failed: false,
             is_due: false,
@@ -149,6 +154,11 @@ impl Row {
             is_incomplete: false,
             publications: Default::default(),
         }
+    }
+
+    /// Returns the version of a container's text.
+    fn text(&self, position: usize) -> u8 {
+        self.version + if position == 0 { 0 } else { self.rewrites }
     }
 
     /// Returns whether something is still to be done.
@@ -231,7 +241,7 @@ enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Attempt {
     fence: u8,
-    version: u8,
+    texts: [u8; CONTAINERS],
     is_barred: bool,
     is_live: bool,
     publications: [Publication; CONTAINERS],
@@ -380,8 +390,10 @@ pub enum Transition {
     Disconnect,
     /// The database is restored from the backup, and open targets are marked for a look-up.
     Restored,
-    /// A user retries a dead target: it has a new budget, and keeps an open intent.
+    /// A user retries a target that is dead or misses its reply: it has a new budget, and keeps an open intent.
     Revive,
+    /// A user changes the text of a reply that is missing.
+    Rewrite,
     /// An operator freezes the target's platform, account or organization: only look-ups begin.
     Freeze,
     /// An operator releases it.
@@ -508,7 +520,7 @@ impl Protocol {
         }
         let mut attempt = Attempt {
             fence: row.fence,
-            version: row.version,
+            texts: [row.text(0), row.text(1)],
             is_barred: row.is_barred(),
             is_live: row.status == Status::Published,
             publications: row.publications,
@@ -555,7 +567,7 @@ impl Protocol {
         attempt.publications[attempt.position] = *publication;
         state.calls[free] = Some(Call {
             position: attempt.position,
-            version: attempt.version,
+            version: attempt.texts[attempt.position],
             is_forbidden: row.is_held(),
             is_sent: false,
             is_sent_late: false,
@@ -722,6 +734,7 @@ impl Protocol {
                 }
                 (state.has_workflow, state.was_revived) = (true, true);
             }
+            Transition::Rewrite => state.row.rewrites += 1,
             Transition::Restored => {
                 let fence = state.row.fence;
                 state.row = state.backup.take().expect("there is a backup");
@@ -855,6 +868,11 @@ impl Model for Protocol {
         if self.revives && !state.was_revived && !row.is_deleted && has_failed {
             actions.push(Transition::Revive.into());
         }
+        let reply = row.publications[1];
+        let may_rewrite = reply.id.is_none() && (reply.intent.is_none() || self.has(Flaw::RewritesInDoubt));
+        if self.revives && row.rewrites == 0 && !row.is_deleted && row.is_incomplete && may_rewrite {
+            actions.push(Transition::Rewrite.into());
+        }
         if state.has_workflow {
             actions.extend(self.empties.then_some(Action::from(Event::EmptyTemporal)));
         } else if row.is_unfinished() && row.is_swept() {
@@ -894,7 +912,7 @@ impl Model for Protocol {
                 !matches!(state.row.status, Status::Dead { may_be_live: false, .. }) || state.live(0) == 0
             }),
             always(Invariant::LatestVersion, |_, state| {
-                state.calls().all(|call| !call.is_live || call.version == state.row.version)
+                state.calls().all(|call| !call.is_live || call.version == state.row.text(call.position))
             }),
             always(Invariant::ReplyFollows, |_, state| state.live(1) == 0 || state.live(0) == 1),
             always(Invariant::EndHasReason, |_, state| {

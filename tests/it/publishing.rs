@@ -138,7 +138,7 @@ async fn containers_that_a_platform_does_not_support_are_left_out_and_reported()
     // A retry could publish none of it.
     let (status, problem) =
         world.call(Method::POST, &format!("/posts/{}/retry", post["id"].as_str().unwrap()), None).await;
-    assert_eq!(status, reqwest::StatusCode::CONFLICT, "{problem}");
+    assert_eq!(status, StatusCode::CONFLICT, "{problem}");
 }
 
 #[tokio::test]

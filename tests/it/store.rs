@@ -495,7 +495,7 @@ async fn a_stopped_target_with_a_live_main_container_reports_its_missing_reply()
         is_left_out: false,
     }];
     assert_eq!(target.missing, missing);
-    let events = sqlx::query_as::<_, (String, sqlx::types::Json<serde_json::Value>)>(
+    let events = sqlx::query_as::<_, (String, sqlx::types::Json<Value>)>(
         "select event, (body::jsonb -> 'data' -> 'missing') from events where target_id = $1",
     );
     let told = events.bind(key.target.0).fetch_all(&db).await.unwrap();

@@ -24,7 +24,7 @@ fn every_interleaving_keeps_every_invariant() {
     let of = |(begins, calls)| Protocol::new(begins, calls);
     for (name, protocol) in [
         ("Temporal may lose its data", Protocol { empties: true, ..of(crashes) }),
-        ("users retry what is dead", Protocol { revives: true, ..of(crashes) }),
+        ("users retry what is dead or missing", Protocol { revives: true, ..of(crashes) }),
         ("users edit, delete and disconnect", Protocol { users: true, ..of(users) }),
         ("operators freeze, release and stop", Protocol { operators: true, revives: true, ..of(users) }),
         ("Postgres is restored from a backup", Protocol { restores: true, ..of(backups) }),
@@ -66,6 +66,7 @@ fn no_rule_can_be_left_out() {
             | Flaw::IgnoresSkew
             | Flaw::SendsLate => (protocol, Invariant::PublishedOnce),
             Flaw::RevivesWithoutIntent => (Protocol { revives: true, ..protocol }, Invariant::PublishedOnce),
+            Flaw::RewritesInDoubt => (Protocol { revives: true, ..protocol }, Invariant::LatestVersion),
             Flaw::TrustsBackup => (Protocol { restores: true, ..protocol }, Invariant::PublishedOnce),
             Flaw::CancelsInDoubt => (Protocol { users: true, ..protocol }, Invariant::CanceledIsNotLive),
             Flaw::EditsBegun => (Protocol { users: true, ..protocol }, Invariant::LatestVersion),

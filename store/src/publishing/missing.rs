@@ -92,16 +92,17 @@ pub(super) async fn mark_incomplete(
     Ok(missing)
 }
 
-/// Tells that parts of a live target will not follow; for a target whose main container is told as published.
+/// Tells that parts of a live target, which was told as published, will not follow.
 pub(super) async fn tell_incomplete(
     tx: &mut PgConnection,
     key: TargetKey,
     missing: &[Missing],
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    if !missing.is_empty() {
-        tell(&mut *tx, key, EventName::TargetIncomplete, missing, now).await?;
+    if missing.is_empty() {
+        return tell_resumed(tx, key, &[], now).await;
     }
+    tell(&mut *tx, key, EventName::TargetIncomplete, missing, now).await?;
     end_round(tx, key, now).await
 }
 
@@ -185,6 +186,7 @@ pub enum Rewritten {
 /// retry publishes the new texts.
 ///
 /// A part that may be live keeps its text, by which it would be looked up.
+// Model: Rewrite.
 pub async fn rewrite(
     db: &PgPool,
     access: Access<'_>,
