@@ -62,9 +62,15 @@ impl Adapter {
         self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
     }
 
-    /// Returns the limits of the media in the container at `position` of a thread, with these settings.
-    pub fn media_limits(&self, position: usize, settings: &Value) -> &'static [MediaLimit] {
-        match (&self.limits.comment, self.publisher.media_limits(position, settings)) {
+    /// Returns the limits of the media in the container at `position` of a thread, on accounts of this type, with
+    /// these settings.
+    pub fn media_limits(
+        &self,
+        account_type: &str,
+        position: usize,
+        settings: &Value,
+    ) -> &'static [MediaLimit] {
+        match (&self.limits.comment, self.publisher.media_limits(account_type, position, settings)) {
             (_, Some(limits)) => limits,
             (Some(comment), None) if position > 0 => comment.media,
             _ => self.limits.media,
@@ -108,8 +114,14 @@ pub trait Publisher: Send + Sync {
         None
     }
 
-    /// Returns the limits of the media in the container at `position`, if the settings change them.
-    fn media_limits(&self, _position: usize, _settings: &Value) -> Option<&'static [MediaLimit]> {
+    /// Returns the limits of the media in the container at `position`, if the type of account or the settings change
+    /// them.
+    fn media_limits(
+        &self,
+        _account_type: &str,
+        _position: usize,
+        _settings: &Value,
+    ) -> Option<&'static [MediaLimit]> {
         None
     }
 

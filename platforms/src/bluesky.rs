@@ -81,7 +81,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     id: "bluesky",
     name: "Bluesky",
     limits: Limits {
-        text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
+        text: TextLimit {
+            max: 300,
+            usual: None,
+            unit: "graphemes",
+            count: text::graphemes,
+            max_bytes: Some(3000),
+        },
         media: &[IMAGES, GIFS, VIDEOS],
         // Bluesky's own client allows this much; the protocol has no limit.
         alt_text: Some(AltTextLimit {
@@ -186,7 +192,12 @@ impl Publisher for Bluesky {
         }
     }
 
-    fn media_limits(&self, position: usize, settings: &Value) -> Option<&'static [MediaLimit]> {
+    fn media_limits(
+        &self,
+        _account_type: &str,
+        position: usize,
+        settings: &Value,
+    ) -> Option<&'static [MediaLimit]> {
         let settings = schema::read::<Settings>(settings).ok()?;
         (position == 0 && settings.link.is_some()).then_some(WITH_CARD)
     }

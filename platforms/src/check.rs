@@ -183,7 +183,7 @@ fn check_containers(
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,
-            media: platform.media_limits(first + index, settings),
+            media: platform.media_limits(account.account_type, first + index, settings),
             mixed_media: can.mixed_media,
             alt_text: can.alt_text.as_ref(),
         };
@@ -333,6 +333,12 @@ fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, 
     if length > max {
         let message = format!("takes {max} {}, and the text has {length}", limit.unit);
         found.error("text_too_long", path.clone(), message);
+    } else if let Some(usual) = limit.usual.filter(|usual| length > *usual) {
+        let message = format!(
+            "takes {usual} {} of every account and more of some, and the text has {length}",
+            limit.unit
+        );
+        found.warning("text_may_be_too_long", path.clone(), message);
     }
     if let Some(max) = limit.max_bytes.filter(|max| container.text.len() > *max) {
         let message = format!("takes {max} bytes of text, and the text has {}", container.text.len());
@@ -422,6 +428,15 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
         let message =
             format!("takes {kind} of {min} to {max} seconds, and this has {}", duration.as_secs_f64());
         found.error("media_duration", path.to_vec(), message);
+    } else if let (Some(usual), Some(duration)) = (limit.usual_duration, medium.duration)
+        && duration > usual
+    {
+        let message = format!(
+            "takes {kind} of up to {} seconds of every account and longer ones of some, and this has {}",
+            usual.as_secs_f64(),
+            duration.as_secs_f64()
+        );
+        found.warning("media_duration", path.to_vec(), message);
     }
     let (Some(width), Some(height)) = (medium.width, medium.height) else { return };
     if let Some((long, short)) = &limit.pixels
@@ -939,7 +954,7 @@ mod tests {
         fn count(_: &str) -> usize {
             panic!("the text was counted")
         }
-        let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
+        let can = TextLimit { max: 10, usual: None, unit: "characters", count, max_bytes: None };
         let mut found = IssueList { platform: "x", issues: Vec::new() };
         let part = ContainerRules {
             text: &can,

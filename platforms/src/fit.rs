@@ -12,7 +12,7 @@ impl Adapter {
     /// Returns what a picture of the container at `position` of a post with these settings has to become; `None` if it
     /// is published as it is, or nothing that can be done makes the platform take it.
     pub fn fit(&self, position: usize, settings: &Value, medium: &Media) -> Option<Fit> {
-        fit(self.media_limits(position, settings), medium)
+        fit(self.media_limits("", position, settings), medium)
     }
 }
 

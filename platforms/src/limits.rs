@@ -61,6 +61,9 @@ impl Limits {
 pub struct TextLimit {
     /// Maximum, in units.
     pub max: usize,
+    /// Length that every account may have, if the platform decides by account and does not tell which may have more:
+    /// what is longer is a warning.
+    pub usual: Option<usize>,
     /// Name of the unit, for example `weighted characters`.
     pub unit: &'static str,
     /// Counts a text as the platform does.
@@ -82,7 +85,7 @@ impl TextLimit {
 
     /// Creates a limit in characters (Unicode scalar values).
     pub(crate) const fn characters(max: usize) -> Self {
-        Self { max, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
+        Self { max, usual: None, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
     }
 }
 
@@ -121,6 +124,9 @@ pub struct MediaLimit {
     pub max_bytes: u64,
     /// Play time.
     pub duration: Option<RangeInclusive<Duration>>,
+    /// Play time that every account may have, if the platform decides by account and does not tell which may have
+    /// more: what is longer is a warning.
+    pub usual_duration: Option<Duration>,
     /// Longer and shorter side in pixels, in either orientation.
     pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
     /// Maximum width in pixels, if the platform limits the width in both orientations.
@@ -142,6 +148,7 @@ impl MediaLimit {
         mimes: &[],
         max_bytes: u64::MAX,
         duration: None,
+        usual_duration: None,
         pixels: None,
         max_width: None,
         max_frames: None,

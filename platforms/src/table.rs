@@ -120,8 +120,8 @@ fn text(can: &Limits) -> String {
 fn medium(limit: &MediaLimit) -> String {
     let (least, most) = (limit.count.start(), limit.count.end());
     let count = if least == most || *least <= 1 { most.to_string() } else { format!("{least} to {most}") };
-    let length =
-        limit.duration.as_ref().map_or_else(String::new, |range| format!(", {}", time(*range.end())));
+    let longest = limit.usual_duration.or(limit.duration.as_ref().map(|range| *range.end()));
+    let length = longest.map_or_else(String::new, |longest| format!(", {}", time(longest)));
     format!("{count} {} ({}{length})", limit.kind, size(limit.max_bytes))
 }
 

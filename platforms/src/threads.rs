@@ -47,6 +47,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     limits: Limits {
         text: TextLimit {
             max: 500,
+            usual: None,
             unit: "characters (an emoji counts as its UTF-8 bytes)",
             count: length,
             max_bytes: None,

@@ -65,7 +65,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     id: "tiktok",
     name: "TikTok",
     limits: Limits {
-        text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
+        text: TextLimit { max: 2200, usual: None, unit: "UTF-16 code units", count: units, max_bytes: None },
         content: Content::Media,
         media: &[
             MediaLimit {

@@ -35,11 +35,50 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum age of a grant that is renewed although nothing needs it: a refresh token is valid for half a year and
 /// for one use, so that each renewal is a risk.
 const IDLE_RENEWAL: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Maximum length of a text by an account with Premium.
-static PREMIUM_TEXT: TextLimit =
-    TextLimit { max: 25_000, unit: "weighted characters", count: text::weighted, max_bytes: None };
-/// Type of an account with Premium.
+/// Text of an account without Premium.
+const TEXT: TextLimit =
+    TextLimit { max: 280, usual: None, unit: "weighted characters", count: text::weighted, max_bytes: None };
+/// Text of an account with Premium.
+static PREMIUM_TEXT: TextLimit = TextLimit { max: 25_000, ..TEXT };
+/// Text of an account that may have Premium or not.
+static UNKNOWN_TEXT: TextLimit = TextLimit { max: 25_000, usual: Some(280), ..TEXT };
+/// Type of an account with Premium, of one without, and of one of which X does not say it.
 const PREMIUM: &str = "premium";
+const STANDARD: &str = "profile";
+const UNKNOWN: &str = "unknown";
+const IMAGES: MediaLimit = MediaLimit {
+    kind: MediaKind::Image,
+    count: 0..=4,
+    mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
+    max_bytes: 5 << 20,
+    ..MediaLimit::ANY
+};
+const GIFS: MediaLimit = MediaLimit {
+    kind: MediaKind::Gif,
+    count: 0..=1,
+    mimes: &["image/gif"],
+    max_bytes: 15 << 20,
+    pixels: Some((1..=1280, 1..=1080)),
+    max_frames: Some(350),
+    max_frame_pixels: Some(300_000_000),
+    ..MediaLimit::ANY
+};
+/// X documents 140 seconds, and decides by account: some without Premium publish longer videos by this API, others are
+/// refused when the post is created ("This user is not allowed to post a video longer than 2 minutes"; seen in public
+/// code and logs of 2026). Four hours are Premium's maximum (<https://help.x.com/en/using-x/x-videos>).
+const VIDEOS: MediaLimit = MediaLimit {
+    kind: MediaKind::Video,
+    count: 0..=1,
+    mimes: &["video/mp4", "video/quicktime"],
+    max_bytes: 512 << 20,
+    duration: Some(Duration::from_millis(500)..=Duration::from_hours(4)),
+    usual_duration: Some(Duration::from_secs(140)),
+    // Accounts with Premium get 1080p playback, others 720p.
+    pixels: Some((32..=1920, 32..=1200)),
+    aspect_ratio: Some(1.0 / 3.0..=3.0),
+    ..MediaLimit::ANY
+};
+static PREMIUM_MEDIA: &[MediaLimit] = &[IMAGES, GIFS, MediaLimit { usual_duration: None, ..VIDEOS }];
 /// Wait after exhausted credits, which can be bought at any time, or a cap, which resets daily or monthly.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
 const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
@@ -51,37 +90,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     id: "x",
     name: "X",
     limits: Limits {
-        text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
-        media: &[
-            MediaLimit {
-                kind: MediaKind::Image,
-                count: 0..=4,
-                mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
-                max_bytes: 5 << 20,
-                ..MediaLimit::ANY
-            },
-            MediaLimit {
-                kind: MediaKind::Gif,
-                count: 0..=1,
-                mimes: &["image/gif"],
-                max_bytes: 15 << 20,
-                pixels: Some((1..=1280, 1..=1080)),
-                max_frames: Some(350),
-                max_frame_pixels: Some(300_000_000),
-                ..MediaLimit::ANY
-            },
-            MediaLimit {
-                kind: MediaKind::Video,
-                count: 0..=1,
-                mimes: &["video/mp4", "video/quicktime"],
-                max_bytes: 512 << 20,
-                duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-                // Accounts with Premium get 1080p playback, others 720p.
-                pixels: Some((32..=1920, 32..=1200)),
-                aspect_ratio: Some(1.0 / 3.0..=3.0),
-                ..MediaLimit::ANY
-            },
-        ],
+        text: TEXT,
+        media: &[IMAGES, GIFS, VIDEOS],
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
         reply_settings: &["made_with_ai", "paid_partnership"],
@@ -166,7 +176,20 @@ struct Poll {
 #[async_trait]
 impl Publisher for X {
     fn text_limit(&self, account_type: &str) -> Option<&'static TextLimit> {
-        (account_type == PREMIUM).then_some(&PREMIUM_TEXT)
+        match account_type {
+            STANDARD => None,
+            PREMIUM => Some(&PREMIUM_TEXT),
+            _ => Some(&UNKNOWN_TEXT),
+        }
+    }
+
+    fn media_limits(
+        &self,
+        account_type: &str,
+        _position: usize,
+        _settings: &Value,
+    ) -> Option<&'static [MediaLimit]> {
+        (account_type == PREMIUM).then_some(PREMIUM_MEDIA)
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -233,9 +256,11 @@ impl Publisher for X {
                 username: me.username,
                 display_name: me.name,
                 account_type: match me.subscription_type.as_deref() {
-                    Some("Basic" | "Premium" | "PremiumPlus") => PREMIUM.to_owned(),
-                    _ => "profile".to_owned(),
-                },
+                    Some("Basic" | "Premium" | "PremiumPlus") => PREMIUM,
+                    Some("None") => STANDARD,
+                    _ => UNKNOWN,
+                }
+                .to_owned(),
             },
             grant: None,
         }])

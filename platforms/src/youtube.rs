@@ -54,7 +54,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     id: "youtube",
     name: "YouTube",
     limits: Limits {
-        text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
+        text: TextLimit { max: 5000, usual: None, unit: "bytes", count: str::len, max_bytes: None },
         content: Content::Media,
         media: &[
             MediaLimit {

@@ -26,7 +26,7 @@ use fixtures::{Actor, Named, World, clock, pause};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Edit, Found, Idempotency, Limits, Located, MediaKind, Prepared,
     Publication, Publishing, Refresh, Replies,
-    check::{AccountKind, Draft, Severity, check, check_reply},
+    check::{AccountKind, Draft, Severity, check, check_for, check_reply},
 };
 use sandbox::AppStatus;
 use serde_json::{Value, json};
@@ -1194,7 +1194,8 @@ async fn settings_are_described_and_unknown_ones_ignored(platform: &'static Adap
 
 /// Returns the codes of the errors that the check reports.
 fn errors(actor: &Actor, text: &str, media: &[platforms::Media], settings: &Value) -> Vec<String> {
-    let issues = check(actor.platform, &[Draft { text, media }], settings);
+    let account = AccountKind { account_type: &actor.account.account_type, scopes: &[] };
+    let issues = check_for(actor.platform, account, &[Draft { text, media }], settings);
     issues.into_iter().filter(|issue| issue.severity == Severity::Error).map(|issue| issue.code).collect()
 }
 

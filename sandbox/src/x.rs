@@ -1,8 +1,8 @@
 //! X: API v2 with OAuth 2.0, as <https://docs.x.com> and its OpenAPI description 2.167 say.
 //!
 //! A new app is a self-serve one: replies and quotes only of mentions and of own posts, one cashtag per post; an
-//! approved app has an enterprise agreement. Posts have at most 280 weighted characters, except those of accounts
-//! whose name begins with `premium`.
+//! approved app has an enterprise agreement. Posts have at most 280 weighted characters, and videos of at most
+//! 140 seconds, except those of accounts whose name begins with `premium`.
 
 mod media;
 mod oauth;

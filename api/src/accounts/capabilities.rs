@@ -6,6 +6,7 @@ use crate::types::{
 };
 use platforms::{Adapter, Content, Feature, Limits, MediaKind, MediaLimit, Publishing, Replies};
 use poem_openapi::{Enum, Object};
+use std::ops::RangeInclusive;
 use store::accounts::Account;
 
 /// Limits and features of an account.
@@ -47,7 +48,8 @@ pub struct Accepted {
 #[derive(Debug, Object)]
 #[oai(rename = "TextCapability")]
 pub struct Text {
-    /// Maximum length, in `unit`.
+    /// Maximum length that every account may have, in `unit`. Where it is not known whether an account may have more,
+    /// a longer text is a warning.
     pub max_length: usize,
     /// Unit of `max_length`, for example `graphemes`.
     pub unit: String,
@@ -73,7 +75,8 @@ pub struct Medium {
     /// Minimum duration, in milliseconds.
     #[oai(nullable)]
     pub min_duration_ms: Option<u64>,
-    /// Maximum duration, in milliseconds.
+    /// Maximum duration that every account may publish, in milliseconds. Where the platform decides by account, a
+    /// longer one is a warning.
     #[oai(nullable)]
     pub max_duration_ms: Option<u64>,
     /// Minimum width, in pixels.
@@ -173,13 +176,23 @@ fn accepted(platform: &Adapter, account_type: &str, closed: impl Fn(Feature) -> 
     let text = platform.text_limit(account_type);
     Accepted {
         platform: EnumString::of(platform.id),
-        text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },
+        text: Text {
+            max_length: text.usual.unwrap_or(text.max),
+            unit: text.unit.to_owned(),
+            max_bytes: text.max_bytes,
+        },
         content: match content {
             Content::TextOrMedia => Holds::TextOrMedia,
             Content::Text => Holds::Text,
             Content::Media => Holds::Media,
         },
-        media: media.iter().map(Medium::from).collect(),
+        media: platform
+            .publisher
+            .media_limits(account_type, 0, &serde_json::Value::Null)
+            .unwrap_or(media)
+            .iter()
+            .map(Medium::from)
+            .collect(),
         mixed_media: *mixed_media,
         max_alt_text_length: alt_text.as_ref().map(|alt_text| alt_text.max),
         replies: match replies {
@@ -219,7 +232,11 @@ impl From<&MediaLimit> for Medium {
             content_types: limit.mimes.iter().map(|mime| (*mime).to_owned()).collect(),
             max_bytes: limit.max_bytes,
             min_duration_ms: limit.duration.as_ref().map(|range| millis(range.start())),
-            max_duration_ms: limit.duration.as_ref().map(|range| millis(range.end())),
+            max_duration_ms: limit
+                .usual_duration
+                .as_ref()
+                .or(limit.duration.as_ref().map(RangeInclusive::end))
+                .map(millis),
             min_width: width.as_ref().map(|range| *range.start()),
             max_width: width.as_ref().map(|range| *range.end()),
             min_height: height.as_ref().map(|range| *range.start()),

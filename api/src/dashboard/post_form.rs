@@ -502,7 +502,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
                     index > 0,
                 ),
                 count: *count,
-                max: limit.map_or(0, |limit| limit.max),
+                max: limit.map_or(0, |limit| limit.usual.unwrap_or(limit.max)),
                 unit: limit.map_or("characters", |limit| limit.unit),
             }
         });

@@ -18,6 +18,7 @@ pub(super) fn trials() -> Vec<Trial> {
             the_sandbox_refuses_segments_that_the_edge_refuses,
             a_refused_alt_text_does_not_fail_the_post,
             a_premium_account_publishes_long_texts,
+            a_longer_video_is_for_x_to_decide,
             a_self_serve_app_quotes_only_posts_that_invite_it,
             reading_and_renewing_wait_until_they_are_needed,
         ],
@@ -110,6 +111,21 @@ async fn a_premium_account_publishes_long_texts() {
     };
     assert_eq!((errors(&text, "profile"), errors(&text, "premium")), (1, 0));
     assert_eq!(errors(&"a".repeat(25_001), "premium"), 1);
+    // X may not say what an account has.
+    for (account_type, length, severity) in [
+        ("profile", 281, check::Severity::Error),
+        ("unknown", 281, check::Severity::Warning),
+        ("unknown", 25_001, check::Severity::Error),
+    ] {
+        let (text, account) = ("a".repeat(length), check::AccountKind { account_type, scopes: &[] });
+        let draft = check::Draft { text: &text, media: &[] };
+        let issues = check::check_for(platform, account, &[draft], &json!({}));
+        assert_eq!(
+            issues.iter().map(|issue| issue.severity).collect::<Vec<_>>(),
+            [severity],
+            "{account_type}"
+        );
+    }
 
     let ada = world.named(platform, "ada");
     assert_eq!(ada.publish(&ada.post(&text)).await.expect_err("too long").code, rejected(403));
@@ -122,6 +138,37 @@ async fn a_premium_account_publishes_long_texts() {
     let listed = premium.platform.history.expect("it has one").page(&premium.session(&keep), None).await;
     assert_eq!(listed.on("history").items[0].text, text);
     assert_eq!(premium.accepted().await, 1);
+}
+
+/// Above the standard limits X decides by account: nothing is refused before it is asked, and its words are kept.
+async fn a_longer_video_is_for_x_to_decide() {
+    let world = World::start().await;
+    let platform = platforms::get("x").expect("it has an adapter");
+    for (name, seconds, told, outcome) in [
+        ("ada", 140, &[][..], Ok(())),
+        ("ada", 141, &[(check::Severity::Warning, "media_duration")], Err(rejected(403))),
+        ("premium_ada", 3_000, &[], Ok(())),
+        ("premium_ada", 14_401, &[(check::Severity::Error, "media_duration")], Ok(())),
+    ] {
+        let actor = world.named(platform, name);
+        let mut post = actor.post_with(&format!("{seconds} s by {name}"), MediaKind::Video, 1);
+        post.media[0] = actor.lasting(&post.media[0], seconds);
+        let account_type = actor.identities().await.on(name).remove(0).profile.account_type;
+        let account = check::AccountKind { account_type: &account_type, scopes: &[] };
+        let draft = check::Draft { text: &post.text, media: &post.media };
+        let issues = check::check_for(platform, account, &[draft], &json!({}));
+        let issues: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+        assert_eq!(issues, told, "{seconds} s by {name}");
+        let ended = actor.publish(&post).await;
+        if let Err(failure) = &ended {
+            assert!(
+                failure.message.contains("not allowed to post a video longer than 2 minutes"),
+                "{failure}"
+            );
+            assert!(!failure.is_ambiguous());
+        }
+        assert_eq!(ended.map(drop).map_err(|failure| failure.code), outcome, "{seconds} s by {name}");
+    }
 }
 
 async fn a_self_serve_app_quotes_only_posts_that_invite_it() {

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 const EXPIRES_SECONDS: i64 = 86_400;
+/// The longest video that every account may post, in milliseconds.
+const STANDARD_MS: u64 = 140_000;
 const MEGABYTE: u64 = 1024 * 1024;
 /// The largest segment, as X's own client sends it. X documents 5 MB, but its edge refuses requests of 5 MiB.
 const SEGMENT_BYTES: u64 = 4 * MEGABYTE;
@@ -53,6 +55,9 @@ pub(super) struct Media {
     pub(super) alt: Option<String>,
     is_stuck: bool,
     is_failing: bool,
+    /// Play time of a video, in milliseconds, as its header says.
+    #[serde(default)]
+    play_time_ms: Option<u64>,
 }
 
 impl Record for Media {
@@ -80,6 +85,30 @@ pub(super) fn are_usable(tx: &Transaction, user: &str, ids: &[String]) -> bool {
     let kind = |media: &Media| (!media.category.ends_with("image")).then(|| media.category.clone());
     let is_mixed = media.len() > 1 && media.iter().any(|media| kind(media).is_some());
     media.len() == ids.len() && media.iter().all(is_usable) && !is_mixed
+}
+
+/// Returns true if one of these media is a video that only some accounts may post.
+pub(super) fn are_long(tx: &Transaction, ids: &[String]) -> bool {
+    let mut found = ids.iter().filter_map(|id| get(tx, id));
+    found.any(|media| {
+        media.category.ends_with("video") && media.play_time_ms.is_some_and(|time| time > STANDARD_MS)
+    })
+}
+
+/// Returns the play time in the header of an MP4 or MOV file, in milliseconds (ISO 14496-12, `mvhd`).
+fn play_time_ms(bytes: &[u8]) -> Option<u64> {
+    let at = bytes.windows(4).position(|name| name == b"mvhd")?;
+    // Behind the name: a version, flags, two times (of four or eight bytes each), the units of a second, the length.
+    let is_long = *bytes.get(at + 4)? == 1;
+    let (scale, length) = if is_long { (at + 24, at + 28) } else { (at + 16, at + 20) };
+    let word =
+        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
+    let units = if is_long {
+        u64::from(word(length)?) << 32 | u64::from(word(length + 4)?)
+    } else {
+        u64::from(word(length)?)
+    };
+    units.saturating_mul(1000).checked_div(word(scale)?.into())
 }
 
 impl Media {
@@ -227,6 +256,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) 
         alt: None,
         is_stuck: false,
         is_failing: false,
+        play_time_ms: None,
     };
     finish(tx, &mut media)?;
     let data = media.data(tx);
@@ -282,6 +312,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
         alt: None,
         is_stuck: false,
         is_failing: false,
+        play_time_ms: None,
     };
     tx.store.put(&media);
     let data = media.data(tx);
@@ -493,6 +524,10 @@ fn finish(tx: &mut Transaction, media: &mut Media) -> Result<(), Response> {
         return Err(invalid("media", mime, &format!("media type unrecognized for {}.", media.category)));
     }
     media.finished_at = Some(tx.now);
+    if media.category.ends_with("video") {
+        let kept = media.parts.values().filter_map(|part| tx.files.read(&part.id));
+        media.play_time_ms = kept.into_iter().find_map(|bytes| play_time_ms(&bytes));
+    }
     tx.store.put(media);
     Ok(())
 }

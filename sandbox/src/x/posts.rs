@@ -193,6 +193,11 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     if !ids.is_empty() && !is_known(&ids) {
         return Err(invalid("media.media_ids", &ids.join(","), "Your media IDs are invalid."));
     }
+    if media::are_long(tx, &ids) && !is_premium(author) {
+        // As recorded; the documented limit is 140 seconds.
+        let message = "This user is not allowed to post a video longer than 2 minutes.";
+        return Err(problem(403, "Forbidden", message));
+    }
     let is_self_serve = !tx.settings.is_approved();
     let limit = if is_premium(author) { text::PREMIUM_LIMIT } else { text::LIMIT };
     if text::weighted_length(&words) > limit || is_self_serve && cashtags(&words) > 1 {
