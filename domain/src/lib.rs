@@ -50,7 +50,7 @@ pub use id::{
 };
 pub use limit::{LimitSource, LimitUsage};
 pub use login::LoginError;
-pub use media::{Fit, Media, MediaKind, MediaStatus};
+pub use media::{Fit, Media, MediaKind, MediaStatus, Shaping};
 pub use metrics::Metrics;
 pub use missing::{Missing, Part};
 pub use owner::{Mode, Owner};

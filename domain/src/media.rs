@@ -124,15 +124,27 @@ impl Media {
     }
 }
 
+crate::string_enum! {
+    /// How a picture gets another shape. What it shows is scaled alike in both directions.
+    Shaping, "shaping" {
+        /// The middle of it is kept.
+        Crop = "crop",
+        /// All of it is kept, in the middle of a white ground.
+        Pad = "pad",
+    }
+}
+
 /// Properties that a rendition of a picture needs, so that a platform takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fit {
     /// Kind: a still image, or an animation.
     pub kind: MediaKind,
-    /// Maximum width in pixels, as displayed.
+    /// Maximum width in pixels, as displayed; with a shaping the width, unless it has to be smaller for its bytes.
     pub width: u32,
-    /// Maximum height in pixels, as displayed.
+    /// Maximum height in pixels, as displayed; with a shaping the height.
     pub height: u32,
+    /// How it gets this shape; without, it keeps its own.
+    pub shaping: Option<Shaping>,
     /// Maximum size in bytes.
     pub max_bytes: u64,
     /// True if a picture with transparent parts may be a PNG; it is laid on white otherwise.
@@ -146,6 +158,9 @@ impl Fit {
     pub const MAX_PIXELS: u64 = 100_000_000;
     /// Maximum number of pixels of all frames of an animation together that is to stay one.
     pub const MAX_FRAME_PIXELS: u64 = 100_000_000;
+    /// Longest side of a picture that gets another shape, in pixels: more than any platform shows. It bounds the ground
+    /// that a narrow picture is laid on.
+    pub const MAX_SHAPED_SIDE: u32 = 4096;
 
     /// Longest side of a thumbnail, in pixels.
     const THUMBNAIL_SIDE: u32 = 480;
@@ -168,6 +183,7 @@ impl Fit {
             kind: MediaKind::Image,
             width: scaled(width),
             height: scaled(height),
+            shaping: None,
             max_bytes: Self::THUMBNAIL_BYTES,
             keeps_transparency: true,
         })
@@ -175,8 +191,9 @@ impl Fit {
 
     /// Returns a name for renditions of this kind: equal names stand for equal renditions of an asset.
     pub fn name(&self) -> String {
-        let Self { kind, width, height, max_bytes, keeps_transparency } = self;
+        let Self { kind, width, height, shaping, max_bytes, keeps_transparency } = self;
         let ground = if *keeps_transparency { "clear" } else { "white" };
-        format!("{kind}-{width}x{height}-{max_bytes}-{ground}")
+        let shaping = shaping.map_or_else(String::new, |shaping| format!("-{shaping}"));
+        format!("{kind}-{width}x{height}-{max_bytes}-{ground}{shaping}")
     }
 }

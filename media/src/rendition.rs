@@ -40,7 +40,7 @@ mod tests {
     use std::time::Duration;
 
     fn fit(kind: MediaKind, width: u32, height: u32, max_bytes: u64, keeps_transparency: bool) -> Fit {
-        Fit { kind, width, height, max_bytes, keeps_transparency }
+        Fit { kind, width, height, shaping: None, max_bytes, keeps_transparency }
     }
 
     /// A picture that compresses badly, the same each time; its left half is red.

@@ -2,11 +2,11 @@
 //!
 //! A rendition has the shape in which the original is displayed, upright, its color profile, and none of its other
 //! metadata. Its size follows from the decoded picture: the box of a [`Fit`] only limits it, so that a box of another
-//! shape squeezes nothing. The same original and [`Fit`] always make the same bytes. What a picture may cost is checked
+//! shape squeezes nothing. One with a [`Shaping`] has the shape of the box, and is cut or laid on white. The same original and [`Fit`] always make the same bytes. What a picture may cost is checked
 //! before it is decoded, and while it is by a [`Deadline`].
 
 use crate::deadline::{Deadline, Ended, Output, Source};
-use domain::Fit;
+use domain::{Fit, Shaping};
 use fast_image_resize::{
     PixelTrait, ResizeOptions, Resizer,
     images::{TypedImage, TypedImageRef},
@@ -127,6 +127,9 @@ pub fn animation(
     fit: &Fit,
     deadline: &Deadline,
 ) -> Result<Rendition, Halt> {
+    if let Some(shaping) = fit.shaping {
+        return Err(Halt::Unfit(format!("an animation gets no other shape ({shaping})")));
+    }
     shrink(fit, canvas, |sides| rescale(original, frames, fit, sides, deadline))
 }
 
@@ -136,7 +139,8 @@ fn shrink(
     picture: (u32, u32),
     mut write: impl FnMut((u32, u32)) -> Result<Attempt, Halt>,
 ) -> Result<Rendition, Halt> {
-    let mut sides = within(picture, (fit.width, fit.height));
+    let of_box = (fit.width, fit.height);
+    let mut sides = if fit.shaping.is_some() { of_box } else { within(picture, of_box) };
     let least = f64::from(sides.0.min(sides.1).min(MIN_SIDE));
     loop {
         let (width, height) = sides;
@@ -151,20 +155,35 @@ fn shrink(
         if smaller.iter().any(|side| *side < least) {
             return Err(Halt::Unfit(format!("it can't be made to have {} bytes at most", fit.max_bytes)));
         }
-        sides = within(picture, smaller.map(|side| side as u32).into());
+        sides = match fit.shaping {
+            None => within(picture, smaller.map(|side| side as u32).into()),
+            Some(_) => shorter(of_box, smaller[usize::from(width < height)] as u32),
+        };
     }
 }
 
-/// Returns the largest size of a picture's shape in a box; at most the picture's own.
-fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (u32, u32) {
-    let [w, h] = [width, height].map(|side| u64::from(side.max(1)));
-    let [max_w, max_h] = [u64::from(max_width).clamp(1, w), u64::from(max_height).clamp(1, h)];
+/// Returns the size of a box whose longer side is shortened to this length. The other one is rounded up, so that a box
+/// that was not too narrow for a platform is not afterwards.
+fn shorter((width, height): (u32, u32), longer: u32) -> (u32, u32) {
+    let shorter = (u64::from(width.min(height)) * u64::from(longer)).div_ceil(width.max(height).into());
+    let shorter = u32::try_from(shorter).unwrap_or(longer);
+    if width < height { (shorter, longer) } else { (longer, shorter) }
+}
+
+/// Returns the largest size of a picture's shape in a box, to which it may be enlarged.
+fn inside((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (u32, u32) {
+    let [w, h, max_w, max_h] = [width, height, max_width, max_height].map(|side| u64::from(side.max(1)));
     let side = |exact: u64, of: u64| u32::try_from(((exact + of / 2) / of).max(1)).unwrap_or(u32::MAX);
     if max_w * h <= max_h * w {
         (side(max_w, 1), side(h * max_w, w))
     } else {
         (side(w * max_h, h), side(max_h, 1))
     }
+}
+
+/// Returns the largest size of a picture's shape in a box; at most the picture's own.
+fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (u32, u32) {
+    inside((width, height), (max_width.min(width), max_height.min(height)))
 }
 
 impl Halt {
@@ -242,10 +261,23 @@ impl Picture {
 
     /// Writes it in this size, upright.
     fn write(&self, fit: &Fit, sides: (u32, u32), deadline: &Deadline) -> Result<Attempt, Halt> {
+        // A picture without a shaping has the shape of `sides` to a pixel, and is not cut for it.
+        let options = match fit.shaping {
+            None => ResizeOptions::new(),
+            Some(_) => ResizeOptions::new().fit_into_destination(None),
+        };
+        let drawn = match fit.shaping {
+            Some(Shaping::Pad) => inside(self.displayed(), sides),
+            None | Some(Shaping::Crop) => sides,
+        };
         // Turned after it is scaled, which takes less memory. Turning twice is turning back.
-        let mut scaled = resize(&self.image, self.structure.displayed(sides))?;
+        let mut scaled = resize(&self.image, self.structure.displayed(drawn), &options)?;
         scaled.apply_orientation(self.structure.orientation);
         deadline.check()?;
+        if fit.shaping == Some(Shaping::Pad) {
+            scaled = in_the_middle(on_white(scaled), sides).into();
+            deadline.check()?;
+        }
         let is_opaque = match &scaled {
             DynamicImage::ImageRgba8(image) => image.pixels().all(|pixel| pixel.0[3] == u8::MAX),
             _ => true,
@@ -289,12 +321,12 @@ impl Picture {
     }
 }
 
-fn resize(image: &DynamicImage, sides: (u32, u32)) -> Result<DynamicImage, Halt> {
+fn resize(image: &DynamicImage, sides: (u32, u32), options: &ResizeOptions) -> Result<DynamicImage, Halt> {
     Ok(match image.as_rgba8() {
-        Some(image) => resize_pixels::<U8x4, _>(image, sides)?.into(),
+        Some(image) => resize_pixels::<U8x4, _>(image, sides, options)?.into(),
         None => {
             let image = image.as_rgb8().expect("a picture is decoded to RGBA or RGB");
-            resize_pixels::<U8x3, _>(image, sides)?.into()
+            resize_pixels::<U8x3, _>(image, sides, options)?.into()
         }
     })
 }
@@ -303,14 +335,24 @@ fn resize(image: &DynamicImage, sides: (u32, u32)) -> Result<DynamicImage, Halt>
 fn resize_pixels<P: PixelTrait, Q: Pixel<Subpixel = u8>>(
     image: &ImageBuffer<Q, Vec<u8>>,
     (width, height): (u32, u32),
+    options: &ResizeOptions,
 ) -> Result<ImageBuffer<Q, Vec<u8>>, Halt> {
     let source = TypedImageRef::<P>::from_buffer(image.width(), image.height(), image.as_raw());
     let mut scaled = ImageBuffer::new(width, height);
     let mut target = TypedImage::<P>::from_buffer(width, height, &mut scaled).map_err(Halt::unreadable)?;
     Resizer::new()
-        .resize_typed(&source.map_err(Halt::unreadable)?, &mut target, &ResizeOptions::new())
+        .resize_typed(&source.map_err(Halt::unreadable)?, &mut target, options)
         .map_err(Halt::unreadable)?;
     Ok(scaled)
+}
+
+/// Lays a picture in the middle of a white ground with these sides.
+fn in_the_middle(picture: image::RgbImage, (width, height): (u32, u32)) -> image::RgbImage {
+    let mut ground = image::RgbImage::from_pixel(width, height, image::Rgb([u8::MAX; 3]));
+    let [x, y] = [(width, picture.width()), (height, picture.height())]
+        .map(|(ground, picture)| i64::from(ground.saturating_sub(picture) / 2));
+    image::imageops::replace(&mut ground, &picture, x, y);
+    ground
 }
 
 /// Lays a picture on a white ground.
@@ -353,7 +395,8 @@ fn rescale(
                 deadline.check()?;
                 let frame = frame.map_err(failed)?;
                 let delay = frame.delay();
-                let scaled: RgbaImage = resize_pixels::<U8x4, _>(frame.buffer(), sides)?;
+                let scaled: RgbaImage =
+                    resize_pixels::<U8x4, _>(frame.buffer(), sides, &ResizeOptions::new())?;
                 encoder.encode_frame(Frame::from_parts(scaled, 0, 0, delay)).map_err(failed)?;
                 done += 1;
             }
@@ -371,7 +414,23 @@ fn rescale(
 
 #[cfg(test)]
 mod tests {
-    use super::within;
+    use super::{inside, shorter, within};
+
+    /// A platform's range of shapes includes the square.
+    #[test]
+    fn a_box_gets_no_narrower_when_it_is_made_smaller() {
+        for (width, height) in [(1910, 1000), (1000, 1333), (4000, 400), (400, 4000), (17, 16), (3, 2)] {
+            for longer in 1..=width.max(height) {
+                let (w, h) = shorter((width, height), longer);
+                let lies = if width < height { w <= h } else { w >= h };
+                assert!(lies && w.max(h) == longer, "{width}x{height} became {w}x{h}");
+                let [narrow, was] =
+                    [(w, h), (width, height)].map(|(w, h)| f64::from(w.max(h)) / f64::from(w.min(h)));
+                assert!(narrow <= was, "{width}x{height} became {w}x{h}");
+            }
+        }
+        assert_eq!(inside((10, 20), (100, 100)), (50, 100), "enlarged");
+    }
 
     #[test]
     fn a_shape_is_kept_to_a_pixel() {

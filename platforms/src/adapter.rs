@@ -8,6 +8,7 @@
 use crate::{
     auth::{Auth, Code},
     check::{Draft, Issue},
+    fit::Shape,
     limits::{Limits, MediaLimit, TextLimit},
     oauth, schema,
     scopes::ScopeSet,
@@ -129,6 +130,12 @@ pub trait Publisher: Send + Sync {
     /// that the call had no effect, or that the content or the grant is at fault.
     fn is_definite(&self, _reply: &Reply) -> bool {
         false
+    }
+
+    /// Returns the shape that the picture at `index` of a container with these media has to have, if the limits of its
+    /// kind do not say it. The setting `fit`, which such a platform has, gives it this shape.
+    fn shape(&self, _media: &[Media], _index: usize, _settings: &Value) -> Option<Shape> {
+        None
     }
 
     /// Reads a failure from a reply; `None` if the status alone decides

@@ -8,7 +8,7 @@ use crate::{
     schema::{Mismatch, Schema},
     text::clip,
 };
-use domain::Fit;
+use domain::{Fit, Shaping};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -184,6 +184,7 @@ fn check_containers(
             content: can.content,
             needs: can.required_media,
             media: platform.media_limits(account.account_type, first + index, settings),
+            fittable: platform.is_fittable(first + index, settings, media),
             mixed_media: can.mixed_media,
             alt_text: can.alt_text.as_ref(),
         };
@@ -201,6 +202,12 @@ fn check_containers(
         text(found, &part, container, at(&[json!("content")]));
         self::media(found, &part, container, &at);
     }
+    let media = || containers.iter().flat_map(|container| container.media);
+    let is_picture = |medium: &Media| matches!(medium.kind, MediaKind::Image | MediaKind::Gif);
+    if settings[fit::SETTING].is_string() && media().next().is_some() && !media().any(is_picture) {
+        let path = [json!("config"), json!(platform.id), json!(fit::SETTING)];
+        found.warning("setting_not_used", path.to_vec(), "fits pictures, and there is none");
+    }
     fitted
 }
 
@@ -213,21 +220,28 @@ fn fit_media(
     settings: &Value,
     media: &[Media],
 ) -> Vec<Media> {
-    let mut fit = |(index, medium): (usize, &Media)| {
-        let Some(fit) = platform.fit(first + container, settings, medium) else { return medium.clone() };
+    let fits = platform.fits(first + container, settings, media);
+    let mut fit = |(index, (medium, fit)): (usize, (&Media, Option<Fit>))| {
+        let Some(fit) = fit else { return medium.clone() };
         let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];
-        let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, fit);
-        let message = if fit.kind == kind {
-            format!("gets this {kind} fitted: {width}x{height} pixels at most, {max_bytes} bytes at most")
-        } else {
-            format!(
-                "takes no {kind} and gets a still image, {width}x{height} pixels and {max_bytes} bytes at most"
-            )
-        };
-        found.warning("media_fitted", path, message);
+        found.warning("media_fitted", path, told(medium, &fit));
         fit::fitted(medium, &fit)
     };
-    media.iter().enumerate().map(&mut fit).collect()
+    media.iter().zip(fits).enumerate().map(&mut fit).collect()
+}
+
+/// Says what a picture becomes; the subject is the platform.
+fn told(medium: &Media, fit: &Fit) -> String {
+    let (kind, Fit { width, height, max_bytes, .. }) = (medium.kind, *fit);
+    let own = (medium.width.unwrap_or(0), medium.height.unwrap_or(0));
+    let limits = format!("{width}x{height} pixels and {max_bytes} bytes at most");
+    let shaping = fit.shaping.filter(|_| !fit::have_one_shape(own, (width, height)));
+    match (shaping, fit.kind == kind) {
+        (Some(Shaping::Crop), _) => format!("gets the middle of this {kind}: {limits}"),
+        (Some(Shaping::Pad), _) => format!("gets this {kind} on a white ground: {limits}"),
+        (None, true) => format!("gets this {kind} fitted: {limits}"),
+        (None, false) => format!("takes no {kind} and gets a still image: {limits}"),
+    }
 }
 
 /// Validates a platform's `config` block by itself.
@@ -299,6 +313,8 @@ struct ContainerRules<'a> {
     content: Content,
     needs: Option<MediaKind>,
     media: &'a [MediaLimit],
+    /// For each medium, whether the setting `fit` would give it a shape and a size that are taken.
+    fittable: Vec<bool>,
     mixed_media: bool,
     alt_text: Option<&'a AltTextLimit>,
 }
@@ -384,7 +400,10 @@ fn media(
                 let message = format!("takes no media of kind {}", medium.kind);
                 found.error("media_kind_not_supported", path.clone(), message);
             }
-            Some(limit) => one(found, limit, medium, &path),
+            Some(limit) => {
+                let is_fittable = can.fittable.get(index) == Some(&true);
+                one(found, limit, medium, if is_fittable { fit::REMEDY } else { "" }, &path);
+            }
         }
         if let Some(alt) = medium.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
             let path = [path.as_slice(), &[json!("alt_text")]].concat();
@@ -406,8 +425,8 @@ fn media(
     }
 }
 
-/// Compares one medium with the limits of its kind.
-fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]) {
+/// Compares one medium with the limits of its kind; `remedy` ends a message about its shape or its minimum size.
+fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, path: &[Value]) {
     let kind = limit.kind;
     if !limit.mimes.contains(&medium.mime.as_str()) {
         let message = format!("takes {kind} as {}, and this is {}", limit.mimes.join(", "), medium.mime);
@@ -443,7 +462,7 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
         && !(long.contains(&width.max(height)) && short.contains(&width.min(height)))
     {
         let message = format!(
-            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}{unscaled}",
+            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}{unscaled}{remedy}",
             long.start(),
             short.start(),
             long.end(),
@@ -473,7 +492,7 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
     {
         let ratio = f64::from(width) / f64::from(height);
         let message = format!(
-            "takes {kind} with a width over height of {:.2} to {:.2}, and this has {ratio:.2}",
+            "takes {kind} with a width over height of {:.2} to {:.2}, and this has {ratio:.2}{remedy}",
             range.start(),
             range.end()
         );
@@ -592,8 +611,10 @@ mod tests {
 
     #[test]
     fn each_exceeded_limit_is_reported() {
-        let long = x(&"a".repeat(281), &[], json!({}));
+        let long = x(&"a".repeat(25_001), &[], json!({}));
         assert_eq!(long, [("text_too_long".into(), "containers.0.content".into())]);
+        // Whether the account has Premium is not known.
+        assert_eq!(codes(&x(&"a".repeat(281), &[], json!({}))), ["text_may_be_too_long"]);
         assert_eq!(codes(&x(" ", &[], json!({}))), ["content_required"]);
         assert_eq!(codes(&x("", &vec![image(); 5], json!({}))), ["media_too_many"]);
         assert_eq!(codes(&x("", &[image(), video()], json!({}))), ["media_mixed"]);
@@ -962,6 +983,7 @@ mod tests {
             content: Content::Text,
             needs: None,
             media: &[],
+            fittable: Vec::new(),
             mixed_media: false,
             alt_text: None,
         };

@@ -1,29 +1,75 @@
 //! Fitting of pictures: which rendition a platform takes of a picture that it would refuse.
 //!
 //! A picture that is too large or of a type that the platform does not take is scaled and converted by the worker;
-//! an animation becomes a still image where the platform takes none. Pictures are neither cropped nor enlarged, and
-//! videos are left as they are.
+//! an animation becomes a still image where the platform takes none. One whose shape is refused is cropped or padded
+//! only where the author said so, by the setting `fit`, and so is one that is too small enlarged: both change what is
+//! seen. The middle of a picture is what is kept of it. Animations and videos get no other shape.
 
-use crate::{Adapter, Media, MediaKind, MediaLimit};
-use domain::Fit;
+use crate::{Adapter, Media, MediaKind, MediaLimit, schema::Schema};
+use domain::{Fit, Shaping};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
+use std::ops::RangeInclusive;
+
+/// Name of the setting.
+pub(crate) const SETTING: &str = "fit";
+/// End of a message about a shape that the setting would change.
+pub(crate) const REMEDY: &str = "; with the setting fit, crop or pad, it is made to fit";
+
+/// The value of the setting `fit`, for its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fitting {
+    Crop,
+    Pad,
+}
+
+/// The shape that a picture has to have, beside the limits of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Width over height, in a range that includes 1.
+    Within(RangeInclusive<f64>),
+    /// Width and height in pixels.
+    Exactly(u32, u32),
+}
 
 impl Adapter {
-    /// Returns what a picture of the container at `position` of a post with these settings has to become; `None` if it
-    /// is published as it is, or nothing that can be done makes the platform take it.
-    pub fn fit(&self, position: usize, settings: &Value, medium: &Media) -> Option<Fit> {
-        fit(self.media_limits("", position, settings), medium)
+    /// Returns what each picture of the container at `position` of a post with these settings has to become; `None` for
+    /// one that is published as it is, or of which nothing that can be done makes the platform take it.
+    pub fn fits(&self, position: usize, settings: &Value, media: &[Media]) -> Vec<Option<Fit>> {
+        let limits = self.media_limits("", position, settings);
+        let wish = if self.has_fit() { settings[SETTING].as_str() } else { None };
+        let shaping = wish.and_then(|wish| wish.parse().ok());
+        let fit = |(index, medium): (usize, &Media)| {
+            let shape = self.publisher.shape(media, index, settings);
+            fit(limits, medium, shape, shaping)
+        };
+        media.iter().enumerate().map(fit).collect()
+    }
+
+    /// Returns whether the platform has the setting `fit`, and it would make it take each of these pictures.
+    pub(crate) fn is_fittable(&self, position: usize, settings: &Value, media: &[Media]) -> Vec<bool> {
+        let is_open = self.has_fit() && settings[SETTING].is_null();
+        if !is_open || media.is_empty() {
+            return vec![false; media.len()];
+        }
+        let mut settings = if settings.is_object() { settings.clone() } else { serde_json::json!({}) };
+        settings[SETTING] = Shaping::Crop.as_str().into();
+        let fits = self.fits(position, &settings, media);
+        fits.into_iter().map(|fit| fit.is_some_and(|fit| fit.shaping.is_some())).collect()
+    }
+
+    fn has_fit(&self) -> bool {
+        Schema::of(self).document()["properties"][SETTING].is_object()
     }
 }
 
-fn fit(limits: &[MediaLimit], medium: &Media) -> Option<Fit> {
-    let (width, height) = (medium.width?, medium.height?);
-    let is_readable = matches!(medium.kind, MediaKind::Image | MediaKind::Gif)
-        && Fit::ORIGINALS.contains(&medium.mime.as_str())
-        && (1..=Fit::MAX_PIXELS).contains(&(u64::from(width) * u64::from(height)));
-    if !is_readable {
+fn fit(limits: &[MediaLimit], medium: &Media, shape: Option<Shape>, shaping: Option<Shaping>) -> Option<Fit> {
+    if !is_readable(medium) {
         return None;
     }
+    let (width, height) = (medium.width?, medium.height?);
     let of = |kind| limits.iter().find(|limit| limit.kind == kind);
     let limit = of(medium.kind).or_else(|| of(MediaKind::Image))?;
     let has_too_many_frames = medium.frame_pixels().is_some_and(|pixels| pixels > Fit::MAX_FRAME_PIXELS)
@@ -32,21 +78,99 @@ fn fit(limits: &[MediaLimit], medium: &Media) -> Option<Fit> {
         return None;
     }
     let scale = scale(limit, width, height);
+    let shaped = match limit.kind {
+        MediaKind::Image => shaped(limit, (width, height), shape, shaping),
+        _ => None,
+    };
     let fits = limit.kind == medium.kind
         && limit.mimes.contains(&medium.mime.as_str())
         && medium.size_bytes <= limit.max_bytes
-        && scale >= 1.0;
+        && scale >= 1.0
+        && shaped.is_none();
     if fits || !limit.mimes.contains(&mime(limit.kind)) {
         return None;
     }
     let scaled = |side: u32| ((f64::from(side) * scale.min(1.0)) as u32).max(1);
+    let (shaping, (width, height)) = match shaped {
+        Some((shaping, sides)) => (Some(shaping), sides),
+        None => (None, (scaled(width), scaled(height))),
+    };
     Some(Fit {
         kind: limit.kind,
-        width: scaled(width),
-        height: scaled(height),
+        width,
+        height,
+        shaping,
         max_bytes: limit.max_bytes,
         keeps_transparency: limit.mimes.contains(&"image/png"),
     })
+}
+
+/// Returns true if renditions can be made of a picture.
+pub(crate) fn is_readable(medium: &Media) -> bool {
+    let sides = medium.width.zip(medium.height);
+    matches!(medium.kind, MediaKind::Image | MediaKind::Gif)
+        && Fit::ORIGINALS.contains(&medium.mime.as_str())
+        && sides.is_some_and(|(width, height)| {
+            (1..=Fit::MAX_PIXELS).contains(&(u64::from(width) * u64::from(height)))
+        })
+}
+
+/// Returns the sides that a picture gets if scaling it down does not make it fit, and how it gets them.
+fn shaped(
+    limit: &MediaLimit,
+    (width, height): (u32, u32),
+    shape: Option<Shape>,
+    shaping: Option<Shaping>,
+) -> Option<(Shaping, (u32, u32))> {
+    let [w, h] = [width, height].map(f64::from);
+    let range = match shape {
+        Some(Shape::Exactly(..)) if shape == Some(Shape::Exactly(width, height)) => return None,
+        Some(Shape::Exactly(to_width, to_height)) => {
+            // To a pixel it has the shape already, and nothing of it is lost.
+            let is_scaled = to_width <= width && have_one_shape((width, height), (to_width, to_height));
+            let shaping = shaping.or_else(|| is_scaled.then_some(Shaping::Crop));
+            return Some((shaping?, (to_width, to_height)));
+        }
+        Some(Shape::Within(range)) => range,
+        None => limit.aspect_ratio.clone().unwrap_or(0.0..=f64::INFINITY),
+    };
+    let (least, most) = limit.pixels.as_ref().map_or((1, u32::MAX), |(long, short)| {
+        // A platform with a minimum has the same for both sides.
+        (*short.start().max(long.start()), *long.end())
+    });
+    let scale = scale(limit, width, height).min(1.0);
+    let is_small = w.min(h) * scale < f64::from(least);
+    if !is_small && range.contains(&(w / h)) {
+        return None;
+    }
+    let shaping = shaping?;
+    let most = f64::from(most.min(limit.max_width.unwrap_or(u32::MAX)).min(Fit::MAX_SHAPED_SIDE));
+    // One that is enlarged gets more than it needs, since it is to have some bytes as well.
+    let enlarged = f64::from(least) * ENLARGED;
+    let (lowest, highest) = match is_small {
+        true => (range.start().max(enlarged / most), range.end().min(most / enlarged)),
+        false => (*range.start(), *range.end()),
+    };
+    let ratio = (w / h).clamp(lowest, highest);
+    let (w, h) = match (shaping, w / h > ratio) {
+        (Shaping::Crop, true) | (Shaping::Pad, false) => (h * ratio, h),
+        (Shaping::Crop, false) | (Shaping::Pad, true) => (w, w / ratio),
+    };
+    let scale = if is_small { enlarged / w.min(h) } else { (most / w.max(h)).min(scale).min(1.0) };
+    let [w, h] = [w, h].map(|side| (side * scale).round().clamp(1.0, most));
+    // Rounded towards a square, which fits everywhere.
+    let (w, h) = if w >= h { (w, h.max((w / highest).ceil())) } else { (w.max((h * lowest).ceil()), h) };
+    Some((shaping, (w as u32, h as u32)))
+}
+
+/// How much longer than the minimum the shorter side of an enlarged picture is. Google Business Profile wants 250 pixels
+/// and 10 KB, and recommends 720 pixels.
+const ENLARGED: f64 = 2.88;
+
+/// Returns true if sizes differ in shape by no more than their sides are rounded.
+pub(crate) fn have_one_shape(one: (u32, u32), other: (u32, u32)) -> bool {
+    let [a, b] = [(one.0, other.1), (one.1, other.0)].map(|(a, b)| u64::from(a) * u64::from(b));
+    a.abs_diff(b) <= u64::from(one.0.max(one.1).max(other.0.max(other.1)))
 }
 
 /// Returns the factor at which a picture has the largest size that is accepted.
@@ -89,8 +213,13 @@ mod tests {
         }
     }
 
+    fn fits(platform: &str, settings: &Value, medium: &Media) -> Option<Fit> {
+        let media = std::slice::from_ref(medium);
+        crate::get(platform).unwrap().fits(0, settings, media).remove(0)
+    }
+
     fn plan(platform: &str, medium: &Media) -> Option<(MediaKind, u32, u32, u64)> {
-        let fit = crate::get(platform).unwrap().fit(0, &Value::Null, medium)?;
+        let fit = fits(platform, &Value::Null, medium)?;
         Some((fit.kind, fit.width, fit.height, fit.max_bytes))
     }
 
@@ -136,11 +265,12 @@ mod tests {
         let bluesky = crate::get("bluesky").unwrap();
         let card = json!({ "link": { "url": "https://example.com" } });
         let medium = picture("image/png", 1000, 500, 1_000_001);
-        let fit = |position, settings| Some(bluesky.fit(position, settings, &medium)?.max_bytes);
+        let media = std::slice::from_ref(&medium);
+        let fit = |position, settings| Some(bluesky.fits(position, settings, media).remove(0)?.max_bytes);
         assert_eq!(fit(0, &card), Some(1_000_000));
         assert_eq!((fit(1, &card), fit(0, &json!({}))), (None, None));
         let small = picture("image/png", 1000, 500, 1_000_000);
-        assert_eq!(bluesky.fit(0, &card, &small), None);
+        assert_eq!(fits("bluesky", &card, &small), None);
     }
 
     #[test]
@@ -151,10 +281,163 @@ mod tests {
                 picture("image/webp", 3000, 2000, 30 << 20),
                 picture("image/gif", 3000, 3000, 290 << 20),
             ] {
-                let Some(fit) = platform.fit(0, &Value::Null, &medium) else { continue };
+                let Some(fit) = fits(platform.id, &Value::Null, &medium) else { continue };
                 let fitted = fitted(&medium, &fit);
-                assert_eq!(platform.fit(0, &Value::Null, &fitted), None, "{} {fitted:?}", platform.id);
+                assert_eq!(fits(platform.id, &Value::Null, &fitted), None, "{} {fitted:?}", platform.id);
             }
+        }
+    }
+
+    /// Returns the sides that a picture gets with the setting, or without; `None` if it is published as it is.
+    fn sides(
+        platform: &str,
+        fit: Option<&str>,
+        settings: Value,
+        of: &[(u32, u32)],
+    ) -> Vec<Option<(u32, u32)>> {
+        let mut settings = settings;
+        settings[SETTING] = json!(fit);
+        let media: Vec<_> = of.iter().map(|(w, h)| picture("image/jpeg", *w, *h, 1000)).collect();
+        let fits = crate::get(platform).unwrap().fits(0, &settings, &media);
+        fits.into_iter().map(|fit| fit.map(|fit| (fit.width, fit.height))).collect()
+    }
+
+    #[test]
+    fn a_picture_gets_another_shape_only_where_the_author_said_how() {
+        for (platform, settings, of, cropped, padded) in [
+            // Between 3:4 and 1.91:1 in the feed; Instagram shows stories of other shapes.
+            ("instagram", json!({}), (1000, 2000), Some((1000, 1333)), Some((1500, 2000))),
+            ("instagram", json!({}), (2000, 1000), Some((1910, 1000)), Some((2000, 1048))),
+            ("instagram", json!({}), (1080, 1440), None, None),
+            ("instagram", json!({}), (8000, 1000), Some((1910, 1000)), Some((4096, 2145))),
+            ("instagram", json!({ "media_type": "STORIES" }), (1000, 2000), None, None),
+            (
+                "instagram",
+                json!({ "media_type": "STORIES" }),
+                (100, 2000),
+                Some((100, 1000)),
+                Some((200, 2000)),
+            ),
+            ("threads", json!({}), (4000, 300), Some((3000, 300)), Some((4000, 400))),
+            ("threads", json!({}), (3000, 300), None, None),
+            // Enlarged; what would be too long for that gets another shape too.
+            ("google_business", json!({}), (100, 100), Some((720, 720)), Some((720, 720))),
+            ("google_business", json!({}), (10, 1000), Some((720, 4096)), Some((720, 4096))),
+            ("google_business", json!({}), (250, 300), None, None),
+            // No shape is refused, or there are no pictures that it could be.
+            ("tiktok", json!({}), (100, 4000), Some((48, 1920)), Some((48, 1920))),
+            ("x", json!({}), (100, 4000), None, None),
+        ] {
+            for (fit, expected) in [(Some("crop"), cropped), (Some("pad"), padded)] {
+                assert_eq!(
+                    sides(platform, fit, settings.clone(), &[of]),
+                    [expected],
+                    "{platform} {of:?} {fit:?}"
+                );
+            }
+            if platform != "tiktok" {
+                assert_eq!(sides(platform, None, settings.clone(), &[of]), [None], "{platform} {of:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_pictures_of_a_pin_get_one_size() {
+        let of = |fit, sizes: &[(u32, u32)]| sides("pinterest", fit, json!({}), sizes);
+        let to = |sizes: &[(u32, u32)]| sizes.iter().copied().map(Some).collect::<Vec<_>>();
+        // Those of one shape are scaled down to the smallest.
+        assert_eq!(
+            of(None, &[(3000, 2000), (1500, 1000), (600, 400)]),
+            [Some((600, 400)), Some((600, 400)), None]
+        );
+        assert_eq!(of(None, &[(1200, 800), (800, 1200)]), [None, None]);
+        assert_eq!(of(Some("crop"), &[(1200, 800), (800, 1200)]), [None, Some((1200, 800))]);
+        assert_eq!(of(Some("pad"), &[(4000, 2000), (10, 10)]), to(&[(2000, 1000); 2]));
+        assert_eq!(of(Some("pad"), &[(4000, 2000), (4000, 2000)]), [None, None]);
+        assert_eq!(of(Some("pad"), &[(4000, 2000)]), [None]);
+    }
+
+    #[test]
+    fn a_refused_shape_is_told_with_its_remedy() {
+        let told = |platform: &str, settings: Value, media: &[Media]| {
+            let draft = crate::check::Draft { text: "a", media };
+            let issues = crate::check::check(crate::get(platform).unwrap(), &[draft], &settings);
+            let issues = issues.into_iter().filter(|issue| issue.code != "text_too_long");
+            issues.map(|issue| (issue.code, issue.message)).collect::<Vec<_>>()
+        };
+        let tall = picture("image/jpeg", 500, 5000, 1000);
+        let small = picture("image/png", 100, 100, 1000);
+        let uneven = [picture("image/png", 100, 200, 1000), picture("image/png", 200, 200, 1000)];
+        for (platform, media, code) in [
+            ("instagram", &[tall.clone()][..], "media_aspect_ratio"),
+            ("threads", &[picture("image/png", 100, 1100, 1000)], "media_aspect_ratio"),
+            ("google_business", &[small], "media_dimensions"),
+            ("pinterest", &uneven, "media_dimensions"),
+        ] {
+            let issues = told(platform, json!({}), media);
+            assert!(issues[0].0 == code && issues[0].1.ends_with(REMEDY), "{platform} {issues:?}");
+            for (fit, word) in [("crop", "the middle of this image"), ("pad", "on a white ground")] {
+                let issues = told(platform, json!({ "fit": fit }), media);
+                assert!(issues.iter().all(|(code, _)| code == "media_fitted"), "{platform} {issues:?}");
+                // An enlarged square keeps its shape.
+                let is_told = issues.iter().any(|(_, message)| message.contains(word));
+                assert_eq!(is_told, platform != "google_business", "{platform} {issues:?}");
+            }
+            let issues = told(platform, json!({ "fit": "stretch" }), media);
+            assert!(issues.iter().any(|(code, _)| code == "setting_invalid"), "{platform} {issues:?}");
+        }
+        // A format that can't be read is not fitted, and says so by its type.
+        let heif = Media { mime: "image/heif".to_owned(), ..tall };
+        let issues = told("instagram", json!({}), &[heif]);
+        assert!(issues.iter().all(|(_, message)| !message.contains(REMEDY)), "{issues:?}");
+        let video = Media {
+            kind: MediaKind::Video,
+            duration: Some(std::time::Duration::from_secs(5)),
+            ..picture("video/mp4", 1000, 1000, 1000)
+        };
+        let issues = told("threads", json!({ "fit": "pad" }), &[video]);
+        assert_eq!(issues[0].0, "setting_not_used", "{issues:?}");
+        assert_eq!(told("threads", json!({ "fit": "pad" }), &[]), [], "a text has no shape");
+    }
+
+    proptest::proptest! {
+        /// Whatever its sides are, a picture that is cropped or padded is taken afterwards.
+        #[test]
+        fn every_shape_is_made_to_fit(
+            width in 1_u32..20_000,
+            height in 1_u32..20_000,
+            exponents in (0_u32..14, 0_u32..14),
+            is_padded: bool,
+            place in 0_usize..5,
+        ) {
+            // Many pictures are narrow.
+            let (width, height) = ((width >> exponents.0).max(1), (height >> exponents.1).max(1));
+            proptest::prop_assume!(u64::from(width) * u64::from(height) <= Fit::MAX_PIXELS);
+            let (platform, mut settings) = [
+                ("instagram", json!({})),
+                ("instagram", json!({ "media_type": "STORIES" })),
+                ("threads", json!({})),
+                ("google_business", json!({})),
+                ("pinterest", json!({})),
+            ][place].clone();
+            settings[SETTING] = json!(if is_padded { "pad" } else { "crop" });
+            let platform = crate::get(platform).unwrap();
+            let mut media = vec![picture("image/jpeg", width, height, 1000)];
+            if platform.id == "pinterest" {
+                media.push(picture("image/jpeg", 600, 900, 1000));
+            }
+            let fits = platform.fits(0, &settings, &media);
+            let media: Vec<_> = media
+                .iter()
+                .zip(&fits)
+                .map(|(medium, fit)| fit.map_or(medium.clone(), |fit| fitted(medium, &fit)))
+                .collect();
+            let bound = fits.iter().flatten().filter(|fit| fit.shaping.is_some());
+            proptest::prop_assert!(bound.clone().all(|fit| fit.width.max(fit.height) <= Fit::MAX_SHAPED_SIDE));
+            proptest::prop_assert!(platform.fits(0, &settings, &media).iter().all(Option::is_none), "{media:?}");
+            let draft = crate::check::Draft { text: "", media: &media };
+            let issues = crate::check::check(platform, &[draft], &settings);
+            proptest::prop_assert!(issues.is_empty(), "{} {width}x{height}: {issues:?}", platform.id);
         }
     }
 }

@@ -113,6 +113,10 @@ struct Settings {
         "topicType", "languageCode", "callToAction", "event", "offer", "alertType", "scheduledTime",
     ]))]
     photo: Option<Photo>,
+    /// How a picture of less than 250 pixels, which is enlarged, is made to fit where it is too long as well: `crop` keeps
+    /// its middle, `pad` lays it on a white ground. Without, a small picture is refused.
+    #[expect(dead_code, reason = "the fitting of pictures reads it")]
+    fit: Option<fit::Fitting>,
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -37,6 +37,8 @@ const MAX_ITEMS: usize = 10;
 /// by this API in 2026. So what is taller than 3:4 is told, and refused only beyond that.
 const FEED_SHAPES: RangeInclusive<f64> = 0.55..=1.92;
 const USUAL_SHAPE: f64 = 0.74;
+/// The shapes that it takes for certain, which the setting `fit` gives.
+const SURE_SHAPES: RangeInclusive<f64> = 0.75..=1.91;
 /// Form of a username.
 const USERNAME: &str = r"^\s*@?[A-Za-z0-9._]{1,30}\s*$";
 /// Maximum number of hashtags and of mentions in a caption, and of hashtags that every app may send.
@@ -159,6 +161,10 @@ struct Settings {
     trial_params: Option<TrialParams>,
     /// Labels the post as made with AI.
     is_ai_generated: Option<bool>,
+    /// How a picture that is taller than 3:4 or wider than 1.91:1 is made to fit in the feed, and one that is taller than
+    /// 1:10 or wider than 1.91:1 elsewhere: `crop` keeps its middle, `pad` lays it on a white ground.
+    #[expect(dead_code, reason = "the fitting of pictures reads it")]
+    fit: Option<fit::Fitting>,
 }
 
 impl Settings {
@@ -233,6 +239,14 @@ fn caption_issues(caption: &str) -> Vec<Issue> {
 
 #[async_trait]
 impl Publisher for Instagram {
+    fn shape(&self, media: &[Media], index: usize, settings: &Value) -> Option<Shape> {
+        let settings: Settings = schema::read(settings).ok()?;
+        let shown = graph::shown(media, settings.cover());
+        let is_shown = shown.iter().any(|medium| medium.id == media[index].id);
+        let is_feed = PostKind::place(&shown, settings.media_type) == PostKind::Feed;
+        (is_feed && is_shown).then_some(Shape::Within(SURE_SHAPES))
+    }
+
     fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
         let shown = graph::shown(main.media, settings.cover());
@@ -274,10 +288,11 @@ impl Publisher for Instagram {
         let tall = shown.iter().find(|media| shape(media).is_some_and(|shape| shape < USUAL_SHAPE));
         if let (PostKind::Feed, Some(tall)) = (kind, tall) {
             let message = format!(
-                "instagram may refuse an image that is taller than 3:4 in the feed, and {} is {}x{}",
+                "instagram may refuse an image that is taller than 3:4 in the feed, and {} is {}x{}{}",
                 tall.filename,
                 tall.width.unwrap_or(0),
-                tall.height.unwrap_or(0)
+                tall.height.unwrap_or(0),
+                remedy(tall)
             );
             issues.push(Issue::of_main(Severity::Warning, "media_aspect_ratio", "media", message));
         }
@@ -436,18 +451,29 @@ fn shape(media: &Media) -> Option<f64> {
     Some(f64::from(media.width?) / f64::from(height))
 }
 
+/// Returns the end of a message about the shape of a picture that the setting `fit` would change.
+fn remedy(media: &Media) -> &'static str {
+    // With the setting, its shape would not be told.
+    if fit::is_readable(media) { fit::REMEDY } else { "" }
+}
+
 impl PostKind {
+    /// Returns the kind from the setting, else from the media.
+    fn place(media: &[&Media], wanted: Option<MediaType>) -> Self {
+        match (wanted, media) {
+            (Some(MediaType::Stories), _) => Self::Story,
+            (Some(MediaType::Reels), _) => Self::Reel,
+            // Since November 2023, every single video is a reel.
+            (_, [one]) if one.kind == MediaKind::Video => Self::Reel,
+            _ => Self::Feed,
+        }
+    }
+
     /// Returns the kind from the setting, else from the media; or an issue code and a message.
     fn choose(media: &[&Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
-        let place = match wanted {
-            Some(MediaType::Stories) => Self::Story,
-            Some(MediaType::Reels) => Self::Reel,
-            // Since November 2023, every single video is a reel.
-            _ if count == 1 && is_video => Self::Reel,
-            _ => Self::Feed,
-        };
+        let place = Self::place(media, wanted);
         let is_odd = |media: &&&Media| shape(media).is_some_and(|shape| !FEED_SHAPES.contains(&shape));
         match place {
             _ if count == 0 => {
@@ -463,8 +489,9 @@ impl PostKind {
                 Some(odd) => {
                     let (width, height) = (odd.width.unwrap_or(0), odd.height.unwrap_or(0));
                     let message = format!(
-                        "instagram takes an image with a width over height of 0.56 to 1.91 in the feed, and {} is {width}x{height}",
-                        odd.filename
+                        "instagram takes an image with a width over height of 0.56 to 1.91 in the feed, and {} is {width}x{height}{}",
+                        odd.filename,
+                        remedy(odd)
                     );
                     Err(("media_aspect_ratio", message))
                 }

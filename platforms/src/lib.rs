@@ -41,6 +41,7 @@ mod youtube;
 pub use adapter::*;
 pub use auth::*;
 pub use domain::{App, AppAccess};
+pub use fit::Shape;
 pub use limits::*;
 pub use scopes::*;
 pub use session::*;

@@ -26,10 +26,7 @@ use reqwest::Body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 /// Pinterest. <https://developers.pinterest.com/docs/api/v5>
 struct Pinterest;
@@ -48,6 +45,11 @@ const BASE64_BLOCK_BYTES: u64 = 3 << 18;
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest alt text.
 const MAX_ALT_TEXT: usize = 500;
+/// Maximum size of a picture.
+const MAX_PICTURE_BYTES: u64 = 20 << 20;
+/// Longest side of pictures that are made to have one size, in pixels: twice what Pinterest recommends, and few enough
+/// that every picture has few enough bytes, and none is made smaller than the others for it.
+const SHARED_SIDE: u32 = 2000;
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "pinterest",
@@ -60,7 +62,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 kind: MediaKind::Image,
                 count: 0..=5,
                 mimes: &["image/jpeg", "image/png"],
-                max_bytes: 20 << 20,
+                max_bytes: MAX_PICTURE_BYTES,
                 ..MediaLimit::ANY
             },
             MediaLimit {
@@ -136,6 +138,16 @@ struct Settings {
     /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
     #[schemars(extend("kinds" = ["video"]))]
     cover_image_key_frame_time: Option<u64>,
+    /// How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on
+    /// a white ground. Without, they are refused.
+    #[expect(dead_code, reason = "the fitting of pictures reads it")]
+    fit: Option<fit::Fitting>,
+}
+
+/// Returns the sizes of several pictures of one pin, as far as they are known; `None` if it has a video or one picture.
+fn carousel(media: &[Media]) -> Option<Vec<(u32, u32)>> {
+    let has_several = media.len() > 1 && !is_video(media);
+    has_several.then(|| media.iter().filter_map(|medium| medium.width.zip(medium.height)).collect())
 }
 
 /// Returns the API that serves the session's app.
@@ -149,17 +161,35 @@ fn is_trial(cx: &Session<'_>) -> bool {
 
 #[async_trait]
 impl Publisher for Pinterest {
+    /// Several pictures have one size: of different ones the first one's, or the smallest if all have the same shape.
+    fn shape(&self, media: &[Media], _index: usize, _settings: &Value) -> Option<Shape> {
+        let sizes = carousel(media)?;
+        let first = *sizes.first()?;
+        // One of too many bytes may have to be made smaller, and so are the others then.
+        let are_small = media.iter().all(|medium| medium.size_bytes <= MAX_PICTURE_BYTES);
+        if are_small && sizes.iter().all(|size| *size == first) {
+            return None;
+        }
+        let have_one_shape = sizes.iter().all(|size| fit::have_one_shape(*size, first));
+        let smallest = *sizes.iter().min_by_key(|size| size.0)?;
+        let (width, height) = if have_one_shape { smallest } else { first };
+        let scale = (f64::from(SHARED_SIDE) / f64::from(width.max(height))).min(1.0);
+        let [width, height] = [width, height].map(|side| ((f64::from(side) * scale).round() as u32).max(1));
+        Some(Shape::Exactly(width, height))
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let is_uneven = |media: &[Media]| {
-            let media = if is_video(media) { &[] } else { media };
-            let sizes = media.iter().filter_map(|media| media.width.zip(media.height));
-            media.len() > 1 && sizes.collect::<HashSet<_>>().len() > 1
-        };
+        let is_uneven =
+            |media| carousel(media).is_some_and(|sizes| sizes.iter().any(|size| *size != sizes[0]));
         let uneven = containers.iter().enumerate().filter(|(_, container)| is_uneven(container.media));
-        let issue = |(index, _): (usize, &Draft<'_>)| Issue {
+        let has_fit = settings[fit::SETTING].is_string();
+        let issue = |(index, container): (usize, &Draft<'_>)| Issue {
             severity: Severity::Error,
             code: "media_dimensions".to_owned(),
-            message: "pinterest takes several pictures only if all have the same width and height".to_owned(),
+            message: format!(
+                "pinterest takes several pictures only if all have the same width and height{}",
+                if !has_fit && container.media.iter().all(fit::is_readable) { fit::REMEDY } else { "" }
+            ),
             path: vec![json!("containers"), json!(index), json!("media")],
         };
         let mut issues: Vec<Issue> = uneven.map(issue).collect();

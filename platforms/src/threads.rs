@@ -75,7 +75,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         mixed_media: true,
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Video] }),
         replies: Replies::Thread,
-        reply_settings: &["allowlisted_country_codes"],
+        reply_settings: &["allowlisted_country_codes", fit::SETTING],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         // A container is published once and never again.
         idempotency: Idempotency::Idempotent,
@@ -169,6 +169,10 @@ struct Settings {
     /// Codes of the only countries in which the post is shown.
     #[schemars(inner(regex(pattern = "^[A-Z]{2}$")))]
     allowlisted_country_codes: Option<Vec<String>>,
+    /// How a picture that is more than ten times as wide as high, or as high as wide, is made to fit: `crop` keeps its
+    /// middle, `pad` lays it on a white ground. Without, it is refused.
+    #[expect(dead_code, reason = "the fitting of pictures reads it")]
+    fit: Option<fit::Fitting>,
     /// Also shares the post to the Instagram story. Needs the permission `threads_share_to_instagram`.
     crossreshare_to_ig: Option<bool>,
 }

@@ -152,7 +152,7 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
         let is_fitted = |change: &dyn Fn(&mut platforms::Media)| {
             let mut medium = fits.clone();
             change(&mut medium);
-            actor.platform.fit(0, &json!({}), &medium).is_some()
+            actor.platform.fits(0, &json!({}), std::slice::from_ref(&medium))[0].is_some()
         };
         let enlarge = |medium: &mut platforms::Media| medium.size_bytes = limit.max_bytes + 1;
         let too_large = of(&enlarge, least);
@@ -189,7 +189,7 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
     }
     for kind in MediaKind::ALL.iter().filter(|kind| !can.media.iter().any(|limit| limit.kind == **kind)) {
         let (medium, _) = fixtures::medium(*kind, None);
-        let is_fitted = actor.platform.fit(0, &json!({}), &medium).is_some();
+        let is_fitted = actor.platform.fits(0, &json!({}), std::slice::from_ref(&medium))[0].is_some();
         let found = errors(&actor, &text_for(can), &[medium], &json!({}));
         assert_eq!(found.contains(&"media_kind_not_supported".to_owned()), !is_fitted, "{name}: {kind}");
     }

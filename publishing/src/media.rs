@@ -60,8 +60,11 @@ impl Engine {
         }
         let platform = (self.adapters)(platform);
         let strips_metadata = organizations::strips_metadata(&self.db, owner.org).await?;
-        for (medium, metadata) in &mut found {
-            match platform.and_then(|platform| platform.fit(position.into(), settings, medium)) {
+        let originals: Vec<_> = found.iter().map(|(medium, _)| medium.clone()).collect();
+        let fits = platform.map(|platform| platform.fits(position.into(), settings, &originals));
+        let fits = fits.unwrap_or_default().into_iter().chain(std::iter::repeat(None));
+        for ((medium, metadata), fit) in found.iter_mut().zip(fits) {
+            match fit {
                 // A rendition has no metadata.
                 Some(fit) => self.fit_medium(owner, medium, &fit).await?,
                 None if strips_metadata && *metadata != Some(Metadata::Bare) => {

@@ -94,8 +94,14 @@ async fn a_stop_ends_the_decoding_of_a_picture() {
     let shelf = shelf(&tests::directory().join(Uuid::now_v7().to_string()));
     let bytes = blank_webp(10_000, 10_000);
     let medium = pictures::stored(&shelf, 1, &bytes).await;
-    let fit =
-        Fit { kind: MediaKind::Image, width: 100, height: 100, max_bytes: 1 << 20, keeps_transparency: true };
+    let fit = Fit {
+        kind: MediaKind::Image,
+        width: 100,
+        height: 100,
+        shaping: None,
+        max_bytes: 1 << 20,
+        keeps_transparency: true,
+    };
     let asset = pictures::asset(1);
     let stop = watch::Sender::new(false);
     let fitting = {

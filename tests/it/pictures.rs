@@ -75,7 +75,8 @@ async fn every_picture_is_measured_and_rendered_as_it_is_displayed() {
             let boxes = [(150, 200), (200, 150), (300, 400), (400, 300)];
             for (width, height) in boxes {
                 let kind = MediaKind::Image;
-                let fit = Fit { kind, width, height, max_bytes: 1 << 20, keeps_transparency: true };
+                let fit =
+                    Fit { kind, width, height, shaping: None, max_bytes: 1 << 20, keeps_transparency: true };
                 let made = fitted(&shelf, number, medium.size_bytes, &fit).await;
                 photo.assert_shown(&made, &format!("in {width}x{height}"));
             }
@@ -100,7 +101,7 @@ async fn every_platform_gets_pictures_upright_and_in_their_shape() {
         // More bytes than any platform takes.
         let large = Media { size_bytes: 1 << 40, ..medium.clone() };
         for platform in platforms::all() {
-            let Some(fit) = platform.fit(0, &Value::Null, &large) else { continue };
+            let Some(fit) = platform.fits(0, &Value::Null, std::slice::from_ref(&large))[0] else { continue };
             let made = fitted(&shelf, number, medium.size_bytes, &fit).await;
             let (width, height) = photo.assert_shown(&made, platform.id);
             assert!(width <= fit.width && height <= fit.height, "{}: {width}x{height}", platform.id);

@@ -238,7 +238,7 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
 fn without_media(mut issues: Vec<check::Issue>) -> Vec<check::Issue> {
     issues.retain(|issue| {
         let is_setting = issue.path.first().is_some_and(|first| first == "config");
-        ["text_too_long", "replies_not_supported"].contains(&issue.code.as_str())
+        ["text_too_long", "text_may_be_too_long", "replies_not_supported"].contains(&issue.code.as_str())
             || is_setting && !["settings_conflict", "setting_not_used"].contains(&issue.code.as_str())
     });
     let message = "Files are checked when they have been fetched".to_owned();

@@ -132,15 +132,26 @@ impl Maker<'_> {
             }
             _ => self.actor.post_with(&text, MediaKind::Image, 0),
         };
+        let schema = (self.actor.platform.settings)();
+        let mut settings = Map::new();
+        if self.chance(40) {
+            for medium in post.media.iter_mut().filter(|medium| medium.kind == MediaKind::Image) {
+                let any = [self.random.random_range(1..5_000), self.random.random_range(1..5_000)];
+                let [width, height] = *self.choose(&[any, any, [640, 640], [40, 1_000], [9_000, 300]]);
+                *medium = self.actor.picture(width, height);
+            }
+            let fittings = schema["properties"]["fit"]["enum"].as_array();
+            if let Some(fittings) = fittings.filter(|_| self.chance(70)) {
+                settings.insert("fit".to_owned(), self.choose(fittings).clone());
+            }
+        }
         for index in 0..post.media.len() {
             if self.chance(30) {
                 post.media[index].alt_text = Some(self.text(400));
             }
         }
-        let schema = (self.actor.platform.settings)();
         let names: Vec<_> =
             schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let mut settings = Map::new();
         for _ in 0..self.random.random_range(0..4) {
             let Some(name) = names.choose(&mut self.random) else { break };
             let value = self.value(&schema["properties"][name], name, &post);
@@ -225,6 +236,7 @@ pub(crate) async fn what_the_check_allows_is_taken(platform: &'static Adapter) {
             refused += 1;
             continue;
         }
+        post.media = actor.fitted(&post.media, &post.settings);
         let Err(failure) = actor.publish(&post).await else { continue };
         // Neither is a refusal for good: too many calls, and files at addresses where none is.
         let is_passing = !matches!(failure.code, ErrorCode::Rejected(_));
