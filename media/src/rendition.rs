@@ -36,6 +36,7 @@ mod tests {
         AnimationDecoder, Delay, DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage,
         codecs::gif::{GifDecoder, GifEncoder, Repeat},
     };
+    use domain::Shaping;
     use pictures::{CPU_LIMIT, Stop};
     use std::time::Duration;
 
@@ -125,6 +126,47 @@ mod tests {
                 assert_eq!(bytes.windows(4).any(|window| window == b"Exif"), has_exif);
             }
         }
+    }
+
+    #[test]
+    fn a_picture_is_cropped_or_padded_to_the_shape_of_the_box() {
+        // Displayed, it is 200 wide and 400 high, red above and blue below.
+        let original = with_exif(&encoded(noise(400, 200), ImageFormat::Jpeg), 6);
+        for (shaping, width, height, max_bytes) in [
+            (Shaping::Crop, 100, 100, 1 << 20),
+            (Shaping::Pad, 100, 100, 1 << 20),
+            // Enlarged, and made smaller for its bytes.
+            (Shaping::Crop, 600, 600, 1 << 20),
+            (Shaping::Pad, 600, 600, 1 << 20),
+            (Shaping::Crop, 300, 150, 2_000),
+            (Shaping::Pad, 300, 150, 2_000),
+        ] {
+            let fit = Fit { shaping: Some(shaping), ..fit(MediaKind::Image, width, height, max_bytes, true) };
+            let rendition = render(&original, &fit).unwrap();
+            let (w, h) = (rendition.width, rendition.height);
+            assert_eq!((w, h) == (width, height), max_bytes > 2_000, "{fit:?}: {w}x{h}");
+            assert_eq!(
+                (w / h, w.abs_diff(h * width / height) <= 1),
+                (width / height, true),
+                "{fit:?}: {w}x{h}"
+            );
+            let image = decoded(&rendition);
+            let at = |x: u32, y: u32| image.get_pixel(w * x / 100, h * y / 100).0;
+            let (above, below) = (at(50, 20), at(50, 80));
+            assert!(above[0] > 190 && above[2] < 90 && below[2] > 190 && below[0] < 90, "{fit:?}");
+            let is_white = |pixel: [u8; 4]| pixel[..3].iter().all(|color| *color > 245);
+            let (left, right) = (at(4, 20), at(95, 80));
+            let is_padded = shaping == Shaping::Pad;
+            assert_eq!(
+                (is_white(left), is_white(right)),
+                (is_padded, is_padded),
+                "{fit:?} {left:?} {right:?}"
+            );
+            assert_eq!(render(&original, &fit).unwrap().bytes, rendition.bytes, "the same each time");
+        }
+        let moving = flicker(64, 32, 2);
+        let fit = Fit { shaping: Some(Shaping::Pad), ..fit(MediaKind::Gif, 32, 32, 1 << 20, false) };
+        assert_eq!(refusal(&moving, &fit), "an animation gets no other shape (pad)");
     }
 
     #[test]

@@ -179,6 +179,30 @@ async fn a_script_asks_for_previews_and_counts_while_one_types() {
 }
 
 #[tokio::test]
+async fn a_picture_is_shown_in_the_shape_that_is_published() {
+    let world = world().platforms(&["instagram"]).start().await;
+    let account = world.connect("instagram", "ada").await;
+    let medium = world.medium("tall.png", Some("A tower"), painting(40, 400)).await;
+    let medium = medium["id"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let form = browser.get("/compose").await.text;
+    assert!(form.contains("set:instagram:fit"), "it can be chosen: {form}");
+    for (fit, shown) in [
+        ("", None),
+        ("crop", Some(("0 0 40 53", "xMidYMid slice"))),
+        ("pad", Some(("0 0 300 400", "xMidYMid meet"))),
+    ] {
+        let fields = [("text", "Look"), ("account", &account), ("media", medium), ("set:instagram:fit", fit)];
+        let page = ask(&browser, "/compose/preview", &fields).await.text;
+        assert_eq!(page.contains("Refused:"), shown.is_none(), "{fit}: {page}");
+        match shown {
+            None => assert!(!page.contains("mock-fitted") && page.contains("with the setting fit"), "{page}"),
+            Some((shape, how)) => assert!(page.contains(shape) && page.contains(how), "{fit}: {page}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_account_can_be_chosen_however_many_there_are() {
     let world = world().own().platforms(&["bluesky"]).start().await;
     let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tests::{
     World, if_right,
-    photos::{FORMATS, ImageFormat, Photo, orientation},
+    photos::{FORMATS, ImageFormat, Photo, disc, orientation},
     samples::boxed,
     wait_until,
 };
@@ -222,6 +222,62 @@ async fn the_displayed_shape_is_checked() {
             assert_eq!(ended["status"], "published", "{ended:#}");
         } else {
             assert_eq!(verdict["issues"][0]["code"], "media_aspect_ratio", "{verdict:#}");
+        }
+    }
+}
+
+/// A shape that Instagram refuses is published where the author says how it is made to fit, for all accounts or for one.
+/// The picture is upright and not distorted, and the same each time.
+#[tokio::test]
+async fn a_cropped_or_padded_photo_is_not_distorted() {
+    let world = world().platforms(&["instagram"]).start().await;
+    let accounts = [world.connect("instagram", "ada").await, world.connect("instagram", "bob").await];
+    for (orientation, format) in [(6, ImageFormat::Jpeg), (1, ImageFormat::Png), (5, ImageFormat::WebP)] {
+        let photo = Photo { width: 1_000, height: 1_900, orientation, format };
+        let medium = world.medium("phone", None, photo.bytes()).await;
+        let body = |text: &str, config: Value| {
+            json!({
+                "containers": [{ "content": text, "media": [{ "id": medium["id"] }] }],
+                "accounts": accounts,
+                "config": { "instagram": config },
+            })
+        };
+        let asked = world.call(Method::POST, "/posts/validate", Some(&body("Look", json!({})))).await.1;
+        assert_eq!(asked["valid"], false, "{asked:#}");
+        let told = asked["issues"][0]["message"].as_str().unwrap();
+        assert!(told.contains("with the setting fit, crop or pad"), "{told}");
+
+        let config = json!({ "fit": "crop", "accounts": { "bob": { "fit": "pad" } } });
+        let mut earlier = Vec::new();
+        for text in ["Look", "Look again"] {
+            let body = body(&format!("{text} {orientation}"), config.clone());
+            let asked = world.call(Method::POST, "/posts/validate", Some(&body)).await.1;
+            assert_eq!(asked["valid"], true, "{asked:#}");
+            let issues = asked["issues"].as_array().unwrap();
+            assert!(
+                issues.iter().all(|issue| issue["code"] == "media_fitted") && issues.len() == 2,
+                "{asked:#}"
+            );
+            let ended = world.ended(&world.post(body).await).await;
+            assert_eq!(ended["status"], "published", "{ended:#}");
+            let mut files = Vec::new();
+            for account in &accounts {
+                let targets = ended["targets"].as_array().unwrap();
+                let target = targets.iter().find(|target| target["account_id"] == **account).unwrap();
+                files.push(arrived(&world, target).await);
+            }
+            // The disc is at a third of the width and a quarter of the height.
+            for (file, sides, [x, y]) in [
+                (&files[0], (1_000, 1_333), [333.0, 475.0 - 283.5]),
+                (&files[1], (1_425, 1_900), [333.0 + 212.5, 475.0]),
+            ] {
+                let (middle, found) = disc(file, &format!("{photo:?}"));
+                assert_eq!(found, sides, "{photo:?}");
+                let is_there = (middle[0] - x).abs() <= 3.0 && (middle[1] - y).abs() <= 3.0;
+                assert!(is_there, "{photo:?}: the disc is at {middle:?}");
+            }
+            assert!(earlier.is_empty() || earlier == files, "another file than before");
+            earlier = files;
         }
     }
 }

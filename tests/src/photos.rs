@@ -127,21 +127,36 @@ impl Photo {
         let is_like = (width - height * own_width / own_height).abs() <= 1.0
             || (height - width * own_height / own_width).abs() <= 1.0;
         assert!(is_like, "{context}: {width}x{height} of {self:?}");
-        let (mut left, mut top, mut right, mut bottom) = (u32::MAX, u32::MAX, 0, 0);
-        for (x, y, pixel) in shown.to_luma8().enumerate_pixels() {
-            if pixel.0[0] < 80 {
-                (left, top, right, bottom) = (left.min(x), top.min(y), right.max(x), bottom.max(y));
-            }
-        }
-        assert!(left < right && top < bottom, "{context}: no disc");
-        let [across, along] = [right - left + 1, bottom - top + 1].map(f64::from);
-        assert!((across - along).abs() <= 3.0, "{context}: the disc is {across}x{along} of {self:?}");
-        let [x, y] = [left + right, top + bottom].map(|sum| f64::from(sum) / 2.0);
+        let [x, y] = middle(shown, context);
         let scale = width / own_width;
         let [own_x, own_y] = [self.width / 3, self.height / 4].map(|side| f64::from(side) * scale);
         let is_there = (x - own_x).abs() <= 3.0 && (y - own_y).abs() <= 3.0;
         assert!(is_there, "{context}: the disc is at {x},{y} and not at {own_x},{own_y} of {self:?}");
     }
+}
+
+/// Returns the middle of the disc in a picture without EXIF data, in pixels, and the picture's width and height.
+///
+/// # Panics
+///
+/// If there is no disc, or it is not round.
+pub fn disc(bytes: &[u8], context: &str) -> ([f64; 2], (u32, u32)) {
+    assert_eq!(orientation(bytes), None, "{context}: a viewer would turn it again");
+    let image = image::load_from_memory(bytes).expect("a picture");
+    (middle(&image, context), (image.width(), image.height()))
+}
+
+fn middle(shown: &DynamicImage, context: &str) -> [f64; 2] {
+    let (mut left, mut top, mut right, mut bottom) = (u32::MAX, u32::MAX, 0, 0);
+    for (x, y, pixel) in shown.to_luma8().enumerate_pixels() {
+        if pixel.0[0] < 80 {
+            (left, top, right, bottom) = (left.min(x), top.min(y), right.max(x), bottom.max(y));
+        }
+    }
+    assert!(left < right && top < bottom, "{context}: no disc");
+    let [across, along] = [right - left + 1, bottom - top + 1].map(f64::from);
+    assert!((across - along).abs() <= 3.0, "{context}: the disc is {across}x{along}");
+    [left + right, top + bottom].map(|sum| f64::from(sum) / 2.0)
 }
 
 fn write(mut encoder: impl ImageEncoder, image: &RgbImage, exif: Vec<u8>) {

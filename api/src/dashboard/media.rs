@@ -24,7 +24,7 @@ use crate::{
     types::enum_string::EnumString,
 };
 use askama::Template;
-use domain::{Fit, MediaKind, MediaStatus, scope::Scope};
+use domain::{Fit, MediaKind, MediaStatus, Shaping, scope::Scope};
 use futures::{StreamExt, TryStreamExt, stream};
 use poem::{
     Body, Request, Response,
@@ -126,9 +126,33 @@ pub(crate) struct Thumb {
     pub(crate) badge: Option<String>,
     /// Sides in pixels, which reserve the picture's place.
     pub(crate) sides: Option<(u32, u32)>,
+    /// The shape that a platform gets it in, if that is another one than its own.
+    pub(crate) shaped: Option<Shaped>,
+}
+
+/// A picture of another shape, for `viewBox` and `preserveAspectRatio` of SVG.
+#[derive(Clone)]
+pub(crate) struct Shaped {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) is_cropped: bool,
 }
 
 impl Thumb {
+    /// The path of the picture, and the shape that it gets.
+    pub(crate) fn in_shape(&self) -> Option<(&str, &Shaped)> {
+        self.image.as_deref().zip(self.shaped.as_ref())
+    }
+
+    /// The picture as it is published with this fitting.
+    pub(crate) fn fitted(self, fit: Option<&Fit>) -> Self {
+        let shaped = fit.and_then(|fit| {
+            let is_cropped = fit.shaping? == Shaping::Crop;
+            Some(Shaped { width: fit.width, height: fit.height, is_cropped })
+        });
+        Self { shaped, ..self }
+    }
+
     /// The picture of a stored file.
     pub(crate) fn of(file: &store::media::Media, alt: Option<&str>) -> Self {
         let alt = alt.or(file.alt_text.as_deref()).filter(|alt| !alt.is_empty());
@@ -194,6 +218,7 @@ impl Thumb {
             alt: name.to_owned(),
             badge: None,
             sides: None,
+            shaped: None,
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::{
 use askama::Template;
 use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
-use platforms::check::Severity;
+use platforms::{Adapter, check::Severity};
 use poem::{Response, http::StatusCode};
 use poem_openapi::types::{ParseFromJSON, ToJSON};
 use serde_json::{Map, Value, json};
@@ -456,6 +456,15 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
             (None, None) => Thumb::named("A deleted file"),
         }
     };
+    // How the pictures of a text are fitted, which may depend on all of them.
+    let fits = |adapter: Option<&Adapter>, position: usize, settings: &Value, media: &[NewMedia]| {
+        let known = media.iter().map(|media| {
+            let id = media.id.as_ref().and_then(|id| id.parse().ok());
+            Some(id.and_then(|id: Uuid| files.get(&id))?.medium(None))
+        });
+        let known: Option<Vec<_>> = known.collect();
+        adapter.zip(known).map_or_else(Vec::new, |(adapter, media)| adapter.fits(position, settings, &media))
+    };
     let mut cards = Vec::new();
     // Each text is counted once per platform.
     let mut counts = HashMap::new();
@@ -491,7 +500,9 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
             let beginning = text.content.chars().take(PREVIEW_LENGTH);
             let is_cut = text.content.chars().nth(PREVIEW_LENGTH).is_some();
             let shown: String = beginning.chain(is_cut.then_some('…')).collect();
-            let media = text.media.iter().map(file).collect();
+            let fits = fits(adapter, index, &settings, &text.media);
+            let fits = fits.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+            let media = text.media.iter().map(file).zip(fits).map(|(thumb, fit)| thumb.fitted(fit)).collect();
             Piece {
                 mock: Mock::of(
                     adapter.map_or("", |adapter| adapter.id),
