@@ -479,7 +479,7 @@ impl FileStore {
             let is_last = piece.is_none();
             if let Some(piece) = piece {
                 if size == 0 {
-                    let kind = format::of_bytes(&piece).map(|format| format.kind);
+                    let kind = format::kind_of_bytes(&piece);
                     max_bytes = max_bytes.min(self.limits.for_declared(kind));
                 }
                 size += piece.len() as u64;

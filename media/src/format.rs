@@ -1,8 +1,9 @@
 //! Supported file formats.
 //!
-//! A format is detected by the first bytes (crate `infer`). The table has no format in which a browser
+//! A format is detected by the first bytes (crate `infer`), or by its [index](container). The table has no format in which a browser
 //! would run code: no SVG, no HTML.
 
+use crate::container;
 use domain::MediaKind::{self, Audio, Document, Image, Video};
 
 /// A file format.
@@ -10,6 +11,8 @@ use domain::MediaKind::{self, Audio, Document, Image, Video};
 pub struct Format {
     /// Content type.
     pub mime: &'static str,
+    /// Name that people know.
+    name: &'static str,
     /// Media kind, unless the file's structure determines another.
     pub kind: MediaKind,
     /// Structure, which selects the parser.
@@ -33,7 +36,10 @@ pub(crate) enum Shape {
     /// ISO base media container.
     Movie,
     /// EBML.
-    WebM,
+    Ebml,
+    /// RIFF container of a video.
+    Avi,
+    Bmp,
     /// RIFF container.
     Wave,
     Audio,
@@ -52,57 +58,98 @@ impl Format {
 
 const fn row(
     mime: &'static str,
+    name: &'static str,
     kind: MediaKind,
     shape: Shape,
     aliases: &'static [&'static str],
     extensions: &'static [&'static str],
 ) -> Format {
-    Format { mime, kind, shape, aliases, extensions }
+    Format { mime, name, kind, shape, aliases, extensions }
 }
 
+pub(crate) const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+pub(crate) const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+pub(crate) const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
+
+/// Aliases of MP4 are types of files with the same structure: 3GP is a profile of it, and M4V a name.
 static FORMATS: &[Format] = &[
-    row("image/jpeg", Image, Shape::Jpeg, &["image/jpg", "image/pjpeg"], &["jpg", "jpeg"]),
-    row("image/png", Image, Shape::Png, &["image/x-png"], &["png"]),
-    row("image/webp", Image, Shape::WebP, &[], &["webp"]),
-    row("image/avif", Image, Shape::Heif, &[], &["avif"]),
-    row("image/heif", Image, Shape::Heif, &["image/heic"], &["heif", "heic"]),
-    row("image/gif", MediaKind::Gif, Shape::Gif, &[], &["gif"]),
-    row("video/mp4", Video, Shape::Movie, &["video/x-m4v", "application/mp4"], &["mp4", "m4v"]),
-    row("video/quicktime", Video, Shape::Movie, &[], &["mov", "qt"]),
-    row("video/webm", Video, Shape::WebM, &[], &["webm"]),
-    row("audio/mpeg", Audio, Shape::Audio, &["audio/mp3", "audio/x-mpeg", "audio/x-mp3"], &["mp3"]),
-    row("audio/mp4", Audio, Shape::Movie, &["audio/m4a", "audio/x-m4a"], &["m4a", "m4b"]),
-    row("audio/aac", Audio, Shape::Audio, &["audio/x-aac", "audio/aacp"], &["aac"]),
-    row("audio/wav", Audio, Shape::Wave, &["audio/x-wav", "audio/wave", "audio/vnd.wave"], &["wav"]),
-    row("audio/ogg", Audio, Shape::Audio, &["application/ogg", "audio/opus"], &["ogg", "oga", "opus"]),
-    row("audio/flac", Audio, Shape::Audio, &["audio/x-flac"], &["flac"]),
-    row("application/pdf", Document, Shape::Pdf, &["application/x-pdf"], &["pdf"]),
-    row("application/msword", Document, Shape::Compound, &[], &["doc"]),
-    row("application/vnd.ms-excel", Document, Shape::Compound, &[], &["xls"]),
-    row("application/vnd.ms-powerpoint", Document, Shape::Compound, &[], &["ppt"]),
     row(
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        Document,
-        Shape::Zip,
-        &[],
-        &["docx"],
+        "image/jpeg",
+        "JPEG",
+        Image,
+        Shape::Jpeg,
+        &["image/jpg", "image/pjpeg"],
+        &["jpg", "jpeg", "jpe", "jfif"],
+    ),
+    row("image/png", "PNG", Image, Shape::Png, &["image/x-png", "image/apng"], &["png", "apng"]),
+    row("image/webp", "WebP", Image, Shape::WebP, &[], &["webp"]),
+    row("image/avif", "AVIF", Image, Shape::Heif, &[], &["avif"]),
+    row(
+        "image/heif",
+        "HEIF",
+        Image,
+        Shape::Heif,
+        &["image/heic", "image/heif-sequence", "image/heic-sequence"],
+        &["heif", "heic", "hif"],
+    ),
+    row("image/gif", "GIF", MediaKind::Gif, Shape::Gif, &[], &["gif"]),
+    row("image/bmp", "BMP", Image, Shape::Bmp, &["image/x-ms-bmp", "image/x-bmp"], &["bmp"]),
+    row(
+        "video/mp4",
+        "MP4",
+        Video,
+        Shape::Movie,
+        &["video/x-m4v", "application/mp4", "video/3gpp", "video/3gpp2"],
+        &["mp4", "m4v", "3gp", "3g2"],
+    ),
+    row("video/quicktime", "MOV", Video, Shape::Movie, &[], &["mov", "qt"]),
+    row("video/webm", "WebM", Video, Shape::Ebml, &[], &["webm"]),
+    row("video/x-matroska", "MKV", Video, Shape::Ebml, &["video/matroska"], &["mkv"]),
+    row("video/x-msvideo", "AVI", Video, Shape::Avi, &["video/avi", "video/msvideo"], &["avi"]),
+    row("audio/mpeg", "MP3", Audio, Shape::Audio, &["audio/mp3", "audio/x-mpeg", "audio/x-mp3"], &["mp3"]),
+    row(
+        "audio/mp4",
+        "M4A",
+        Audio,
+        Shape::Movie,
+        &["audio/m4a", "audio/x-m4a", "audio/3gpp"],
+        &["m4a", "m4b"],
     ),
     row(
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        Document,
-        Shape::Zip,
-        &[],
-        &["xlsx"],
+        "audio/aac",
+        "AAC",
+        Audio,
+        Shape::Audio,
+        &["audio/x-aac", "audio/aacp", "audio/vnd.dlna.adts"],
+        &["aac"],
     ),
-    row(
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        Document,
-        Shape::Zip,
-        &[],
-        &["pptx"],
-    ),
-    row("application/vnd.oasis.opendocument.text", Document, Shape::Zip, &[], &["odt"]),
+    row("audio/wav", "WAV", Audio, Shape::Wave, &["audio/x-wav", "audio/wave", "audio/vnd.wave"], &["wav"]),
+    row("audio/ogg", "Ogg", Audio, Shape::Audio, &["application/ogg", "audio/opus"], &["ogg", "oga", "opus"]),
+    row("audio/flac", "FLAC", Audio, Shape::Audio, &["audio/x-flac"], &["flac"]),
+    row("application/pdf", "PDF", Document, Shape::Pdf, &["application/x-pdf"], &["pdf"]),
+    row("application/msword", "DOC", Document, Shape::Compound, &[], &["doc"]),
+    row("application/vnd.ms-excel", "XLS", Document, Shape::Compound, &[], &["xls"]),
+    row("application/vnd.ms-powerpoint", "PPT", Document, Shape::Compound, &[], &["ppt", "pps"]),
+    row(DOCX, "DOCX", Document, Shape::Zip, &[], &["docx"]),
+    row(XLSX, "XLSX", Document, Shape::Zip, &[], &["xlsx"]),
+    row(PPTX, "PPTX", Document, Shape::Zip, &[], &["pptx", "ppsx"]),
+    row("application/vnd.oasis.opendocument.text", "ODT", Document, Shape::Zip, &[], &["odt"]),
 ];
+
+/// Lists the accepted types by kind, for a refusal.
+pub(crate) fn accepted() -> String {
+    let of = |kinds: &[MediaKind]| {
+        let names = FORMATS.iter().filter(|format| kinds.contains(&format.kind)).map(|format| format.name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "accepted are pictures ({}), videos ({}), audio ({}) and documents ({})",
+        of(&[Image, MediaKind::Gif]),
+        of(&[Video]),
+        of(&[Audio]),
+        of(&[Document])
+    )
+}
 
 /// Returns the format of a content type, whose parameters are ignored.
 pub fn format(content_type: &str) -> Option<&'static Format> {
@@ -121,7 +168,12 @@ pub(crate) fn of_extension(extension: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extensions.contains(&extension))
 }
 
-/// Detects the format from a file's first bytes.
+/// Returns the kind that a file's first bytes say; documents of office programs are known by more than that.
+pub(crate) fn kind_of_bytes(head: &[u8]) -> Option<MediaKind> {
+    if container::has_index(head) { Some(Document) } else { of_bytes(head).map(|format| format.kind) }
+}
+
+/// Detects the format from a file's first bytes, except of files with an [index](container).
 pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if let Some(brand) = brand(head) {
         return format(match brand {
@@ -136,7 +188,25 @@ pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if head.starts_with(b"\x1aE\xdf\xa3") {
         return format("video/webm");
     }
+    if container::has_index(head) {
+        return None;
+    }
     format(infer::get(head)?.mime_type())
+}
+
+impl Format {
+    /// Returns true if a file of this format may be declared as one of that. A declared type is the guess of a browser
+    /// by the name, so that types of a kind are taken for each other, pictures that move for those that don't, and
+    /// sound for video in a container that both have.
+    pub(crate) fn may_be_declared_as(&self, declared: &Self) -> bool {
+        let family = |kind| match kind {
+            MediaKind::Gif => Image,
+            kind => kind,
+        };
+        let has_both = |kind| matches!(kind, Audio | Video);
+        family(self.kind) == family(declared.kind)
+            || (self.shape == declared.shape && has_both(self.kind) && has_both(declared.kind))
+    }
 }
 
 /// Returns the major brand of ISO base media. <https://mp4ra.org/registered-types/brands>

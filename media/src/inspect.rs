@@ -1,10 +1,11 @@
-//! Detects a file's type and checks it against the declared one.
+//! Detects a file's type and checks its kind against the declared one.
 //!
-//! The bytes decide. A file that is valid in two formats at once is refused, because what one reader shows
+//! The bytes decide: the declared type is a hint, of which only the kind is held to. A file that is valid in two formats at once is refused, because what one reader shows
 //! another may run; so is a truncated file. Dimensions are taken from the header, so that nothing is
 //! decompressed to find it too large.
 
 use crate::{
+    container,
     format::{self, Format, Shape, of_bytes},
     probe,
     size_limits::SizeLimits,
@@ -38,7 +39,7 @@ pub enum Refusal {
     /// The file exceeds the size limit of its kind.
     #[error("{0}")]
     TooLarge(String),
-    /// The file is damaged, unsupported, or not of the declared type.
+    /// The file is damaged, unsupported, or not of the declared kind.
     #[error("{0}")]
     Unfit(String),
 }
@@ -56,14 +57,12 @@ pub enum Fault {
 
 /// Maximum pixels of an image and of its longer side: more than twice what any platform accepts.
 const MAX_PIXELS: (u64, u64) = (250_000_000, 65_535);
-/// Length of the file's beginning that the format is detected from; ZIP-based formats need much.
-const HEAD_BYTES: u64 = 64 << 10;
+/// Length of the file's beginning that the format is detected from, and that markup is searched in.
+const HEAD_BYTES: u64 = 8 << 10;
 /// PDF readers search this many bytes for the header.
 const PDF_BYTES: usize = 1024;
 /// Browsers and interpreters search about this many bytes for markup.
 const MARKUP_BYTES: usize = 4096;
-/// Size of a ZIP archive's end record, without comment and with the longest one.
-const ZIP_END_BYTES: (usize, u64) = (22, 22 + 65_535);
 
 /// Inspects a file of `size` bytes.
 pub(crate) fn inspect(
@@ -78,20 +77,21 @@ pub(crate) fn inspect(
     if size == 0 {
         return Err(unfit("the file is empty"));
     }
-    let head = read_range(file, 0, HEAD_BYTES.min(size))?;
+    let head = read_range(file, 0, HEAD_BYTES.min(size)).map_err(|error| broken(&error))?;
     let declared = claim.content_type.as_deref().and_then(format::format);
-    let format = of_bytes(&head).ok_or_else(|| unfit("the file type is not supported"))?;
-    if let Some(declared) = declared.filter(|declared| declared.shape != format.shape) {
-        return Err(type_mismatch(declared, format.mime));
+    let format = match container::has_index(&head) {
+        true => container::detect(file, size, &head)?,
+        false => of_bytes(&head),
+    };
+    let format = format.ok_or_else(unsupported)?;
+    if let Some(declared) = declared.filter(|declared| !format.may_be_declared_as(declared)) {
+        return Err(kind_mismatch(declared, format.mime));
     }
     // Before any of the structure is read.
     check_size(limits.for_declared(Some(format.kind)), format.kind, size)?;
     reject_ambiguous(file, size, format, &head)?;
     rewind(file)?;
     let properties = probe::probe(&mut BufReader::with_capacity(64 << 10, &mut *file), size, format)?;
-    if let Some(declared) = declared.filter(|declared| declared.mime != properties.content_type) {
-        return Err(type_mismatch(declared, properties.content_type));
-    }
     check_size(limits.for_kind(properties.kind), properties.kind, size)?;
     if let (Some(width), Some(height)) = (properties.width, properties.height) {
         let (width, height) = (u64::from(width), u64::from(height));
@@ -113,7 +113,7 @@ fn check_size(cap: u64, kind: MediaKind, size: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a file that could also be read as another format, and an archive without an end record.
+/// Refuses a file that could also be read as another format.
 fn reject_ambiguous(
     file: &mut (impl Read + Seek),
     size: u64,
@@ -131,33 +131,19 @@ fn reject_ambiguous(
     if format.kind != MediaKind::Document && words.iter().any(|word| contains(&markup, word)) {
         return other("a page or a script");
     }
-    let is_archive = ends_as_archive(&read_range(file, size.saturating_sub(ZIP_END_BYTES.1), size)?);
-    match (format.shape == Shape::Zip, is_archive) {
-        (false, true) => other("a ZIP archive"),
-        (true, false) => Err(broken(&io::ErrorKind::UnexpectedEof.into())),
-        _ => Ok(()),
-    }
-}
-
-/// Returns true if the file ends with a ZIP archive's end record.
-/// <https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>, 4.3.16
-fn ends_as_archive(tail: &[u8]) -> bool {
-    let is_end = |at: usize| {
-        let comment = tail.get(at + ZIP_END_BYTES.0 - 2..at + ZIP_END_BYTES.0);
-        let length = comment.map(|bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])));
-        tail[at..].starts_with(b"PK\x05\x06") && length == Some(tail.len() - at - ZIP_END_BYTES.0)
-    };
-    (0..tail.len().saturating_sub(ZIP_END_BYTES.0 - 1)).any(is_end)
+    let is_archive = container::ends_as_archive(file, size).map_err(|error| broken(&error))?;
+    if is_archive && format.shape != Shape::Zip { other("a ZIP archive") } else { Ok(()) }
 }
 
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-fn read_range(file: &mut (impl Read + Seek), start: u64, end: u64) -> Result<Vec<u8>, Refusal> {
+/// Reads a range of the file, of a length that the caller has bounded, or what there is of it.
+pub(crate) fn read_range(file: &mut (impl Read + Seek), start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(end - start).read_to_end(&mut bytes));
-    read.map_err(|error| broken(&error))?;
+    file.seek(SeekFrom::Start(start))?;
+    file.take(end - start).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -165,7 +151,12 @@ fn rewind(file: &mut impl Seek) -> Result<(), Refusal> {
     file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| broken(&error))
 }
 
-fn type_mismatch(declared: &Format, found: &str) -> Refusal {
+/// Returns the refusal of a file of a type that is not stored.
+pub(crate) fn unsupported() -> Refusal {
+    unfit(format!("the file type is not supported; {}", format::accepted()))
+}
+
+fn kind_mismatch(declared: &Format, found: &str) -> Refusal {
     unfit(format!("the file is {found}, but {} was declared", declared.mime))
 }
 

@@ -68,7 +68,7 @@ const UNEDITABLE: &str =
 const PHOTO: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=1,
-    mimes: &["image/jpeg", "image/png", "image/bmp", "image/tiff"],
+    mimes: &["image/jpeg", "image/png", "image/bmp"],
     max_bytes: 10_000_000,
     ..MediaLimit::ANY
 };

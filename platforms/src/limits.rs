@@ -118,7 +118,7 @@ pub struct MediaLimit {
     pub count: RangeInclusive<usize>,
     /// Maximum length of the text beside them, in units, if it differs from the post's.
     pub max_text: Option<usize>,
-    /// Accepted content types.
+    /// Accepted content types, of those that can be uploaded.
     pub mimes: &'static [&'static str],
     /// Maximum size in bytes.
     pub max_bytes: u64,

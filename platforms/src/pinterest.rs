@@ -68,7 +68,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             MediaLimit {
                 kind: MediaKind::Video,
                 count: 0..=1,
-                mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
+                mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 2 << 30,
                 duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
                 ..MediaLimit::ANY

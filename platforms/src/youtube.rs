@@ -60,17 +60,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             MediaLimit {
                 kind: MediaKind::Video,
                 count: 1..=1,
-                mimes: &[
-                    "video/mp4",
-                    "video/quicktime",
-                    "video/webm",
-                    "video/x-matroska",
-                    "video/x-msvideo",
-                    "video/mpeg",
-                    "video/x-flv",
-                    "video/3gpp",
-                    "video/x-m4v",
-                ],
+                mimes: &["video/mp4", "video/quicktime", "video/webm", "video/x-matroska", "video/x-msvideo"],
                 max_bytes: 256 << 30,
                 duration: Some(Duration::ZERO..=Duration::from_secs(12 * 3600)),
                 ..MediaLimit::ANY

@@ -6,7 +6,7 @@ use ::media::{
 use domain::{MediaId, Mode, OrgId, Owner, media::DeclaredFile};
 use futures::stream;
 use std::{path::Path, time::Duration};
-use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
+use tests::samples::{avi, bmp, docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
 
 /// Opens a file store in a directory, without a service.
@@ -33,13 +33,15 @@ async fn look(shelf: &FileStore, bytes: &[u8]) -> Result<FileProperties, Refusal
     }
 }
 
-fn samples() -> [(&'static str, Vec<u8>); 9] {
+fn samples() -> [(&'static str, Vec<u8>); 11] {
     [
         ("png", png(8, 8)),
         ("jpeg", jpeg(8, 8)),
         ("gif", gif(2)),
         ("film", film(1000, 64)),
         ("webm", webm()),
+        ("avi", avi(8, 8, 2)),
+        ("bmp", bmp(8, 8)),
         ("wav", wav(1600)),
         ("pdf", pdf()),
         ("docx", docx(100)),

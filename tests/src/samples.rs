@@ -139,3 +139,62 @@ pub fn docx(unpacked: u32) -> Vec<u8> {
     let end = [&b"PK\x05\x06\0\0\0\0\x04\0\x04\0"[..], &length, &at, &[0, 0]].concat();
     [bytes, directory, end].concat()
 }
+
+/// Returns an AVI video of 25 frames per second with placeholder media data.
+pub fn avi(width: u32, height: u32, frames: u32) -> Vec<u8> {
+    let chunk = |id: &[u8; 4], content: &[u8]| {
+        [id, &u32::try_from(content.len()).expect("short").to_le_bytes()[..], content].concat()
+    };
+    let list = |id, kind: &[u8; 4], content: &[u8]| chunk(id, &[&kind[..], content].concat());
+    let numbers = [1, 25, 0, frames].map(u32::to_le_bytes).concat();
+    let strh = chunk(b"strh", &[&b"vidsH264"[..], &[0; 12], &numbers, &[0; 20]].concat());
+    let strf = chunk(b"strf", &[&[40, width, height].map(u32::to_le_bytes).concat()[..], &[0; 28]].concat());
+    let header = [chunk(b"avih", &[0; 56]), list(b"LIST", b"strl", &[strh, strf].concat())].concat();
+    let parts = [list(b"LIST", b"hdrl", &header), list(b"LIST", b"movi", &chunk(b"00dc", &[0x2a; 64]))];
+    list(b"RIFF", b"AVI ", &parts.concat())
+}
+
+/// Returns a black BMP.
+pub fn bmp(width: u32, height: u32) -> Vec<u8> {
+    let pixels = (width * 3).next_multiple_of(4) * height;
+    let numbers = [54, 40, width, height, 24 << 16 | 1, 0, 0, 0, 0, 0, 0].map(u32::to_le_bytes).concat();
+    let size = (54 + pixels).to_le_bytes();
+    [&b"BM"[..], &size, &[0; 4], &numbers, &vec![0; pixels as usize]].concat()
+}
+
+/// Returns a compound file with a stream of PowerPoint of `length` bytes, and its directory behind it.
+/// <https://learn.microsoft.com/openspecs/windows_protocols/ms-cfb>
+pub fn ppt(length: usize) -> Vec<u8> {
+    const SECTOR: usize = 512;
+    let [end, none] = [0xffff_fffe_u32, u32::MAX];
+    let number = |number: usize| u32::try_from(number).expect("short");
+    let sectors = length.div_ceil(SECTOR);
+    let tables = (sectors + 1).div_ceil(SECTOR / 4 - 1);
+    // The allocation table, the stream and the directory, in this order.
+    let mut next: Vec<_> = (1..=number(tables + sectors)).collect();
+    next[..tables].fill(0xffff_fffd);
+    next[tables + sectors - 1] = end;
+    next.push(end);
+    next.resize(tables * SECTOR / 4, none);
+    let places: Vec<_> = (0..109).map(|index| if index < tables { number(index) } else { none }).collect();
+    let numbers =
+        [&[number(tables), number(tables + sectors), 0, 4096, end, 0, end, 0][..], &places].concat();
+    let bytes = |numbers: Vec<u32>| numbers.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<_>>();
+    let head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+    let version = [0x3e_u16, 3, 0xfffe, 9, 6].map(u16::to_le_bytes).concat();
+    let header = [&head[..], &[0; 16], &version, &[0; 10], &bytes(numbers)].concat();
+    let entry = |name: &str, kind: u8, child: u32, start: usize, length: usize| {
+        let mut letters: Vec<_> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let width = u16::try_from(letters.len() + 2).expect("short").to_le_bytes();
+        letters.resize(64, 0);
+        let links = bytes(vec![none, none, child]);
+        let tail = bytes(vec![number(start), number(length), 0]);
+        [&letters[..], &width, &[kind, 1], &links, &[0; 36], &tail].concat()
+    };
+    let directory = [
+        entry("Root Entry", 5, 1, 0, 0),
+        entry("PowerPoint Document", 2, none, tables, length),
+        vec![0; SECTOR / 2],
+    ];
+    [header, bytes(next), vec![0x2a; sectors * SECTOR], directory.concat()].concat()
+}

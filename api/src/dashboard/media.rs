@@ -422,7 +422,8 @@ pub(crate) async fn receive(
         let Some(name) = field.file_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
             continue;
         };
-        let wish = json!({ "filename": name, "content_type": field.content_type() });
+        // A browser guesses the type of a file by its name, so it is not taken for a declaration.
+        let wish = json!({ "filename": name });
         let mut file = Box::pin(field.into_async_read());
         let taken = match body::read(wish) {
             Ok(wish) => media::receive(&context.call(), wish, pieces(&mut file)).await,
@@ -455,7 +456,7 @@ fn pieces(file: &mut (impl AsyncRead + Unpin + Send)) -> impl futures::Stream<It
 pub(crate) async fn announce(context: &PageContext<'_>) -> Response {
     let form = &context.form;
     let size = form.get("size").parse::<u64>().ok();
-    let wish = json!({ "filename": form.get("filename"), "content_type": form.given("type"), "size": size });
+    let wish = json!({ "filename": form.get("filename"), "size": size });
     let announced = match body::read(wish) {
         Ok(wish) => media::upload(&context.call(), wish).await,
         Err(problem) => Err(problem),

@@ -154,35 +154,9 @@ impl MediaAssets {
     }
 }
 
-/// Extensions of files of any type: the bytes tell what they are.
-const GENERIC_EXTENSIONS: [&str; 5] = ["bin", "blob", "dat", "file", "tmp"];
-
-/// Fails if no file can be uploaded that has the declared properties.
+/// Fails if no file can be uploaded that has the declared size. What its type is, only the bytes tell.
 fn check_declared(call: &Call<'_>, body: &NewUpload) -> Result<(), Problem> {
     let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
-    if let Some(content_type) =
-        body.content_type.as_deref().filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE)
-        && media::format(content_type).is_none()
-    {
-        let issue =
-            Issue::custom(["content_type"], format!("'{content_type}' is not a supported content type"));
-        let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
-        return Err(problem.with_issues(vec![issue]));
-    }
-    // A name without an extension says nothing, nor does one for any file.
-    let extension = body.filename.rsplit_once('.').map(|(_, extension)| extension).filter(|extension| {
-        (1..=5).contains(&extension.len())
-            && extension.bytes().all(|byte| byte.is_ascii_alphabetic())
-            && !GENERIC_EXTENSIONS.contains(&&*extension.to_ascii_lowercase())
-    });
-    if let (None, Some(extension)) = (claimed, extension) {
-        let issue = Issue::custom(
-            ["filename"],
-            format!("'.{extension}' is not the extension of a supported file type"),
-        );
-        let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
-        return Err(problem.with_issues(vec![issue]));
-    }
     let most = call.app.config.media.size_limits().for_declared(claimed);
     if body.size.is_some_and(|size| size > most) {
         return Err(too_large(format!("the maximum for this type of file is {most} bytes")));
@@ -508,7 +482,8 @@ pub struct NewUpload {
     /// File name.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub filename: String,
-    /// Declared content type. A file whose bytes contradict it is rejected.
+    /// Declared content type, a hint: a file of another kind, such as a video declared as a picture, is rejected; within
+    /// a kind the type of the bytes is stored. Not needed.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub content_type: Option<String>,
     /// Declared size in bytes. Required on a plan that limits the storage, where files are uploaded to a bucket.

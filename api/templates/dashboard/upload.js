@@ -152,7 +152,7 @@
     try {
       if (file.size === 0) throw new Failure("The file is empty.", 422);
       if (!job.announced) {
-        const fields = { filename: file.name, type: file.type, size: file.size };
+        const fields = { filename: file.name, size: file.size };
         // Not aborted: an announced file is deleted by the id in the answer.
         job.announced = JSON.parse(await post("/dashboard/media/uploads", fields, { show: job.show }));
         abort.signal.throwIfAborted();

@@ -7,6 +7,7 @@
 //!
 //! Each format lists what is kept, not what is removed: a block that nobody here knows may hold a position.
 
+mod avi;
 mod exif;
 mod gif;
 mod jpeg;
@@ -124,7 +125,10 @@ pub(crate) fn find(
         Shape::WebP => webp::find(file, size)?,
         Shape::Gif => gif::find(file, size)?,
         Shape::Movie => movie::find(file, size)?,
-        Shape::WebM => webm::find(file, size)?,
+        Shape::Ebml => webm::find(file, size)?,
+        Shape::Avi => avi::find(file, size)?,
+        // A header and pixels.
+        Shape::Bmp => Found::default(),
         Shape::Heif | Shape::Wave | Shape::Audio | Shape::Pdf | Shape::Zip | Shape::Compound => {
             return Ok(None);
         }

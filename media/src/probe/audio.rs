@@ -3,7 +3,7 @@
 use super::{Dimensions, riff};
 use crate::{
     format::{Format, Shape},
-    inspect::{Refusal, broken, unfit},
+    inspect::{Refusal, broken, unfit, unsupported},
 };
 use lofty::{
     config::ParseOptions,
@@ -30,7 +30,7 @@ pub(super) fn probe(
         Some(FileType::Wav) => "audio/wav",
         Some(FileType::Flac) => "audio/flac",
         Some(FileType::Opus | FileType::Vorbis | FileType::Speex) => "audio/ogg",
-        _ => return Err(unfit("the file type is not supported")),
+        _ => return Err(unsupported()),
     };
     let audio = probe.read().map_err(|error| unfit(format!("the audio can't be read: {error}")))?;
     let duration = audio.properties().duration();

@@ -1,8 +1,8 @@
-//! WebM: EBML elements up to the first cluster, which the description precedes in a streamable file.
+//! WebM and Matroska: EBML elements up to the first cluster, which the description precedes in a streamable file.
 //! <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
 
 use super::{Dimensions, malformed, take, truncated};
-use crate::inspect::{Refusal, broken, unfit};
+use crate::inspect::{Refusal, broken, unfit, unsupported};
 use domain::MediaKind;
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -37,30 +37,26 @@ pub(crate) struct Element {
 
 #[derive(Default)]
 struct Movie {
-    is_webm: bool,
+    doc_type: Vec<u8>,
     scale: Option<u64>,
     duration: Option<f64>,
     pixels: Option<(u32, u32)>,
 }
 
-/// Reads a WebM video.
+/// Reads a WebM or Matroska video.
 pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensions, Refusal> {
     let mut movie = Movie::default();
     read(file, size, &mut movie).map_err(|error| broken(&error))?;
-    if !movie.is_webm {
-        return Err(unfit("the file type is not supported"));
-    }
+    let mime = match &movie.doc_type[..] {
+        b"webm" => "video/webm",
+        b"matroska" => "video/x-matroska",
+        _ => return Err(unsupported()),
+    };
     let pixels = movie.pixels.ok_or_else(|| unfit("the file has no video track"))?;
     let nanoseconds = movie.duration.map(|length| length * movie.scale.unwrap_or(1_000_000) as f64);
     let duration = nanoseconds.filter(|length| length.is_finite() && *length > 0.0);
     let duration = duration.map(|length| Duration::from_nanos(length as u64));
-    Ok(Dimensions {
-        kind: MediaKind::Video,
-        mime: "video/webm",
-        pixels: Some(pixels),
-        frames: None,
-        duration,
-    })
+    Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), frames: None, duration })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64, movie: &mut Movie) -> io::Result<()> {
@@ -68,7 +64,7 @@ fn read(file: &mut (impl Read + Seek), size: u64, movie: &mut Movie) -> io::Resu
         match element.id {
             HEADER => each(file, element.start, element.end, &mut |file, element| {
                 if element.id == DOC_TYPE {
-                    movie.is_webm = value(file, &element)? == b"webm";
+                    movie.doc_type = value(file, &element)?;
                 }
                 Ok(true)
             })?,

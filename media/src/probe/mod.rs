@@ -1,6 +1,8 @@
 //! Reads a file's structure: dimensions, play time, and that it is complete.
 
 mod audio;
+pub(crate) mod avi;
+mod bmp;
 mod document;
 pub(crate) mod ebml;
 pub(crate) mod gif;
@@ -39,7 +41,9 @@ pub(crate) fn probe(
         Shape::Png | Shape::Jpeg | Shape::WebP | Shape::Heif => image::probe(file, size, format),
         Shape::Gif => gif::probe(file),
         Shape::Movie => mp4::probe(file, size, format),
-        Shape::WebM => ebml::probe(file, size),
+        Shape::Ebml => ebml::probe(file, size),
+        Shape::Avi => avi::probe(file, size),
+        Shape::Bmp => bmp::probe(file, size),
         Shape::Wave | Shape::Audio => audio::probe(file, size, format),
         Shape::Pdf | Shape::Zip | Shape::Compound => document::probe(file, size, format),
     }?;
