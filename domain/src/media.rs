@@ -11,7 +11,7 @@ crate::string_enum! {
         Image = "image",
         /// A video.
         Video = "video",
-        /// An animated GIF.
+        /// An animation: a GIF, or an animated PNG or WebP.
         Gif = "gif",
         /// A document, for example a PDF.
         Document = "document",

@@ -7,7 +7,7 @@
 use crate::{
     container,
     format::{self, Format, Shape, of_bytes},
-    probe,
+    probe::{self, image},
     size_limits::SizeLimits,
 };
 use domain::{MediaKind, media::DeclaredFile};
@@ -126,8 +126,12 @@ fn reject_ambiguous(
     if format.shape != Shape::Pdf && contains(beginning, b"%PDF-") {
         return other("a PDF document");
     }
-    let markup = head[..head.len().min(MARKUP_BYTES)].to_ascii_lowercase();
-    let words: [&[u8]; 5] = [b"<html", b"<script", b"<!doctype", b"<svg", b"<?php"];
+    let markup = match format.shape {
+        Shape::Jpeg => image::outside_of_segments(head),
+        _ => head.to_vec(),
+    };
+    let markup = markup[..markup.len().min(MARKUP_BYTES)].to_ascii_lowercase();
+    let words: [&[u8]; 4] = [b"<html", b"<script", b"<!doctype html", b"<?php"];
     if format.kind != MediaKind::Document && words.iter().any(|word| contains(&markup, word)) {
         return other("a page or a script");
     }

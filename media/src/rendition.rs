@@ -33,7 +33,8 @@ pub(crate) fn render(original: &[u8], fit: &Fit, deadline: &Deadline) -> Result<
 mod tests {
     use super::*;
     use ::image::{
-        AnimationDecoder, Delay, DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage,
+        AnimationDecoder, Delay, DynamicImage, Frame, ImageDecoder, ImageEncoder, ImageFormat, Rgb, RgbImage,
+        Rgba, RgbaImage,
         codecs::gif::{GifDecoder, GifEncoder, Repeat},
     };
     use domain::Shaping;
@@ -196,6 +197,21 @@ mod tests {
         let line = encoded(noise(4000, 1), ImageFormat::Png);
         let refused = refusal(&line, &fit(MediaKind::Image, 4000, 1, 100, true));
         assert_eq!(refused, "it can't be made to have 100 bytes at most");
+    }
+
+    #[test]
+    fn a_color_profile_is_kept_unless_it_is_larger_than_a_picture_may_be() {
+        for (length, is_kept) in [(3000, true), (300_000, false)] {
+            let mut profile = vec![7; length];
+            profile[16..20].copy_from_slice(b"RGB ");
+            let mut original = Vec::new();
+            let mut encoder = ::image::codecs::png::PngEncoder::new(&mut original);
+            encoder.set_icc_profile(profile.clone()).unwrap();
+            DynamicImage::from(noise(200, 100)).write_with_encoder(encoder).unwrap();
+            let rendition = render(&original, &fit(MediaKind::Image, 100, 50, 200_000, true)).unwrap();
+            let mut decoder = ::image::codecs::jpeg::JpegDecoder::new(Cursor::new(&rendition.bytes)).unwrap();
+            assert_eq!(decoder.icc_profile().unwrap(), is_kept.then_some(profile), "{length}");
+        }
     }
 
     #[test]

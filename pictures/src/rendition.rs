@@ -38,6 +38,8 @@ const SHRINK: f64 = 0.9;
 const AIM: f64 = 0.95;
 /// Least length of a side.
 const MIN_SIDE: u32 = 16;
+/// Largest color profile that a rendition keeps, in bytes: one of a screen or a camera has some hundred to some thousand.
+const MAX_PROFILE: usize = 64 << 10;
 /// Speed of the search for an animation's colors, from 1 to 30; the default of browsers' tools.
 const GIF_SPEED: i32 = 10;
 
@@ -240,9 +242,13 @@ impl Picture {
         if pixels.saturating_mul(structure.scans) > MAX_SCAN_PIXELS {
             return too_many("pixels in all its scans", MAX_SCAN_PIXELS);
         }
-        // A profile of another color space does not describe the decoded colors.
-        let profile =
-            decoder.icc_profile().ok().flatten().filter(|profile| profile.get(16..20) == Some(b"RGB "));
+        // A profile of another color space does not describe the decoded colors. One of tables, which printers need,
+        // may be larger than all that a platform takes.
+        let profile = decoder
+            .icc_profile()
+            .ok()
+            .flatten()
+            .filter(|profile| profile.get(16..20) == Some(b"RGB ") && profile.len() <= MAX_PROFILE);
         let decoded = DynamicImage::from_decoder(decoder).map_err(|error| failed(deadline, error))?;
         deadline.check()?;
         let has_alpha = decoded.color().has_alpha();

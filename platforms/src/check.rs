@@ -240,7 +240,10 @@ fn told(medium: &Media, fit: &Fit) -> String {
         (Some(Shaping::Crop), _) => format!("gets the middle of this {kind}: {limits}"),
         (Some(Shaping::Pad), _) => format!("gets this {kind} on a white ground: {limits}"),
         (None, true) => format!("gets this {kind} fitted: {limits}"),
-        (None, false) => format!("takes no {kind} and gets a still image: {limits}"),
+        (None, false) => {
+            let kind = if medium.mime == "image/gif" { kind.as_str() } else { "animation of this type" };
+            format!("takes no {kind} and gets a still image: {limits}")
+        }
     }
 }
 
@@ -480,6 +483,11 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
         && pixels > max
     {
         let message = format!("takes {kind} of {max} pixels in all frames together, and this has {pixels}");
+        found.error("media_dimensions", path.to_vec(), message);
+    }
+    let pixels = u64::from(width) * u64::from(height);
+    if let Some(max) = limit.max_pixels.filter(|max| pixels > *max) {
+        let message = format!("takes {kind} of {max} pixels, and this has {pixels}{unscaled}");
         found.error("media_dimensions", path.to_vec(), message);
     }
     if let Some(max) = limit.max_width.filter(|max| width > *max) {

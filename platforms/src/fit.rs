@@ -71,7 +71,11 @@ fn fit(limits: &[MediaLimit], medium: &Media, shape: Option<Shape>, shaping: Opt
     }
     let (width, height) = (medium.width?, medium.height?);
     let of = |kind| limits.iter().find(|limit| limit.kind == kind);
-    let limit = of(medium.kind).or_else(|| of(MediaKind::Image))?;
+    // Animations of other types than GIF can't be made a GIF.
+    let moves = medium.kind != MediaKind::Gif || medium.mime == mime(MediaKind::Gif);
+    let limit = of(medium.kind)
+        .filter(|limit| moves || limit.mimes.contains(&medium.mime.as_str()))
+        .or_else(|| of(MediaKind::Image))?;
     let has_too_many_frames = medium.frame_pixels().is_some_and(|pixels| pixels > Fit::MAX_FRAME_PIXELS)
         || medium.frames.zip(limit.max_frames).is_some_and(|(frames, max)| frames > max);
     if limit.kind == MediaKind::Gif && has_too_many_frames {
@@ -179,7 +183,10 @@ fn scale(limit: &MediaLimit, width: u32, height: u32) -> f64 {
     let sides =
         limit.pixels.as_ref().map(|(longer, shorter)| [(*longer.end(), long), (*shorter.end(), short)]);
     let bounds = sides.into_iter().flatten().chain(limit.max_width.map(|max| (max, width)));
-    bounds.map(|(max, side)| f64::from(max) / f64::from(side)).fold(f64::INFINITY, f64::min)
+    let of_sides = bounds.map(|(max, side)| f64::from(max) / f64::from(side)).fold(f64::INFINITY, f64::min);
+    let pixels = u64::from(width) * u64::from(height);
+    let of_area = limit.max_pixels.map_or(f64::INFINITY, |max| (max as f64 / pixels as f64).sqrt());
+    of_sides.min(of_area)
 }
 
 /// Returns the content type of renditions without transparency.
@@ -218,6 +225,10 @@ mod tests {
         crate::get(platform).unwrap().fits(0, settings, media).remove(0)
     }
 
+    fn moving(mime: &str) -> Media {
+        Media { kind: MediaKind::Gif, frames: Some(3), ..picture(mime, 600, 600, 1000) }
+    }
+
     fn plan(platform: &str, medium: &Media) -> Option<(MediaKind, u32, u32, u64)> {
         let fit = fits(platform, &Value::Null, medium)?;
         Some((fit.kind, fit.width, fit.height, fit.max_bytes))
@@ -237,6 +248,14 @@ mod tests {
             // An animation stays one, or becomes a still image.
             ("x", picture("image/gif", 1600, 800, 1000), Some((Gif, 1280, 640, 15 << 20))),
             ("instagram", picture("image/gif", 600, 600, 1000), Some((Image, 600, 600, 8_000_000))),
+            // The area counts, not a side.
+            ("linkedin", picture("image/jpeg", 8064, 6048, 1000), Some((Image, 6942, 5207, 8 << 20))),
+            ("linkedin", picture("image/jpeg", 6000, 6000, 1000), None),
+            // No other animation than a GIF can be made one.
+            ("x", moving("image/webp"), Some((Image, 600, 600, 5 << 20))),
+            ("x", moving("image/png"), Some((Image, 600, 600, 5 << 20))),
+            ("bluesky", moving("image/webp"), Some((Image, 600, 600, 2_000_000))),
+            ("instagram", moving("image/png"), Some((Image, 600, 600, 8_000_000))),
             // A picture that can't be read, and a video.
             ("x", picture("image/heif", 4000, 3000, 6 << 20), None),
             ("x", picture("image/jpeg", 20_000, 20_000, 6 << 20), None),

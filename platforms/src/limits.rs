@@ -131,6 +131,8 @@ pub struct MediaLimit {
     pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
     /// Maximum width in pixels, if the platform limits the width in both orientations.
     pub max_width: Option<u32>,
+    /// Maximum width times height.
+    pub max_pixels: Option<u64>,
     /// Maximum number of frames of an animation.
     pub max_frames: Option<u32>,
     /// Maximum number of pixels of all frames of an animation together.
@@ -151,6 +153,7 @@ impl MediaLimit {
         usual_duration: None,
         pixels: None,
         max_width: None,
+        max_pixels: None,
         max_frames: None,
         max_frame_pixels: None,
         aspect_ratio: None,

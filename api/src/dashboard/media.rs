@@ -200,7 +200,8 @@ impl Thumb {
             badge: match file.kind {
                 MediaKind::Image => None,
                 MediaKind::Video => length,
-                MediaKind::Gif => Some("GIF".to_owned()),
+                MediaKind::Gif if file.content_type == "image/gif" => Some("GIF".to_owned()),
+                MediaKind::Gif => Some("Animation".to_owned()),
                 MediaKind::Audio | MediaKind::Document => length.or_else(|| file.extension()),
             },
             sides: file.sides,

@@ -9,6 +9,10 @@ use std::{
     time::Duration,
 };
 
+/// Time for which browsers show a frame that names none, in hundredths of a second.
+/// <https://searchfox.org/mozilla-central/source/image/FrameTimeout.h>
+const DEFAULT_DELAY: u64 = 10;
+
 /// Reads a GIF.
 pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
     let Animation { pixels, frames, hundredths, .. } =
@@ -35,7 +39,7 @@ pub(crate) struct Animation {
     pub(crate) frames: u32,
     /// Pixels that are decoded for all frames together: of each the canvas, or the frame if that is larger.
     pub(crate) frame_pixels: u64,
-    /// Play time, in hundredths of a second.
+    /// Play time as browsers show it, in hundredths of a second.
     hundredths: u64,
 }
 
@@ -53,6 +57,7 @@ impl Animation {
         let area = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
         let mut found = Self { pixels: sides([w0, w1, h0, h1]), ..Self::default() };
         skip_colors(file, flags)?;
+        let mut delay = 0;
         loop {
             match take::<1>(file)? {
                 [0x3b] => return Ok(found),
@@ -63,6 +68,9 @@ impl Animation {
                     take::<1>(file)?;
                     skip_blocks(file)?;
                     found.frames = found.frames.saturating_add(1);
+                    // Browsers show a frame without a delay, or with the shortest one, for longer.
+                    found.hundredths += if delay < 2 { DEFAULT_DELAY } else { delay };
+                    delay = 0;
                     found.frame_pixels += area(found.pixels).max(area(sides([w0, w1, h0, h1])));
                 }
                 [0x21] => {
@@ -72,7 +80,7 @@ impl Animation {
                         if length != 4 {
                             return Err(malformed("a control block"));
                         }
-                        found.hundredths += u64::from(u16::from_le_bytes([low, high]));
+                        delay = u64::from(u16::from_le_bytes([low, high]));
                         // This read included the block terminator.
                     } else {
                         skip_blocks(file)?;
@@ -94,5 +102,28 @@ fn skip_blocks(file: &mut (impl Read + Seek)) -> io::Result<()> {
             [0] => return Ok(()),
             [length] => file.seek_relative(length.into())?,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn a_frame_without_a_delay_is_shown_as_browsers_show_it() {
+        let length = |delays: &[Option<u8>]| {
+            let frames = delays.iter().map(|delay| {
+                let control = delay.map(|delay| [&b"\x21\xf9\x04\0"[..], &[delay, 0, 0, 0]].concat());
+                [&control.unwrap_or_default()[..], b"\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0"].concat()
+            });
+            let head = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff";
+            let file = [&head[..], &frames.collect::<Vec<_>>().concat(), b";"].concat();
+            probe(&mut Cursor::new(file)).unwrap().duration.map(|length| length.as_millis())
+        };
+        assert_eq!(length(&[Some(20), Some(20)]), Some(400));
+        assert_eq!(length(&[Some(0), Some(1), Some(2)]), Some(220));
+        assert_eq!(length(&[None, Some(0)]), Some(200));
+        assert_eq!(length(&[Some(0)]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Still images: reads their displayed dimensions and checks that they are complete.
+//! Pictures but GIFs: reads their displayed dimensions and checks that they are complete.
 //!
 //! A camera stores the pixels as its sensor lies and says in EXIF data how to turn them. [`Structure::orientation`] is
 //! the only reading of that: what is measured, checked, fitted and shown in lists follows from it. HEIF files have
@@ -9,8 +9,12 @@ use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken, unfit},
 };
+use domain::MediaKind;
 use pictures::Structure;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::{
+    io::{self, BufRead, BufReader, Read, Seek},
+    time::Duration,
+};
 
 /// Bytes of EXIF data that are read; the orientation is among the first entries.
 const EXIF_BYTES: u64 = 64 << 10;
@@ -37,14 +41,79 @@ pub(super) fn probe(
     format: &'static Format,
 ) -> Result<Dimensions, Refusal> {
     let mut file = BufReader::new(file);
+    // Read first, so that what is missing further below is no end of the file.
+    if format.shape == Shape::Heif {
+        mp4::check_boxes(&mut file, size).map_err(|error| broken(&error))?;
+    }
     let pixels = imagesize::reader_size(&mut file).map_err(|error| match error {
+        _ if format.shape == Shape::Heif => {
+            let message = "no still picture is found in this file, which may have a sequence of pictures or another \
+                           variant of its format; save it as JPEG, or as MP4 if it moves";
+            unfit(message)
+        }
         imagesize::ImageError::IoError(error) => broken(&error),
         error => unfit(format!("the image's header can't be read: {error}")),
     })?;
     let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
     let structure = structure(&mut file, size, format.shape).map_err(|error| broken(&error))?;
     let pixels = Some(structure.displayed((side(pixels.width), side(pixels.height))));
-    Ok(Dimensions { kind: format.kind, mime: format.mime, pixels, frames: None, duration: None })
+    let animation = match format.shape {
+        Shape::Png => apng(&mut file),
+        Shape::WebP => animated_webp(&mut file),
+        _ => Ok(None),
+    };
+    Ok(match animation.map_err(|error| broken(&error))? {
+        Some((frames, duration)) => {
+            let (frames, duration) = (Some(frames), Some(duration));
+            Dimensions { kind: MediaKind::Gif, mime: format.mime, pixels, frames, duration }
+        }
+        None => Dimensions { kind: format.kind, mime: format.mime, pixels, frames: None, duration: None },
+    })
+}
+
+/// Returns the number of frames of an animated PNG, and how long they are shown; `None` if there is one.
+/// <https://www.w3.org/TR/png-3/#apng-frame-based-animation>
+fn apng(file: &mut (impl BufRead + Seek)) -> io::Result<Option<(u32, Duration)>> {
+    let (mut frames, mut shown, mut at) = (0, Duration::ZERO, 8);
+    loop {
+        let head: [u8; 8] = take_at(file, at)?;
+        let (length, kind) = head.split_at(4);
+        let length = u32::from_be_bytes(length.try_into().expect("four bytes"));
+        match kind {
+            b"acTL" if frames == 0 => frames = u32::from_be_bytes(take(file)?),
+            // One without this chunk, which stands before the pixels, is a still picture.
+            b"IDAT" if frames < 2 => return Ok(None),
+            b"IEND" => return Ok((frames > 1).then_some((frames, shown))),
+            b"fcTL" => {
+                let [a, b, c, d] = take_at(file, at + 28)?;
+                let (part, whole) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+                // Zero means 100.
+                let whole = if whole == 0 { 100 } else { whole };
+                shown += Duration::from_secs(part.into()) / u32::from(whole);
+            }
+            _ => {}
+        }
+        at += u64::from(length) + 12;
+    }
+}
+
+/// Returns the number of frames of an animated WebP, and how long they are shown; `None` if there is one.
+/// <https://developers.google.com/speed/webp/docs/riff_container#animation>
+fn animated_webp(file: &mut (impl BufRead + Seek)) -> io::Result<Option<(u32, Duration)>> {
+    let (mut frames, mut shown, mut at) = (0_u32, Duration::ZERO, 12);
+    let end = u64::from(u32::from_le_bytes(take_at(file, 4)?)) + 8;
+    while at + 8 <= end {
+        let head: [u8; 8] = take_at(file, at)?;
+        let (kind, length) = head.split_at(4);
+        let length = u64::from(u32::from_le_bytes(length.try_into().expect("four bytes")));
+        if kind == b"ANMF" {
+            frames = frames.saturating_add(1);
+            let [a, b, c] = take_at(file, at + 20)?;
+            shown += Duration::from_millis(u32::from_le_bytes([a, b, c, 0]).into());
+        }
+        at += 8 + length.next_multiple_of(2);
+    }
+    Ok((frames > 1).then_some((frames, shown)))
 }
 
 /// Reads `length` bytes of EXIF data, or their beginning.
@@ -92,6 +161,21 @@ fn webp(file: &mut (impl BufRead + Seek), size: u64) -> io::Result<Structure> {
     Ok(found)
 }
 
+/// Returns the beginning of a JPEG without its segments, whose contents have a reader of their own: programs of Adobe keep
+/// XML there, print settings of macOS among it.
+pub(crate) fn outside_of_segments(head: &[u8]) -> Vec<u8> {
+    let mut outside = head[..head.len().min(2)].to_vec();
+    let mut rest = &head[outside.len()..];
+    while let [0xff, marker @ (0xc0..=0xcf | 0xdb..=0xfe), high, low, ..] = rest
+        && *marker != 0xda
+    {
+        let length = 2 + usize::from(u16::from_be_bytes([*high, *low]));
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    outside.extend_from_slice(rest);
+    outside
+}
+
 /// Reads all segments up to the image data, and the data up to the end marker.
 /// <https://www.w3.org/Graphics/JPEG/itu-t81.pdf>
 fn jpeg(file: &mut (impl BufRead + Seek)) -> io::Result<Structure> {
@@ -136,5 +220,83 @@ fn jpeg(file: &mut (impl BufRead + Seek)) -> io::Result<Structure> {
         }
         let length = bytes.len();
         file.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Format, of_bytes};
+    use std::io::Cursor;
+
+    fn look(file: &[u8]) -> Result<(MediaKind, Option<u32>, Option<u128>), String> {
+        let format: &'static Format = of_bytes(file).unwrap();
+        let found = probe(&mut Cursor::new(file), file.len() as u64, format);
+        let found = found.map_err(|refusal| refusal.to_string())?;
+        Ok((found.kind, found.frames, found.duration.map(|length| length.as_millis())))
+    }
+
+    /// A PNG with these chunks before and behind its pixels.
+    fn png(before: &[&[u8]], behind: &[&[u8]]) -> Vec<u8> {
+        let chunk = |parts: &[u8]| [&(parts.len() as u32 - 4).to_be_bytes()[..], parts, &[0; 4]].concat();
+        let header = [&b"IHDR"[..], &[0, 0, 0, 7, 0, 0, 0, 5, 8, 2, 0, 0, 0]].concat();
+        let [before, behind] = [before, behind]
+            .map(|chunks| chunks.iter().map(|parts| chunk(parts)).collect::<Vec<_>>().concat());
+        [&b"\x89PNG\r\n\x1a\n"[..], &chunk(&header), &before, &chunk(b"IDAT\0"), &behind, &chunk(b"IEND")]
+            .concat()
+    }
+
+    #[test]
+    fn an_animated_png_is_an_animation() {
+        let control = |frames: u8| [&b"acTL"[..], &[0, 0, 0, frames, 0, 0, 0, 0]].concat();
+        let frame = |part: u8, whole: u8| [&b"fcTL"[..], &[0; 20], &[0, part, 0, whole, 0, 0]].concat();
+        let still = Ok((MediaKind::Image, None, None));
+        assert_eq!(look(&png(&[], &[])), still);
+        assert_eq!(look(&png(&[&control(1), &frame(1, 10)], &[])), still);
+        let moving = png(&[&control(2), &frame(1, 10)], &[&frame(50, 0), b"fdAT\0\0\0\x02"]);
+        assert_eq!(look(&moving), Ok((MediaKind::Gif, Some(2), Some(600))));
+        // Only before the pixels does the chunk say so.
+        assert_eq!(look(&png(&[], &[&control(2)])), still);
+    }
+
+    #[test]
+    fn an_animated_webp_is_an_animation() {
+        let chunk =
+            |id: &[u8; 4], content: &[u8]| [&id[..], &(content.len() as u32).to_le_bytes(), content].concat();
+        let file = |frames: usize| {
+            let head = chunk(b"VP8X", &[2, 0, 0, 0, 6, 0, 0, 4, 0, 0]);
+            let frame = chunk(b"ANMF", &[&[0; 12][..], &[100, 0, 0, 0]].concat());
+            let content = [&b"WEBP"[..], &head, &chunk(b"ANIM", &[0; 6]), &frame.repeat(frames)].concat();
+            chunk(b"RIFF", &content)
+        };
+        assert_eq!(look(&file(1)), Ok((MediaKind::Image, None, None)));
+        assert_eq!(look(&file(3)), Ok((MediaKind::Gif, Some(3), Some(300))));
+    }
+
+    #[test]
+    fn a_sequence_without_a_still_picture_is_refused_as_that() {
+        let file = b"\0\0\0\x10ftypmsf1\0\0\0\0\0\0\0\x0cmoov\0\0\0\0\0\0\0\x08mdat";
+        let refused = look(file).unwrap_err();
+        assert!(refused.starts_with("no still picture is found") && refused.contains("JPEG"), "{refused}");
+        let refused = look(&file[..file.len() - 1]).unwrap_err();
+        assert_eq!(refused, "the file is truncated or damaged");
+    }
+
+    #[test]
+    fn markup_in_a_segment_is_none_of_the_file() {
+        let segment = |marker: u8, content: &[u8]| {
+            [&[0xff, marker][..], &(content.len() as u16 + 2).to_be_bytes(), content].concat()
+        };
+        let plist = segment(0xed, b"<!DOCTYPE plist PUBLIC \"-//Apple\"><html><script>");
+        let scan = segment(0xda, b"x");
+        for (parts, expected) in [
+            ([&plist[..], &scan, b"data"], &b"\xff\xda\0\x03xdata"[..]),
+            ([&plist[..30], b"", b""], b""),
+            ([b"<script>", &plist, b""], b"<script>"),
+            ([&plist, b"<script>", &scan], b"<script>"),
+        ] {
+            let outside = outside_of_segments(&[&b"\xff\xd8"[..], &parts.concat()].concat());
+            assert!(outside[2..].starts_with(expected), "{:?}", String::from_utf8_lossy(&outside));
+        }
     }
 }
