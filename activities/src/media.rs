@@ -465,6 +465,7 @@ fn inspected(found: files::FileProperties, size: u64, sha256: Option<String>) ->
         height: found.height,
         frames: found.frames,
         duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
+        facts: found.facts,
         sha256,
         metadata: None,
     }

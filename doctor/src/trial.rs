@@ -101,6 +101,7 @@ impl Attachment {
             frames: None,
             duration: (kind == MediaKind::Video).then_some(Duration::from_secs(5)),
             alt_text: None,
+            facts: None,
             rendition: None,
         };
         Self { media, bytes, address }

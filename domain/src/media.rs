@@ -74,6 +74,35 @@ pub struct DeclaredFile {
     pub sha256: Option<String>,
 }
 
+/// What a file says of its encoding. A fact that it does not state, or that nobody looks for in its type, is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Codec of the pictures of a video: `h264`, `hevc`, `vp8`, `vp9`, `av1`, `mpeg4`, `h263`, `mjpeg`, `prores`, or the
+    /// name in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video_codec: Option<String>,
+    /// Codec of its sound: `aac`, `mp3`, `opus`, `vorbis`, `flac`, `ac-3`, `e-ac-3`, `alac`, `amr`, `pcm`, or the name in
+    /// the file; `None` also for a silent video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_codec: Option<String>,
+    /// Average frames of a video in 1000 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_rate: Option<u32>,
+    /// Bits per color of a video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bit_depth: Option<u8>,
+    /// Whether the index of a video precedes its samples, so that it is played while it is fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_first: Option<bool>,
+    /// Whether a video consists of fragments with an index each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_fragmented: Option<bool>,
+    /// Whether a document is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_locked: Option<bool>,
+}
+
 /// A media asset of a container, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
@@ -95,6 +124,8 @@ pub struct Media {
     pub frames: Option<u32>,
     /// Play time; `None` for still images and documents.
     pub duration: Option<Duration>,
+    /// Encoding; `None` if the file was inspected before that was looked for.
+    pub facts: Option<Facts>,
     /// Alternative text for people who can't see the asset.
     pub alt_text: Option<String>,
     /// Name of the rendition that is published instead of the original file.

@@ -10,7 +10,10 @@ use crate::{
     probe::{self, image},
     size_limits::SizeLimits,
 };
-use domain::{MediaKind, media::DeclaredFile};
+use domain::{
+    MediaKind,
+    media::{DeclaredFile, Facts},
+};
 use std::{
     io::{self, BufReader, Read, Seek, SeekFrom},
     time::Duration,
@@ -31,6 +34,8 @@ pub struct FileProperties {
     pub frames: Option<u32>,
     /// Play time; `None` if the file has none or does not state it.
     pub duration: Option<Duration>,
+    /// Encoding.
+    pub facts: Facts,
 }
 
 /// Reason why a file is refused, with a message for its owner.

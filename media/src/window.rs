@@ -11,8 +11,10 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// Bytes per request to the store.
+/// Bytes per request to the store, where reading goes on.
 const WINDOW_BYTES: u64 = 256 << 10;
+/// Bytes of a request for another place: often only the header of a block that is passed over.
+const JUMP_BYTES: u64 = 32 << 10;
 
 /// Calls of `read` and `seek` for one file. Parsers of 32 MiB of headers make some hundred thousand.
 const MAX_CALLS: u32 = 10_000_000;
@@ -66,7 +68,8 @@ impl Read for Window {
         }
         let (start, held) = &self.held;
         if self.position < *start || self.position >= start + held.len() as u64 {
-            let end = (self.position + WINDOW_BYTES).min(self.size);
+            let length = if self.position == start + held.len() as u64 { WINDOW_BYTES } else { JUMP_BYTES };
+            let end = (self.position + length).min(self.size);
             self.budget = self
                 .budget
                 .checked_sub(end - self.position)

@@ -1408,6 +1408,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: Some("a dog".into()),
+            facts: None,
             rendition: None,
         }
     }

@@ -460,6 +460,7 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
         );
         found.warning("media_duration", path.to_vec(), message);
     }
+    encoding(found, limit, medium, path);
     let (Some(width), Some(height)) = (medium.width, medium.height) else { return };
     if let Some((long, short)) = &limit.pixels
         && !(long.contains(&width.max(height)) && short.contains(&width.min(height)))
@@ -505,6 +506,52 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
             range.end()
         );
         found.error("media_aspect_ratio", path.to_vec(), message);
+    }
+}
+
+/// Compares the encoding of one medium with what the platform's documentation names. What is not known is no issue.
+fn encoding(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]) {
+    let Some(facts) = &medium.facts else { return };
+    let kind = limit.kind;
+    if facts.is_locked == Some(true) {
+        let message = format!("may not show this {kind}, which is encrypted; save it without a password");
+        found.warning("media_locked", path.to_vec(), message);
+    }
+    if kind == MediaKind::Video && medium.duration.is_none() && limit.duration.is_some() {
+        let message = "limits the length of videos, and this one does not state its own";
+        found.warning("media_duration_unknown", path.to_vec(), message);
+    }
+    let Some(named) = &limit.encoding else { return };
+    let mut others = Vec::new();
+    for (codecs, codec) in
+        [(named.video_codecs, &facts.video_codec), (named.audio_codecs, &facts.audio_codec)]
+    {
+        if let Some(codec) = codec.as_deref().filter(|codec| !codecs.is_empty() && !codecs.contains(codec)) {
+            others.push(format!("{} and not {codec}", codecs.join(" or ")));
+        }
+    }
+    if let (Some(range), Some(rate)) = (&named.frame_rate, facts.frame_rate)
+        && !range.contains(&rate.saturating_add(500).div_euclid(1000))
+    {
+        let (min, max) = (range.start(), range.end());
+        others.push(format!("{min} to {max} frames per second and not {}", f64::from(rate) / 1000.0));
+    }
+    if let (Some(max), Some(depth)) = (named.max_bit_depth, facts.bit_depth)
+        && depth > max
+    {
+        others.push(format!("{max} bits per color and not {depth}"));
+    }
+    if named.index_first && facts.index_first == Some(false) {
+        others.push("an index before the samples (`faststart`) and not behind them".to_owned());
+    }
+    if !others.is_empty() {
+        let message = format!(
+            "may fail to process this {kind}: its documentation names {} ({}, {})",
+            others.join("; "),
+            named.source,
+            named.checked
+        );
+        found.warning("media_encoding", path.to_vec(), message);
     }
 }
 
@@ -560,6 +607,7 @@ fn unused(found: &mut IssueList, platform: &Adapter, main: &Draft<'_>, settings:
 mod tests {
     use super::*;
     use crate::MediaKind;
+    use domain::media::Facts;
     use std::time::Duration;
 
     fn image() -> Media {
@@ -574,6 +622,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: None,
+            facts: None,
             rendition: None,
         }
     }
@@ -859,6 +908,68 @@ mod tests {
         assert_eq!(of("instagram", video(1440, 2560)), Vec::<String>::new());
         assert_eq!(of("instagram", video(2560, 1440)), ["media_dimensions"]);
         assert_eq!(of("instagram", video(2160, 3840)), ["media_dimensions"]);
+    }
+
+    #[test]
+    fn the_encoding_of_a_video_is_compared_with_what_the_platform_names() {
+        let text = |text: &str| Some(text.to_owned());
+        let phone = Facts {
+            video_codec: text("h264"),
+            audio_codec: text("aac"),
+            frame_rate: Some(29_970),
+            bit_depth: Some(8),
+            index_first: Some(true),
+            ..Facts::default()
+        };
+        let of = |platform: &str, medium: Media| {
+            let config =
+                if platform == "tiktok" { json!({ "privacy_level": "SELF_ONLY" }) } else { json!({}) };
+            let issues =
+                check(crate::get(platform).unwrap(), &[Draft { text: "a", media: &[medium] }], &config);
+            assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
+            issues.into_iter().map(|issue| (issue.code, issue.message)).collect::<Vec<_>>()
+        };
+        let video = |facts: &Facts| Media {
+            width: Some(1080),
+            height: Some(1080),
+            duration: Some(Duration::from_secs(10)),
+            facts: Some(facts.clone()),
+            ..video()
+        };
+        for platform in ["instagram", "threads", "x", "tiktok"] {
+            assert_eq!(of(platform, video(&phone)), [], "{platform}");
+            assert_eq!(of(platform, video(&Facts::default())), [], "{platform}: nothing is known");
+            assert_eq!(of(platform, Media { facts: None, ..video(&phone) }), [], "{platform}: an old asset");
+            let endless = Media { duration: None, ..video(&phone) };
+            assert_eq!(of(platform, endless)[0].0, "media_duration_unknown", "{platform}");
+        }
+        for (platform, facts, part) in [
+            ("x", Facts { video_codec: text("vp9"), ..phone.clone() }, "h264 and not vp9"),
+            ("x", Facts { video_codec: text("hevc"), ..phone.clone() }, "h264 and not hevc"),
+            ("x", Facts { bit_depth: Some(10), ..phone.clone() }, "8 bits per color and not 10"),
+            ("instagram", Facts { audio_codec: text("opus"), ..phone.clone() }, "aac and not opus"),
+            (
+                "instagram",
+                Facts { frame_rate: Some(120_000), ..phone.clone() },
+                "23 to 60 frames per second and not 120",
+            ),
+            ("threads", Facts { index_first: Some(false), ..phone.clone() }, "faststart"),
+            ("tiktok", Facts { video_codec: text("prores"), ..phone.clone() }, "vp9 and not prores"),
+        ] {
+            let issues = of(platform, video(&facts));
+            assert_eq!(issues.len(), 1, "{issues:?}");
+            assert!(issues[0].0 == "media_encoding" && issues[0].1.contains(part), "{issues:?}");
+        }
+        // The rate is an average, which is not exact; a platform that names no encoding gets any.
+        assert_eq!(of("tiktok", video(&Facts { frame_rate: Some(60_003), ..phone.clone() })), []);
+        assert_eq!(of("bluesky", video(&Facts { video_codec: text("vp9"), ..phone })), []);
+        let pdf = Media {
+            kind: MediaKind::Document,
+            mime: "application/pdf".into(),
+            facts: Some(Facts { is_locked: Some(true), ..Facts::default() }),
+            ..image()
+        };
+        assert_eq!(of("linkedin", pdf)[0].0, "media_locked");
     }
 
     #[test]

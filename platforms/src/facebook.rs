@@ -1337,6 +1337,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: None,
+            facts: None,
             rendition: None,
         };
         let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
@@ -1362,6 +1363,7 @@ mod tests {
             frames: None,
             duration: Some(Duration::from_secs(seconds)),
             alt_text: None,
+            facts: None,
             rendition: None,
         };
         let (video, long) = (medium(MediaKind::Video, 10), medium(MediaKind::Video, 91));

@@ -216,6 +216,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: None,
+            facts: None,
             rendition: None,
         }
     }

@@ -76,6 +76,15 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
                 max_width: Some(1920),
                 aspect_ratio: Some(0.01..=10.0),
+                encoding: Some(Encoding {
+                    video_codecs: &["h264", "hevc"],
+                    audio_codecs: &["aac"],
+                    frame_rate: Some(23..=60),
+                    max_bit_depth: None,
+                    index_first: true,
+                    source: "https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/ig-user/media",
+                    checked: "2026-11",
+                }),
                 ..MediaLimit::ANY
             },
         ],
@@ -910,6 +919,7 @@ mod tests {
             frames: None,
             duration: Some(Duration::from_secs(61)),
             alt_text: None,
+            facts: None,
             rendition: None,
         }
     }

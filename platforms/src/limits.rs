@@ -139,6 +139,28 @@ pub struct MediaLimit {
     pub max_frame_pixels: Option<u64>,
     /// Width divided by height.
     pub aspect_ratio: Option<RangeInclusive<f64>>,
+    /// Encoding of videos; `None` if the platform's documentation says nothing of it.
+    pub encoding: Option<Encoding>,
+}
+
+/// The encoding of videos that a platform's documentation names. Another one is a warning: the platform may fail to process
+/// the video after its upload, but most convert what they get, and take more than they name.
+#[derive(Debug)]
+pub struct Encoding {
+    /// Codecs of the pictures, as in [`domain::media::Facts`].
+    pub video_codecs: &'static [&'static str],
+    /// Codecs of the sound; none if any is fine.
+    pub audio_codecs: &'static [&'static str],
+    /// Frames per second.
+    pub frame_rate: Option<RangeInclusive<u32>>,
+    /// Maximum number of bits per color.
+    pub max_bit_depth: Option<u8>,
+    /// True if the index has to precede the samples.
+    pub index_first: bool,
+    /// Address of the documentation.
+    pub source: &'static str,
+    /// Month in which it was last read, as `2026-11`.
+    pub checked: &'static str,
 }
 
 impl MediaLimit {
@@ -157,6 +179,7 @@ impl MediaLimit {
         max_frames: None,
         max_frame_pixels: None,
         aspect_ratio: None,
+        encoding: None,
     };
 
     /// Returns the accepted widths and heights, in either orientation: with these ranges only, a medium may still

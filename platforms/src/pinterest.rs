@@ -71,6 +71,15 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 mimes: &["video/mp4", "video/quicktime"],
                 max_bytes: 2 << 30,
                 duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
+                encoding: Some(Encoding {
+                    video_codecs: &["h264", "hevc"],
+                    audio_codecs: &[],
+                    frame_rate: None,
+                    max_bit_depth: None,
+                    index_first: false,
+                    source: "https://help.pinterest.com/business/article/pinterest-product-specs",
+                    checked: "2026-11",
+                }),
                 ..MediaLimit::ANY
             },
         ],
@@ -907,6 +916,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: Some(alt.into()),
+            facts: None,
             rendition: None,
         }
     }

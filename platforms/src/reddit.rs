@@ -1218,6 +1218,7 @@ mod tests {
             frames: None,
             duration: None,
             alt_text: None,
+            facts: None,
             rendition: None,
         }
     }

@@ -69,6 +69,15 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
                 max_width: Some(1920),
                 aspect_ratio: Some(0.01..=10.0),
+                encoding: Some(Encoding {
+                    video_codecs: &["h264", "hevc"],
+                    audio_codecs: &["aac"],
+                    frame_rate: Some(23..=60),
+                    max_bit_depth: None,
+                    index_first: true,
+                    source: "https://developers.facebook.com/docs/threads/overview",
+                    checked: "2026-11",
+                }),
                 ..MediaLimit::ANY
             },
         ],

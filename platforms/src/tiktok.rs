@@ -76,6 +76,15 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 // Each creator has a lower limit of their own.
                 duration: Some(Duration::ZERO..=Duration::from_secs(600)),
                 pixels: Some((360..=4096, 360..=4096)),
+                encoding: Some(Encoding {
+                    video_codecs: &["h264", "hevc", "vp8", "vp9"],
+                    audio_codecs: &[],
+                    frame_rate: Some(23..=60),
+                    max_bit_depth: None,
+                    index_first: false,
+                    source: "https://developers.tiktok.com/doc/content-posting-api-media-transfer-guide",
+                    checked: "2026-11",
+                }),
                 ..MediaLimit::ANY
             },
             MediaLimit {

@@ -76,6 +76,15 @@ const VIDEOS: MediaLimit = MediaLimit {
     // Accounts with Premium get 1080p playback, others 720p.
     pixels: Some((32..=1920, 32..=1200)),
     aspect_ratio: Some(1.0 / 3.0..=3.0),
+    encoding: Some(Encoding {
+        video_codecs: &["h264"],
+        audio_codecs: &["aac"],
+        frame_rate: Some(1..=60),
+        max_bit_depth: Some(8),
+        index_first: false,
+        source: "https://docs.x.com/x-api/media/quickstart/best-practices",
+        checked: "2026-11",
+    }),
     ..MediaLimit::ANY
 };
 static PREMIUM_MEDIA: &[MediaLimit] = &[IMAGES, GIFS, MediaLimit { usual_duration: None, ..VIDEOS }];

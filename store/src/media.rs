@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     Bound, Fit, MediaId, MediaKind, MediaStatus, Mode, Owner, PostId,
     event::{self, EventName},
-    media::{DeclaredFile, Metadata},
+    media::{DeclaredFile, Facts, Metadata},
     outbox::{MediaAction, MediaJob, Message},
 };
 use serde_json::Value;
@@ -52,6 +52,8 @@ pub struct Media {
     pub frames: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
+    /// Encoding; `None` before it was looked for.
+    pub facts: Option<Facts>,
     /// Metadata of a picture or video; `None` before they were looked for.
     pub metadata: Option<Metadata>,
     /// Alt text.
@@ -86,6 +88,7 @@ impl Media {
             height: self.height,
             frames: self.frames,
             duration: self.duration_ms.map(Duration::from_millis),
+            facts: self.facts.clone(),
             alt_text: alt_text.or_else(|| self.alt_text.clone()),
             rendition: None,
         }
@@ -151,6 +154,8 @@ pub struct Inspected {
     pub frames: Option<u32>,
     /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
+    /// Encoding.
+    pub facts: Facts,
     /// SHA-256 of the bytes; `None` when not all of them were read.
     pub sha256: Option<String>,
     /// Metadata of a picture or video; `None` when they were not looked for.
@@ -202,7 +207,7 @@ macro_rules! select {
         sqlx::query_as!(
             Row,
             r#"select id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-                 content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+                 content_type, size, sha256, width, height, frames, duration_ms, facts as "facts: Json<Facts>", metadata as "metadata: Parsed<Metadata>", alt_text,
                  declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
                  upload_expires_at, created_at
                from media "# + $tail,
@@ -260,7 +265,7 @@ pub(crate) async fn insert(
              upload_expires_at, created_at, updated_at, bound, storage_limit)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14)
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+             content_type, size, sha256, width, height, frames, duration_ms, facts as "facts: Json<Facts>", metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -371,7 +376,7 @@ pub async fn list(
     among(&mut count);
     let total: i64 = count.build_query_scalar().fetch_one(db).await?;
     let mut query = QueryBuilder::new(
-        "select id, status, kind, filename, content_type, size, sha256, width, height, frames, duration_ms, metadata, alt_text, declared,
+        "select id, status, kind, filename, content_type, size, sha256, width, height, frames, duration_ms, facts, metadata, alt_text, declared,
            source_url, error_code, error, upload_expires_at, created_at",
     );
     among(&mut query);
@@ -406,7 +411,8 @@ pub async fn settle(
     let settled = sqlx::query!(
         "update media
          set status = $4, kind = $5, content_type = $6, size = $7, width = $8, height = $9, duration_ms = $10,
-           sha256 = $11, updated_at = $12, frames = $13, is_measured_as_displayed = true, metadata = $14
+           sha256 = $11, updated_at = $12, frames = $13, is_measured_as_displayed = true, metadata = $14,
+           facts = $15
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (status = 'pending_upload' or (status = 'uploaded' and $4 = 'ready'))
          returning filename, storage_limit",
@@ -423,7 +429,8 @@ pub async fn settle(
         inspected.sha256,
         now,
         inspected.frames.map(to_i32),
-        inspected.metadata.map(|metadata| metadata.as_str())
+        inspected.metadata.map(|metadata| metadata.as_str()),
+        Json(&inspected.facts) as _
     )
     .fetch_optional(&mut *tx)
     .await?;
@@ -832,7 +839,7 @@ pub async fn describe(
         Row,
         r#"update media set alt_text = $2, updated_at = $3 where id = $1
            returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
-             content_type, size, sha256, width, height, frames, duration_ms, metadata as "metadata: Parsed<Metadata>", alt_text,
+             content_type, size, sha256, width, height, frames, duration_ms, facts as "facts: Json<Facts>", metadata as "metadata: Parsed<Metadata>", alt_text,
              declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
@@ -1054,6 +1061,7 @@ struct Row {
     height: Option<i32>,
     frames: Option<i32>,
     duration_ms: Option<i64>,
+    facts: Option<Json<Facts>>,
     metadata: Option<Parsed<Metadata>>,
     alt_text: Option<String>,
     declared: Json<DeclaredFile>,
@@ -1080,6 +1088,7 @@ impl From<Row> for Media {
             height: row.height.map(i32::unsigned_abs),
             frames: row.frames.map(i32::unsigned_abs),
             duration_ms: row.duration_ms.map(to_u64),
+            facts: row.facts.map(|facts| facts.0),
             metadata: row.metadata.map(|metadata| metadata.0),
             alt_text: row.alt_text,
             declared: row.declared.0,

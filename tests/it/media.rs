@@ -15,7 +15,11 @@ use ::store::{
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Bound, MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, media::DeclaredFile, scope::Scope};
+use domain::{
+    Bound, MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner,
+    media::{DeclaredFile, Facts},
+    scope::Scope,
+};
 use futures::{StreamExt, stream};
 use poem::{
     Endpoint, Request, Response, Server,
@@ -29,7 +33,10 @@ use std::{
 };
 use tests::{
     Receiver, World,
-    samples::{avi, bmp, boxed, docx, film, film_head, gif, jpeg, painting, pdf, png, ppt, wav, webm},
+    samples::{
+        avi, bmp, boxed, docx, encoded_film, film, film_head, gif, jpeg, locked_pdf, painting, pdf, png, ppt,
+        wav, webm,
+    },
 };
 use tests::{if_right, wait_until, wait_within};
 use tokio::task::JoinHandle;
@@ -197,6 +204,53 @@ async fn a_declared_type_is_a_hint_and_the_type_of_the_bytes_is_stored() {
     for part in ["pictures (JPEG, PNG, ", "videos (MP4, MOV, ", "audio (MP3, ", "documents (PDF, "] {
         assert!(detail.contains(part), "{detail}");
     }
+}
+
+#[tokio::test]
+async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
+    let world = world().start().await;
+    let facts = |medium: &Value| medium["facts"].clone();
+    let nothing = json!({
+        "video_codec": null, "audio_codec": null, "frame_rate": null, "bit_depth": null, "index_first": null,
+        "is_fragmented": null, "is_locked": null,
+    });
+    let with = |some: Value| {
+        let mut facts = nothing.clone();
+        facts.as_object_mut().unwrap().extend(some.as_object().unwrap().clone());
+        facts
+    };
+    let film = world.medium("a.mp4", None, encoded_film(64)).await;
+    let expected = json!({
+        "video_codec": "h264", "audio_codec": "aac", "frame_rate": 24.0, "bit_depth": 10, "index_first": false,
+        "is_fragmented": false,
+    });
+    assert_eq!(facts(&film), with(expected));
+    let pdf = world.medium("a.pdf", None, locked_pdf()).await;
+    assert_eq!(facts(&pdf), with(json!({ "is_locked": true })));
+    assert_eq!(facts(&world.medium("b.pdf", None, tests::samples::pdf()).await), nothing);
+    assert_eq!(facts(&world.medium("a.png", None, png(7, 5)).await), nothing);
+    let announced = world.declare(json!({ "filename": "a.mp4" })).await;
+    assert_eq!(facts(&announced), Value::Null, "nobody has looked yet");
+
+    let validate = async |platform: &str, medium: &Value| {
+        let account = world.connect(platform, &format!("{platform}-encoding")).await;
+        let containers = json!([{ "content": "Dawn", "media": [{ "id": medium["id"] }] }]);
+        let body = json!({ "containers": containers, "accounts": [account] });
+        world.call(Method::POST, "/posts/validate", Some(&body)).await.1
+    };
+    for (platform, medium, code, words) in [
+        ("x", &film, "media_encoding", "8 bits per color and not 10"),
+        ("instagram", &film, "media_encoding", "an index before the samples"),
+        ("linkedin", &pdf, "media_locked", "save it without a password"),
+    ] {
+        let verdict = validate(platform, medium).await;
+        assert_eq!(verdict["valid"], true, "{verdict:#}");
+        let issue = &verdict["issues"][0];
+        assert_eq!((&issue["code"], &issue["severity"]), (&json!(code), &json!("warning")), "{verdict:#}");
+        assert!(issue["message"].as_str().unwrap().contains(words), "{verdict:#}");
+    }
+    let verdict = validate("bluesky", &film).await;
+    assert_eq!(verdict["issues"], json!([]), "it names no encoding");
 }
 
 #[test]
@@ -961,6 +1015,7 @@ fn found(sha256: Option<&str>) -> Inspected {
         height: Some(4),
         frames: None,
         duration_ms: None,
+        facts: Facts::default(),
         sha256: sha256.map(str::to_owned),
         metadata: None,
     }

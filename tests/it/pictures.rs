@@ -48,6 +48,7 @@ pub(crate) async fn stored(shelf: &FileStore, number: u128, bytes: &[u8]) -> Med
         frames: found.frames,
         duration: None,
         alt_text: None,
+        facts: None,
         rendition: None,
     }
 }

@@ -198,3 +198,33 @@ pub fn ppt(length: usize) -> Vec<u8> {
     ];
     [header, bytes(next), vec![0x2a; sectors * SECTOR], directory.concat()].concat()
 }
+
+/// Returns an MP4 video of 4 s of High 10 H.264 and AAC at 24 frames per second, with its index behind `length` bytes of
+/// media data.
+pub fn encoded_film(length: usize) -> Vec<u8> {
+    let numbers =
+        |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+    let track = |handler: &[u8; 4], sides: [u32; 2], entry: Vec<u8>| {
+        let tkhd = boxed(b"tkhd", &[vec![0; 76], numbers(&sides.map(|side| side << 16))].concat());
+        let mdhd = boxed(b"mdhd", &[vec![0; 12], numbers(&[24_000, 96_000, 0])].concat());
+        let hdlr = boxed(b"hdlr", &[&[0; 8][..], handler, &[0; 13]].concat());
+        let stsd = boxed(b"stsd", &[numbers(&[0, 1]), entry].concat());
+        let stts = boxed(b"stts", &numbers(&[0, 1, 96, 1000]));
+        let minf = boxed(b"minf", &boxed(b"stbl", &[stsd, stts].concat()));
+        boxed(b"trak", &[tkhd, boxed(b"mdia", &[mdhd, hdlr, minf].concat())].concat())
+    };
+    let avc = [1, 110, 0, 40, 0xff, 0xe1, 0, 1, 7, 1, 0, 1, 8, 0xfd, 0xfa, 0xfa, 0];
+    let video = boxed(b"avc1", &[vec![0; 78], boxed(b"avcC", &avc)].concat());
+    let audio = boxed(b"mp4a", &[0; 28]);
+    let mvhd = boxed(b"mvhd", &[vec![0; 12], numbers(&[1000, 4000]), vec![0; 80]].concat());
+    let moov = [mvhd, track(b"vide", [640, 360], video), track(b"soun", [0, 0], audio)].concat();
+    let ftyp = boxed(b"ftyp", b"isom\0\0\x02\0isommp42");
+    [ftyp, boxed(b"mdat", &vec![0x2a; length]), boxed(b"moov", &moov)].concat()
+}
+
+/// Returns a PDF without pages that is encrypted.
+pub fn locked_pdf() -> Vec<u8> {
+    let head = "%PDF-1.7\n1 0 obj\n<<>>\nendobj\n";
+    let trailer = "xref\n0 1\n0000000000 65535 f \ntrailer\n<</Size 1/Encrypt 5 0 R>>\n";
+    format!("{head}{trailer}startxref\n{}\n%%EOF\n", head.len()).into_bytes()
+}

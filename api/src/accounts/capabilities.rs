@@ -91,6 +91,9 @@ pub struct Medium {
     /// Maximum height, in pixels.
     #[oai(nullable)]
     pub max_height: Option<u32>,
+    /// Maximum width times height.
+    #[oai(nullable)]
+    pub max_pixels: Option<u64>,
     /// Minimum aspect ratio (width / height).
     #[oai(nullable)]
     pub min_aspect_ratio: Option<f64>,
@@ -241,6 +244,7 @@ impl From<&MediaLimit> for Medium {
             max_width: width.as_ref().map(|range| *range.end()),
             min_height: height.as_ref().map(|range| *range.start()),
             max_height: height.as_ref().map(|range| *range.end()),
+            max_pixels: limit.max_pixels,
             min_aspect_ratio: limit.aspect_ratio.as_ref().map(|range| *range.start()),
             max_aspect_ratio: limit.aspect_ratio.as_ref().map(|range| *range.end()),
         }

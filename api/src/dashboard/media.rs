@@ -291,8 +291,16 @@ impl File {
         let pixels =
             media.width.zip(media.height).map(|(width, height)| format!("{width}\u{a0}×\u{a0}{height}"));
         let thumb = Thumb::of_asset(&media);
+        let encoding = media.facts.into_iter().flat_map(|facts| {
+            let rate = facts.frame_rate.map(|rate| format!("{}\u{a0}fps", (rate * 100.0).round() / 100.0));
+            // Of eight bits are almost all.
+            let depth = facts.bit_depth.filter(|depth| *depth != 8).map(|depth| format!("{depth}\u{a0}bits"));
+            let lock = facts.is_locked.filter(|is_locked| *is_locked).map(|_| "encrypted".to_owned());
+            [facts.video_codec, facts.audio_codec, rate, depth, lock]
+        });
+        let length = media.duration_ms.map(labels::length);
         let facts =
-            [media.content_type, media.size.map(labels::size), pixels, media.duration_ms.map(labels::length)];
+            [media.content_type, media.size.map(labels::size), pixels, length].into_iter().chain(encoding);
         let uses = match i64::try_from(posts.len()).unwrap_or(MAX_USES) {
             0 => "No post".to_owned(),
             1 => "One post".to_owned(),
@@ -305,7 +313,7 @@ impl File {
             name: media.filename,
             thumb,
             label: (status != MediaStatus::Ready).then(|| labels::medium(status)),
-            facts: facts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            facts: facts.flatten().collect::<Vec<_>>().join(", "),
             alt: media.alt_text.filter(|alt| !alt.is_empty()),
             written: None,
             error: media.error.map(|error| sentence(&error)),

@@ -455,6 +455,7 @@ async fn asset_of(call: &Call<'_>, row: store::media::Media) -> Result<Asset, Pr
         width: row.width,
         height: row.height,
         duration_ms: row.duration_ms,
+        facts: row.facts.map(Facts::from),
         sha256: row.sha256,
         has_location: row.metadata.map(|metadata| metadata == Metadata::Location),
         alt_text: row.alt_text,
@@ -614,6 +615,9 @@ pub struct Asset {
     /// Duration in milliseconds.
     #[oai(nullable)]
     pub duration_ms: Option<u64>,
+    /// Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    #[oai(nullable)]
+    pub facts: Option<Facts>,
     /// SHA-256 in lower-case hex.
     #[oai(nullable)]
     pub sha256: Option<String>,
@@ -634,6 +638,47 @@ pub struct Asset {
     pub url: Option<String>,
     /// Creation time.
     pub created_at: Timestamp,
+}
+
+/// What a file says of its encoding; null where it says nothing.
+#[derive(Debug, Object)]
+#[oai(rename = "MediaFacts")]
+pub struct Facts {
+    /// Codec of the pictures of a video, such as `h264`, `hevc`, `vp9` or `av1`.
+    #[oai(nullable)]
+    pub video_codec: Option<String>,
+    /// Codec of its sound, such as `aac`, `mp3` or `opus`; null also if it is silent.
+    #[oai(nullable)]
+    pub audio_codec: Option<String>,
+    /// Average number of frames per second.
+    #[oai(nullable)]
+    pub frame_rate: Option<f64>,
+    /// Bits per color.
+    #[oai(nullable)]
+    pub bit_depth: Option<u32>,
+    /// True if the index of an MP4 or MOV file precedes the samples (`faststart`).
+    #[oai(nullable)]
+    pub index_first: Option<bool>,
+    /// True if an MP4 or MOV file consists of fragments.
+    #[oai(nullable)]
+    pub is_fragmented: Option<bool>,
+    /// True if a PDF is encrypted.
+    #[oai(nullable)]
+    pub is_locked: Option<bool>,
+}
+
+impl From<domain::media::Facts> for Facts {
+    fn from(facts: domain::media::Facts) -> Self {
+        Self {
+            video_codec: facts.video_codec,
+            audio_codec: facts.audio_codec,
+            frame_rate: facts.frame_rate.map(|rate| f64::from(rate) / 1000.0),
+            bit_depth: facts.bit_depth.map(u32::from),
+            index_first: facts.index_first,
+            is_fragmented: facts.is_fragmented,
+            is_locked: facts.is_locked,
+        }
+    }
 }
 
 /// An upload that waits for its file.

@@ -37,5 +37,5 @@ pub(super) fn probe(
     if duration.is_zero() {
         return Err(unfit("the file has no audio"));
     }
-    Ok(Dimensions { kind: format.kind, mime, pixels: None, frames: None, duration: Some(duration) })
+    Ok(Dimensions { duration: Some(duration), ..Dimensions::none(format.kind, mime) })
 }

@@ -1,9 +1,9 @@
 //! AVI: chunks of a RIFF container, with the description before the samples.
 //! <https://learn.microsoft.com/windows/win32/directshow/avi-riff-file-reference>
 
-use super::{Dimensions, malformed, riff, take_at, truncated};
+use super::{Dimensions, codec, malformed, riff, take_at, truncated};
 use crate::inspect::{Refusal, broken, unfit};
-use domain::MediaKind;
+use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, Read, Seek},
     time::Duration,
@@ -25,6 +25,7 @@ pub(crate) struct Chunk {
 struct Movie {
     pixels: Option<(u32, u32)>,
     duration: Option<Duration>,
+    facts: Facts,
     has_samples: bool,
 }
 
@@ -35,13 +36,9 @@ pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensio
     if !movie.has_samples {
         return Err(broken(&truncated()));
     }
-    Ok(Dimensions {
-        kind: MediaKind::Video,
-        mime: "video/x-msvideo",
-        pixels: Some(pixels),
-        frames: None,
-        duration: movie.duration,
-    })
+    let Movie { duration, facts, .. } = movie;
+    let pixels = Some(pixels);
+    Ok(Dimensions { pixels, duration, facts, ..Dimensions::none(MediaKind::Video, "video/x-msvideo") })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64) -> io::Result<Movie> {
@@ -68,17 +65,20 @@ fn header(file: &mut (impl Read + Seek), header: &Chunk, movie: &mut Movie) -> i
         if !part.is_list || &part.id != b"strl" {
             return Ok(());
         }
-        let mut is_video = false;
+        let (mut is_video, mut is_audio) = (false, false);
         each(file, part.start, part.end, &mut |file, part| {
             match &part.id {
                 b"strh" => {
-                    is_video = take_at(file, part.start)? == *b"vids";
+                    let kind: [u8; 4] = take_at(file, part.start)?;
+                    (is_video, is_audio) = (kind == *b"vids", kind == *b"auds");
                     let mut number = |at| take_at(file, part.start + at).map(u32::from_le_bytes);
                     let (scale, rate, length) = (number(20)?, number(24)?, number(32)?);
                     if is_video && rate > 0 {
                         let millis = u128::from(length) * u128::from(scale) * 1000 / u128::from(rate);
                         let length = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
                         movie.duration = movie.duration.or(Some(length).filter(|length| !length.is_zero()));
+                        let rate = codec::frame_rate(rate.into(), scale.into());
+                        movie.facts.frame_rate = movie.facts.frame_rate.or(rate);
                     }
                 }
                 b"strf" if is_video && movie.pixels.is_none() => {
@@ -86,6 +86,11 @@ fn header(file: &mut (impl Read + Seek), header: &Chunk, movie: &mut Movie) -> i
                     // The height is negative if the first row is the upper one.
                     let (width, height) = (side(4)?.unsigned_abs(), side(8)?.unsigned_abs());
                     movie.pixels = (width > 0 && height > 0).then_some((width, height));
+                    movie.facts.video_codec = codec::of_fourcc(take_at(file, part.start + 16)?);
+                }
+                b"strf" if is_audio && movie.facts.audio_codec.is_none() => {
+                    let format = u16::from_le_bytes(take_at(file, part.start)?);
+                    movie.facts.audio_codec = Some(codec::of_wave(format));
                 }
                 _ => {}
             }
@@ -149,7 +154,7 @@ pub(crate) mod tests {
         let numbers = [1, 25, 0, frames].map(u32::to_le_bytes).concat();
         let strh = chunk(b"strh", &[&b"vidsH264"[..], &[0; 12], &numbers, &[0; 20]].concat());
         let sides = [40, width, height].map(i32::to_le_bytes).concat();
-        let strf = chunk(b"strf", &[&sides[..], &[0; 28]].concat());
+        let strf = chunk(b"strf", &[&sides[..], b"\x01\0\x18\0H264", &[0; 20]].concat());
         let hdrl = list(b"LIST", b"hdrl", &[chunk(b"avih", &[0; 56]), list(b"LIST", b"strl", &[strh, strf])]);
         let movi = list(b"LIST", b"movi", &[chunk(b"00dc", b"samples")]);
         list(b"RIFF", b"AVI ", &[vec![hdrl, movi], last.to_vec()].concat())
@@ -160,6 +165,8 @@ pub(crate) mod tests {
         let bytes = movie(640, -360, 50, &[]);
         let looked = probe(&mut Cursor::new(&bytes), bytes.len() as u64).unwrap();
         assert_eq!((looked.pixels, looked.duration), (Some((640, 360)), Some(Duration::from_secs(2))));
+        let facts = looked.facts;
+        assert_eq!((facts.video_codec.as_deref(), facts.frame_rate), (Some("h264"), Some(25_000)));
         for length in 0..bytes.len() {
             assert!(probe(&mut Cursor::new(&bytes[..length]), length as u64).is_err(), "{length} bytes");
         }

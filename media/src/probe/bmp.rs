@@ -14,13 +14,7 @@ const INFO_HEADER: u32 = 40;
 /// Reads a BMP, and checks that all pixels are there.
 pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensions, Refusal> {
     let pixels = read(file, size).map_err(|error| broken(&error))?;
-    Ok(Dimensions {
-        kind: MediaKind::Image,
-        mime: "image/bmp",
-        pixels: Some(pixels),
-        frames: None,
-        duration: None,
-    })
+    Ok(Dimensions { pixels: Some(pixels), ..Dimensions::none(MediaKind::Image, "image/bmp") })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64) -> io::Result<(u32, u32)> {

@@ -1,9 +1,9 @@
 //! WebM and Matroska: EBML elements up to the first cluster, which the description precedes in a streamable file.
 //! <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
 
-use super::{Dimensions, malformed, take, truncated};
-use crate::inspect::{Refusal, broken, unfit, unsupported};
-use domain::MediaKind;
+use super::{Dimensions, codec, malformed, take, truncated};
+use crate::inspect::{Refusal, broken, read_range, unfit, unsupported};
+use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, Read, Seek, SeekFrom},
     time::Duration,
@@ -21,11 +21,21 @@ const TRACK: u32 = 0xae;
 const VIDEO: u32 = 0xe0;
 const WIDTH: u32 = 0xb0;
 const HEIGHT: u32 = 0xba;
+const COLOR: u32 = 0x55b0;
+const COLOR_BITS: u32 = 0x55b2;
+const TRACK_TYPE: u32 = 0x83;
+const AUDIO_TRACK: u64 = 2;
+const CODEC: u32 = 0x86;
+const CODEC_PRIVATE: u32 = 0x63a2;
+/// Nanoseconds that a frame is shown.
+const FRAME_LENGTH: u32 = 0x23_e383;
 
 /// Maximum number of elements read per level.
 const MAX_ELEMENTS: usize = 1024;
 /// Maximum length of a value in bytes.
 const MAX_VALUE_BYTES: u64 = 16;
+/// Bytes that are read of a name or of a codec's configuration.
+const MAX_BEGINNING: u64 = 4096;
 
 /// An element: id and where it begins, and start and end of its content.
 pub(crate) struct Element {
@@ -41,6 +51,7 @@ struct Movie {
     scale: Option<u64>,
     duration: Option<f64>,
     pixels: Option<(u32, u32)>,
+    facts: Facts,
 }
 
 /// Reads a WebM or Matroska video.
@@ -56,7 +67,8 @@ pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensio
     let nanoseconds = movie.duration.map(|length| length * movie.scale.unwrap_or(1_000_000) as f64);
     let duration = nanoseconds.filter(|length| length.is_finite() && *length > 0.0);
     let duration = duration.map(|length| Duration::from_nanos(length as u64));
-    Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), frames: None, duration })
+    let pixels = Some(pixels);
+    Ok(Dimensions { pixels, duration, facts: movie.facts, ..Dimensions::none(MediaKind::Video, mime) })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64, movie: &mut Movie) -> io::Result<()> {
@@ -100,21 +112,46 @@ fn segment(file: &mut (impl Read + Seek), element: &Element, movie: &mut Movie) 
 }
 
 fn track(file: &mut (impl Read + Seek), track: &Element, movie: &mut Movie) -> io::Result<()> {
-    let (mut width, mut height) = (None, None);
+    let (mut width, mut height, mut kind) = (None, None, None);
+    let (mut name, mut configuration, mut frame, mut depth) = (None, Vec::new(), None, None);
     each(file, track.start, track.end, &mut |file, element| {
-        if element.id == VIDEO {
-            each(file, element.start, element.end, &mut |file, element| {
+        match element.id {
+            TRACK_TYPE => kind = Some(whole(file, &element)?),
+            CODEC => name = codec::of_matroska(&beginning(file, &element)?),
+            CODEC_PRIVATE => configuration = beginning(file, &element)?,
+            FRAME_LENGTH => frame = Some(whole(file, &element)?),
+            VIDEO => each(file, element.start, element.end, &mut |file, element| {
                 match element.id {
                     WIDTH => width = u32::try_from(whole(file, &element)?).ok(),
                     HEIGHT => height = u32::try_from(whole(file, &element)?).ok(),
+                    COLOR => each(file, element.start, element.end, &mut |file, element| {
+                        if element.id == COLOR_BITS {
+                            depth = u8::try_from(whole(file, &element)?).ok().filter(|depth| *depth > 0);
+                        }
+                        Ok(true)
+                    })?,
                     _ => {}
                 }
                 Ok(true)
-            })?;
+            })?,
+            _ => {}
         }
         Ok(true)
     })?;
-    movie.pixels = movie.pixels.or(width.zip(height));
+    let facts = &mut movie.facts;
+    if let Some(pixels) = width.zip(height) {
+        if movie.pixels.is_none() {
+            movie.pixels = Some(pixels);
+            // Of VP8 and VP9 there is no configuration in these files.
+            let has_configuration = name.as_deref().filter(|name| matches!(*name, "h264" | "hevc" | "av1"));
+            let configured = has_configuration.and_then(|name| codec::bit_depth(name, &configuration));
+            facts.bit_depth = depth.or(configured);
+            facts.frame_rate = frame.and_then(|length| codec::frame_rate(1_000_000_000, length.into()));
+            facts.video_codec = name;
+        }
+    } else if kind == Some(AUDIO_TRACK) && facts.audio_codec.is_none() {
+        facts.audio_codec = name;
+    }
     Ok(())
 }
 
@@ -178,6 +215,11 @@ fn value(file: &mut (impl Read + Seek), element: &Element) -> io::Result<Vec<u8>
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads the beginning of a value that may be long.
+fn beginning(file: &mut (impl Read + Seek), element: &Element) -> io::Result<Vec<u8>> {
+    read_range(file, element.start, element.end.min(element.start + MAX_BEGINNING))
 }
 
 /// Reads an unsigned integer.

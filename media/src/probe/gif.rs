@@ -21,12 +21,12 @@ pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal
         return Err(unfit("the GIF has no frames"));
     }
     let is_animated = frames > 1;
+    let kind = if is_animated { MediaKind::Gif } else { MediaKind::Image };
     Ok(Dimensions {
-        kind: if is_animated { MediaKind::Gif } else { MediaKind::Image },
-        mime: "image/gif",
         pixels: Some(pixels),
         frames: is_animated.then_some(frames),
         duration: is_animated.then(|| Duration::from_millis(hundredths * 10)),
+        ..Dimensions::none(kind, "image/gif")
     })
 }
 

@@ -65,9 +65,9 @@ pub(super) fn probe(
     Ok(match animation.map_err(|error| broken(&error))? {
         Some((frames, duration)) => {
             let (frames, duration) = (Some(frames), Some(duration));
-            Dimensions { kind: MediaKind::Gif, mime: format.mime, pixels, frames, duration }
+            Dimensions { pixels, frames, duration, ..Dimensions::none(MediaKind::Gif, format.mime) }
         }
-        None => Dimensions { kind: format.kind, mime: format.mime, pixels, frames: None, duration: None },
+        None => Dimensions { pixels, ..Dimensions::none(format.kind, format.mime) },
     })
 }
 

@@ -3,6 +3,7 @@
 mod audio;
 pub(crate) mod avi;
 mod bmp;
+mod codec;
 mod document;
 pub(crate) mod ebml;
 pub(crate) mod gif;
@@ -13,7 +14,7 @@ use crate::{
     format::{Format, Shape},
     inspect::{FileProperties, Refusal},
 };
-use domain::MediaKind;
+use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, Read, Seek, SeekFrom},
     time::Duration,
@@ -29,6 +30,14 @@ pub(crate) struct Dimensions {
     /// Number of frames of an animation.
     frames: Option<u32>,
     duration: Option<Duration>,
+    facts: Facts,
+}
+
+impl Dimensions {
+    /// A file that has none.
+    fn none(kind: MediaKind, mime: &'static str) -> Self {
+        Self { kind, mime, pixels: None, frames: None, duration: None, facts: Facts::default() }
+    }
 }
 
 /// Reads the structure of a file of this format.
@@ -55,6 +64,7 @@ pub(crate) fn probe(
         height,
         frames: dimensions.frames,
         duration: dimensions.duration,
+        facts: dimensions.facts,
     })
 }
 
