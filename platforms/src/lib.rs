@@ -35,6 +35,7 @@ pub mod text;
 mod threads;
 mod tiktok;
 mod upload;
+pub mod versions;
 mod x;
 mod youtube;
 

@@ -23,10 +23,11 @@ use crate::{
     listing::Listing,
     text::collapse_whitespace,
     upload::{self, Uploaded},
+    versions::Month,
     *,
 };
 use async_trait::async_trait;
-use chrono::{DateTime, Months, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -40,12 +41,6 @@ struct LinkedIn;
 const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
-
-/// API version that this adapter was written for.
-const TESTED_VERSION: &str = "202606";
-/// Age at which a version is replaced by a later one. Each is served for twelve months, then LinkedIn answers
-/// 426. <https://learn.microsoft.com/en-us/linkedin/marketing/versioning>
-const VERSION_AGE: Months = Months::new(9);
 
 /// Time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -507,9 +502,20 @@ impl Options for LinkedIn {
     }
 }
 
-/// Adds the headers of every versioned call.
+/// Adds the headers of every versioned call. A version that LinkedIn does not serve is followed by others.
 fn rest(cx: &Session<'_>, call: Call) -> Call {
-    call.header("LinkedIn-Version", version((cx.now)())).header("X-Restli-Protocol-Version", "2.0.0")
+    let now = (cx.now)();
+    let versions = Month::candidates(Month::at(now), now);
+    call.header("X-Restli-Protocol-Version", "2.0.0").in_forms(Forms {
+        key: versions::LINKEDIN,
+        names: versions.iter().map(ToString::to_string).collect(),
+        apply: |request, version| {
+            if let Ok(version) = version.parse() {
+                request.headers_mut().insert("linkedin-version", version);
+            }
+        },
+        is_unknown: |reply| reply.status == 426,
+    })
 }
 
 /// Adds the headers of a call to the comments of one of the two APIs.
@@ -519,13 +525,6 @@ fn social(cx: &Session<'_>, api: &str, call: Call) -> Call {
 
 fn finder(cx: &Session<'_>, call: Call) -> Call {
     rest(cx, call).header("X-RestLi-Method", "FINDER")
-}
-
-/// Returns the API version to name: the tested one until LinkedIn is about to end it, then the oldest that is
-/// still served for some months. An untested version is likelier to work than one that was ended.
-fn version(now: DateTime<Utc>) -> String {
-    let moving = now.checked_sub_months(VERSION_AGE).unwrap_or(now).format("%Y%m").to_string();
-    moving.max(TESTED_VERSION.to_owned())
 }
 
 /// Encodes a URN for a path or query, without the parentheses around it.
@@ -1057,19 +1056,6 @@ mod tests {
         assert_eq!(urn, "urn:li:share:7141138937766391808");
         assert_eq!(made_at(&urn).unwrap().date_naive().to_string(), "2023-12-14");
         assert_eq!(duplicate(&Reply::of(400, &[], DUPLICATE)), None);
-    }
-
-    #[test]
-    fn the_version_moves_before_linkedin_ends_it() {
-        for (day, expected) in [
-            ("2026-11-23", "202606"),
-            ("2027-03-31", "202606"),
-            ("2027-04-01", "202607"),
-            ("2031-01-15", "203004"),
-        ] {
-            let now = format!("{day}T12:00:00Z").parse().expect("a time");
-            assert_eq!(version(now), expected, "{day}");
-        }
     }
 
     #[test]

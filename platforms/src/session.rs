@@ -9,6 +9,7 @@ use crate::{
     classify,
     secrets::Secrets,
     text,
+    versions::{self, Month},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,22 +17,24 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, ErrorCode, Failure, Grant, ip_ranges::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
-    Body, Method, RequestBuilder, StatusCode,
+    Body, Client, Method, Request, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
     multipart::Form,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
     fmt,
     ops::Range,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
 use telemetry::trace;
+use tracing::warn;
 use url::Url;
 
 /// Time limit of a call, including the response. Every activity's start-to-close timeout is longer, so that
@@ -59,11 +62,26 @@ const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 /// HTTP client for the platforms, or for a sandbox in their place.
 #[derive(Clone, Debug)]
 pub struct Transport {
-    client: reqwest::Client,
+    client: Client,
     sandbox: Option<Url>,
     /// Addresses that are allowed in addition to public ones.
     allowed: AllowedRanges,
     observer: Option<Arc<dyn Observer>>,
+    /// Forms of calls that the platform was seen to know, by [`Forms::key`]: for all calls of the process.
+    known_forms: Arc<Mutex<BTreeMap<&'static str, String>>>,
+}
+
+/// The forms of a call in different versions of a platform's API. A form that the platform does not know is followed by
+/// the next; the one that it knows is named first from then on.
+pub(crate) struct Forms {
+    /// What they are forms of.
+    pub(crate) key: &'static str,
+    /// Their names, the most likely first.
+    pub(crate) names: Vec<String>,
+    /// Gives a request the form with this name.
+    pub(crate) apply: fn(&mut Request, &str),
+    /// True for a refusal of the form alone, so that nothing was done.
+    pub(crate) is_unknown: fn(&Reply) -> bool,
 }
 
 /// Sees the replies to an adapter's calls.
@@ -90,7 +108,7 @@ impl Transport {
     /// When no TLS provider is installed in this process.
     pub fn real_within(allowed: AllowedRanges) -> reqwest::Result<Self> {
         let client = egress::filtered(allowed.clone()).https_only(true).build()?;
-        Ok(Self { client, sandbox: None, allowed, observer: None })
+        Ok(Self { client, sandbox: None, allowed, observer: None, known_forms: Arc::default() })
     }
 
     /// Creates a transport to the sandbox at this URL.
@@ -100,13 +118,25 @@ impl Transport {
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
         let client = egress::unfiltered().build()?;
-        Ok(Self { client, sandbox: Some(at), allowed: AllowedRanges::default(), observer: None })
+        let allowed = AllowedRanges::default();
+        Ok(Self { client, sandbox: Some(at), allowed, observer: None, known_forms: Arc::default() })
     }
 
     /// Returns the same transport with an observer of all replies.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// Returns the same transport, whose calls to LinkedIn name this version of its API first.
+    #[must_use]
+    pub fn with_linkedin_version(self, version: Option<Month>) -> Self {
+        let known = version.map(|version| (versions::LINKEDIN, version.to_string()));
+        Self { known_forms: Arc::new(Mutex::new(known.into_iter().collect())), ..self }
+    }
+
+    fn known_forms(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.known_forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the same transport to another address of the sandbox; a transport to the real platforms is
@@ -116,7 +146,7 @@ impl Transport {
     }
 
     /// Returns a client for connections that are upgraded, which only HTTP/1.1 allows.
-    pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
+    pub(crate) fn upgradable(&self) -> reqwest::Result<Client> {
         let client = match &self.sandbox {
             None => egress::filtered(self.allowed.clone()).https_only(true),
             Some(_) => egress::unfiltered(),
@@ -364,6 +394,8 @@ impl Session<'_> {
             secrets: Secrets::of(self),
             now: self.now,
             skew: self.skew.clone(),
+            transport: self.transport.clone(),
+            forms: None,
         }
     }
 }
@@ -380,6 +412,8 @@ pub struct Call {
     secrets: Secrets,
     now: fn() -> DateTime<Utc>,
     skew: Arc<ClockSkew>,
+    transport: Transport,
+    forms: Option<Forms>,
     observed: Option<Observed>,
 }
 
@@ -475,6 +509,12 @@ impl Call {
         self.authorized_otherwise()
     }
 
+    /// Repeats it in another form while the platform does not know the form. A streamed body is sent once.
+    pub(crate) fn in_forms(mut self, forms: Forms) -> Self {
+        self.forms = Some(forms);
+        self
+    }
+
     /// Authorizes by the query, the body or another header.
     pub fn authorized_otherwise(mut self) -> Self {
         self.authorization = None;
@@ -537,19 +577,59 @@ impl Call {
     ///
     /// Only when there is no reply, or it is too long.
     pub async fn send_raw(self) -> Result<Reply> {
-        let http = match &self.authorization {
-            Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
-            None => self.http,
+        let Self { http, platform, authorization, has_grant, secrets, now, skew, transport, forms, observed } =
+            self;
+        let http = match authorization {
+            Some(value) => http.header(reqwest::header::AUTHORIZATION, value),
+            None => http,
         };
         let (client, request) = http.build_split();
-        let request = request.map_err(network_failure)?;
+        let mut request = request.map_err(network_failure)?;
+        let exchange = Exchange { client, has_grant, secrets, now, skew, observed };
+        let Some(forms) = forms else { return exchange.send(request).await };
+        let known = transport.known_forms().get(forms.key).cloned();
+        let others = forms.names.iter().filter(|name| known.as_ref() != Some(*name));
+        let names: Vec<&String> = known.iter().chain(others).collect();
+        let is_known = |name: &str| names.first().is_some_and(|first| *first == name);
+        for (index, name) in names.iter().enumerate() {
+            let next = request.try_clone().filter(|_| index + 1 < names.len());
+            (forms.apply)(&mut request, name);
+            let reply = exchange.send(request).await?;
+            match next {
+                Some(next) if (forms.is_unknown)(&reply) => request = next,
+                _ => {
+                    if !is_known(name) && !(forms.is_unknown)(&reply) {
+                        warn!("{} knows {name}, and no more {}", platform.name, names[0]);
+                        transport.known_forms().insert(forms.key, (*name).clone());
+                    }
+                    return Ok(reply);
+                }
+            }
+        }
+        Err(Failure::network("a call without a form", false))
+    }
+}
+
+/// What is needed to send a call's requests.
+struct Exchange {
+    client: Client,
+    has_grant: bool,
+    secrets: Secrets,
+    now: fn() -> DateTime<Utc>,
+    skew: Arc<ClockSkew>,
+    observed: Option<Observed>,
+}
+
+impl Exchange {
+    /// Sends a request and reads the reply.
+    async fn send(&self, request: Request) -> Result<Reply> {
         // The span has no path or query, which may hold secrets, and the request no `traceparent`: platforms have no
         // part in the trace.
         let (method, host) =
             (request.method().clone(), request.url().host_str().unwrap_or_default().to_owned());
         let attributes = [("http.request.method", method.as_str()), ("server.address", &host)];
         let sent = async {
-            let answer = client.execute(request).await;
+            let answer = self.client.execute(request).await;
             match &answer {
                 Ok(answer) => {
                     let status = answer.status();
@@ -575,7 +655,7 @@ impl Call {
         }
         let body = serde_json::from_slice(&bytes).map_or(Value::Null, without_nul);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let reply = Reply::new(status, headers, body, text, (self.now)(), self.secrets);
+        let reply = Reply::new(status, headers, body, text, (self.now)(), self.secrets.clone());
         let reply = Reply { has_grant: self.has_grant, ..reply };
         self.skew.record(&reply);
         if let Some(Observed { observer, method, address }) = &self.observed {

@@ -87,7 +87,7 @@ pub use session::{AccountSession, NoCheckpoints};
 
 use chrono::{DateTime, Utc};
 use domain::{App, Failure, Mode, Owner, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
-use platforms::{Adapter, Transport};
+use platforms::{Adapter, Transport, versions::Month};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use store::{Pool, vault};
 use tokio::sync::watch;
@@ -208,6 +208,13 @@ impl Transports {
     pub fn new(sandbox: Option<Address>, allowed: AllowedRanges) -> reqwest::Result<Self> {
         let test = sandbox.map(|at| Ok((Transport::sandbox(at.url().clone())?, at))).transpose()?;
         Ok(Self { live: Transport::real_within(allowed)?, test })
+    }
+
+    /// Returns the same connections, whose calls to LinkedIn name this version of its API first.
+    #[must_use]
+    pub fn with_linkedin_version(self, version: Option<Month>) -> Self {
+        let test = self.test.map(|(transport, at)| (transport.with_linkedin_version(version), at));
+        Self { live: self.live.with_linkedin_version(version), test }
     }
 
     /// Returns the connection for an owner's calls; `None` in test mode without a sandbox.

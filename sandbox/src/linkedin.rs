@@ -201,7 +201,8 @@ fn not_routed(request: &Request, path: &[&str]) -> Outcome {
     })
 }
 
-/// Checks the version, which every call has to name: one of the last twelve months.
+/// Checks the version, which every call has to name: one of the last twelve months. LinkedIn releases none in December:
+/// <https://learn.microsoft.com/en-us/linkedin/marketing/integrations/migrations>.
 fn check_version(now: DateTime<Utc>, request: &Request) -> Result<(), Response> {
     let Some(version) = request.header("linkedin-version") else {
         return Err(error(
@@ -216,7 +217,7 @@ fn check_version(now: DateTime<Utc>, request: &Request) -> Result<(), Response> 
     let oldest = of(now.checked_sub_months(Months::new(VERSION_MONTHS - 1)).unwrap_or(now));
     let number = version.parse::<u32>().ok().filter(|_| version.len() == 6);
     match number {
-        Some(number) if (oldest..=newest).contains(&number) && (1..=12).contains(&(number % 100)) => Ok(()),
+        Some(number) if (oldest..=newest).contains(&number) && (1..=11).contains(&(number % 100)) => Ok(()),
         _ => {
             let message = format!("Requested version {version} is not active");
             Err(error(426, "NONEXISTENT_VERSION", 0, &message))

@@ -17,6 +17,7 @@ use clap::{
 };
 use domain::{App, AppAccess, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Credentials, Location, SizeLimits};
+use platforms::versions::Month;
 use sandbox::{Access, AppStatus};
 use starter::sweeper;
 use std::{
@@ -233,7 +234,18 @@ pub(crate) struct WorkerConfig {
     #[command(flatten)]
     pub(crate) lifetime: WorkerLifetime,
     #[command(flatten)]
+    pub(crate) versions: ApiVersions,
+    #[command(flatten)]
     pub(crate) deployment: deployment::Settings,
+}
+
+/// Versions of the platforms' APIs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ApiVersions {
+    /// Version of LinkedIn's API that calls name first, such as 202606; by default the one that this release was made
+    /// for, and a later one shortly before LinkedIn ends that. If LinkedIn does not serve it, others are tried
+    #[arg(long, env = "FANFARE_LINKEDIN_VERSION")]
+    pub(crate) linkedin_version: Option<Month>,
 }
 
 /// When workers are replaced.
@@ -389,6 +401,8 @@ pub(crate) struct DevSettings {
     pub(crate) queues: Queues,
     #[command(flatten)]
     pub(crate) lifetime: WorkerLifetime,
+    #[command(flatten)]
+    pub(crate) versions: ApiVersions,
     /// OAuth apps shared with all organizations, as JSON by platform; access "trial" marks one with trial access
     #[arg(long, env = "FANFARE_SHARED_APPS", hide_env_values = true, default_value = "")]
     pub(crate) shared_apps: SharedApps,

@@ -216,6 +216,7 @@ async fn serve(
         storage,
         queues,
         lifetime,
+        versions,
         shared_apps,
         egress_allow,
         openid,
@@ -253,6 +254,7 @@ async fn serve(
         queues,
         start_timeout: config::START_TIMEOUT,
         lifetime,
+        versions,
         openid: OpenIdClient { issuer: openid.oidc_issuer.clone(), ..openid_client },
         deployment: deployment::Settings::default(),
     };

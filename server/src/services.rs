@@ -21,6 +21,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{request_proof::Key, sandbox::Address};
 use egress::Egress;
 use media::{FileStore, Location};
+use platforms::versions::{self, DatedVersion, Month};
 use publishing::{Apps, Engine, Transports};
 use starter::{housekeeper::Housekeeper, relay::Relay, requests, schedules, sweeper::Sweeper};
 use std::{
@@ -32,7 +33,7 @@ use store::{
     Pool,
     durability::{self, Purpose},
 };
-use telemetry::health::Health;
+use telemetry::{health::Health, metrics};
 use temporalio_client::Client;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -323,7 +324,8 @@ pub(crate) async fn workers(
     resources: Resources,
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
-    let keys = &worker.keys;
+    let (keys, linkedin_version) = (&worker.keys, worker.versions.linkedin_version);
+    tokio::spawn(watch_versions(linkedin_version));
     tokio::spawn(keep_schedules(client.clone(), temporal.clone()));
     tokio::spawn(notify_relays(db.clone()));
     let stop = watch::Sender::new(false);
@@ -332,7 +334,7 @@ pub(crate) async fn workers(
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
         adapters: platforms::get,
-        transports: Transports::new(sandbox, allowed.live.clone())?,
+        transports: Transports::new(sandbox, allowed.live.clone())?.with_linkedin_version(linkedin_version),
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         media: resources.files,
         now: clock::now,
@@ -351,6 +353,27 @@ pub(crate) async fn workers(
     let (recycle_after, version) = (worker.lifetime.recycle_after, worker.deployment.version());
     let lifecycle = Lifecycle { stop, recycle_after, version };
     Workers::new(&temporal.scheduling.task_queue, &worker.queues.served(), lifecycle, deps)
+}
+
+/// Interval at which the ends of versions are told.
+const VERSIONS_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+
+/// Tells how long the platforms will serve the versions of their APIs, at once and every day.
+async fn watch_versions(linkedin: Option<Month>) {
+    let mut days = tokio::time::interval(VERSIONS_INTERVAL);
+    loop {
+        days.tick().await;
+        let now = clock::now();
+        for version in versions::dated(linkedin) {
+            let days = version.days_left(now);
+            if version.is_ending(now) {
+                let (name, DatedVersion { version, ends, source, .. }) =
+                    (platforms::display_name(version.platform), &version);
+                warn!("{name} serves version {version} of its API until {ends}: update Fanfare ({source})");
+            }
+            metrics::version_days(version.platform, version.version, days);
+        }
+    }
 }
 
 /// Notifies relays of other processes, with retries.

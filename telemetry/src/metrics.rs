@@ -97,6 +97,9 @@ metrics! {
     RENEWALS: "fanfare_grant_renewals_total", Kind::Counter, ["platform", "mode", "result"],
         "Exchanges of a grant for a fresh one: renewed, refused (the account has to be connected again), failed \
          (repeated) or fault";
+    VERSION_DAYS: "fanfare_api_version_days_left", Kind::Gauge, ["platform", "version"],
+        "Days until a platform ends the version of its API that this release was made for, or that the settings name; \
+         negative afterwards";
     MEDIA_JOBS: "fanfare_media_jobs_total", Kind::Counter, ["job", "result"],
         "Media files that were fetched, probed or discarded: ok or failed";
     REQUESTS: "fanfare_http_requests_total", Kind::Counter, ["operation", "status"],
@@ -217,6 +220,11 @@ pub fn delivery(mode: &'static str, status: Option<i32>, is_delivered: bool, dur
 pub fn renewal(platform: &str, mode: &'static str, result: &'static str) {
     counter!(RENEWALS.name, "platform" => platform.to_owned(), "mode" => mode, "result" => result)
         .increment(1);
+}
+
+/// Sets the days until a platform ends a version of its API.
+pub fn version_days(platform: &'static str, version: String, days: i64) {
+    gauge!(VERSION_DAYS.name, "platform" => platform, "version" => version).set(days as f64);
 }
 
 /// Counts a job of a media file.

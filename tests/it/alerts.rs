@@ -4,7 +4,7 @@
 //! the one that publishes to the sandbox.
 
 use crate::world;
-use chrono::Duration as Delta;
+use chrono::{Duration as Delta, Months};
 use domain::{Mode, Owner, scope::Scope};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -344,6 +344,15 @@ async fn each_alert_fires_when_its_condition_is_met() {
     clients.iter().for_each(tokio::task::JoinHandle::abort);
     lock.rollback().await.unwrap();
     prometheus.until_silent("FanfareBacklogUnknown").await;
+
+    // A version that ends within weeks: that of eleven months ago, and there is none of December.
+    let version = |months| (tests::now() - Months::new(months)).format("%Y%m").to_string();
+    let version = Some(version(11)).filter(|month| !month.ends_with("12")).unwrap_or_else(|| version(12));
+    world.kill("worker").await;
+    world.set("FANFARE_LINKEDIN_VERSION", &version);
+    world.run("worker").await;
+    prometheus.until_firing(&["FanfareApiVersionEnding"]).await;
+    fired(&["FanfareApiVersionEnding"]);
 
     // No worker runs.
     world.kill("worker").await;

@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, Committed, Located, MediaKind, Prepared, Publication, SelectOption, check::Draft,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Returns the tests of this module.
@@ -37,6 +37,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_lost_comment_with_a_mention_is_found,
             mentions_are_looked_up_and_published,
             mentions_that_the_scopes_do_not_open_are_left_out,
+            a_version_that_has_ended_is_followed_by_one_that_is_served,
         ],
     )
 }
@@ -75,6 +76,44 @@ async fn page_of(member: &Actor) -> Actor {
     actor.account.network_unique_id = page.profile.network_unique_id;
     actor.account.account_type = page.profile.account_type;
     actor
+}
+
+/// LinkedIn's answer to a version that it does not serve, as recorded.
+fn ended(version: &str) -> Value {
+    let message = format!("Requested version {version} is not active");
+    json!({ "status": 426, "code": "NONEXISTENT_VERSION", "message": message })
+}
+
+async fn a_version_that_has_ended_is_followed_by_one_that_is_served() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "linkedin");
+    let calls = || {
+        let heard = world.heard().into_iter();
+        heard.filter(|call| call.method == "POST" && call.path.ends_with("/rest/posts")).count()
+    };
+    let old = "202501".parse().expect("a version");
+    actor.transport = actor.transport.with_linkedin_version(Some(old));
+    actor.publish(&actor.post("before")).await.on("publish");
+    assert_eq!(calls(), 2, "the version that ended, and the tested one");
+    // Also by another session of the process.
+    actor.publish(&actor.post("after")).await.on("publish");
+    assert_eq!(calls(), 3, "the tested one is named first");
+
+    world.lie(&[("/api.linkedin.com/rest/posts", 426, ended("202606"))]);
+    let post = actor.post("refused");
+    let at = actor.prepare(&post).await.on("prepare");
+    let failure = actor.commit(&post, &at).await.expect_err("no version is served");
+    assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::NetworkError, false));
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(3600)));
+    assert_eq!(calls(), 9, "six versions are tried");
+
+    // LinkedIn has no version of December, and the simulator neither.
+    world.lie(&[]);
+    let asked = world.http().get(world.url("api.linkedin.com/rest/posts"));
+    let asked = asked.header("linkedin-version", "202512").bearer_auth(&actor.grant.access_token);
+    let answer = asked.send().await.expect("an answer");
+    assert_eq!(answer.status(), 426);
+    assert_eq!(answer.json::<Value>().await.expect("JSON"), ended("202512"));
 }
 
 async fn a_page_is_a_separate_account() {
