@@ -104,9 +104,9 @@ pub trait Publisher: Send + Sync {
         Vec::new()
     }
 
-    /// Returns the setting that decides which scopes a post needs, and the scopes that it needs with these settings,
-    /// if they differ from those of [`crate::Feature::Publishing`].
-    fn scopes(&self, _settings: &Value) -> Option<(&'static str, ScopeSet)> {
+    /// Returns the setting that decides which scopes a post needs, and the sets of scopes of which it needs one with
+    /// these settings, if they differ from those of [`crate::Feature::Publishing`].
+    fn scopes(&self, _settings: &Value) -> Option<(&'static str, &'static [ScopeSet])> {
         None
     }
 

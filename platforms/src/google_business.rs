@@ -17,7 +17,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
-use domain::Failure;
+use domain::{ErrorCode, Failure};
 use futures::{StreamExt, TryStreamExt, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -247,7 +247,16 @@ impl Publisher for GoogleBusiness {
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
-        google::classify(reply)
+        match google::classify(reply) {
+            // Google fetches the picture during the call. It may be reachable later, and nothing was published.
+            Some(failure)
+                if failure.code == ErrorCode::Rejected(400)
+                    && failure.message.contains("Fetching image failed") =>
+            {
+                Some(Failure::upstream(502, failure.message).certain())
+            }
+            failure => failure,
+        }
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {

@@ -52,13 +52,18 @@ impl OAuth2 {
     pub fn missing(&self, feature: Feature, granted: &[String]) -> Vec<&'static str> {
         let sets =
             self.features.iter().find(|(known, _)| *known == feature).map_or(&[][..], |(_, sets)| sets);
-        sets.iter().map(|set| lacking(set, granted)).min_by_key(Vec::len).unwrap_or_default()
+        least_lacking(sets, granted)
     }
 
     /// Returns the preset with this name.
     pub fn preset(&self, name: &str) -> Option<&'static Preset> {
         self.presets.iter().find(|preset| preset.name == name)
     }
+}
+
+/// Returns the scopes that were not granted, of the set that lacks the fewest; none if one is complete.
+fn least_lacking(sets: &[ScopeSet], granted: &[String]) -> Vec<&'static str> {
+    sets.iter().map(|set| lacking(set, granted)).min_by_key(Vec::len).unwrap_or_default()
 }
 
 /// Returns the scopes of a set that were not granted.
@@ -88,12 +93,12 @@ impl Adapter {
     /// subject is the platform. `None` if it is published, or the grant names no scopes.
     pub fn uncovered(&self, settings: &Value, granted: &[String]) -> Option<(&'static str, String)> {
         let (setting, needed) = self.publisher.scopes(settings)?;
-        let missing = lacking(needed, granted);
+        let missing = least_lacking(needed, granted);
         let scopes = missing.join(", ");
         (!granted.is_empty() && !missing.is_empty()).then(|| {
             let message = format!(
                 "needs {scopes} for this {setting}, and the account was connected without it: connect it again, or \
-                 choose another {setting}"
+                 change or omit {setting}"
             );
             (setting, message)
         })

@@ -598,7 +598,7 @@ impl Call {
             match next {
                 Some(next) if (forms.is_unknown)(&reply) => request = next,
                 _ => {
-                    if !is_known(name) && !(forms.is_unknown)(&reply) {
+                    if !is_known(name) && reply.status.is_success() {
                         warn!("{} knows {name}, and no more {}", platform.name, names[0]);
                         transport.known_forms().insert(forms.key, (*name).clone());
                     }

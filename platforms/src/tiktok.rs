@@ -16,7 +16,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::Failure;
+use domain::{ErrorCode, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -58,8 +58,7 @@ const IN_INBOX: &str =
 const DIRECT_SCOPES: ScopeSet = &["user.info.basic", "video.publish"];
 const INBOX_SCOPES: ScopeSet = &["user.info.basic", "video.upload"];
 
-const FIELDS: &str =
-    "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
+const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,share_url,like_count,comment_count,share_count,view_count";
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "tiktok",
@@ -105,7 +104,9 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: "https://www.tiktok.com/v2/auth/authorize/",
         token: "https://open.tiktokapis.com/v2/oauth/token/",
-        scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+        // Of the products Login Kit and Content Posting API. TikTok refuses a whole login for one scope that the app
+        // does not have, and those of the Display API are not open to every app.
+        scopes: DIRECT_SCOPES,
         features: &[
             (Feature::Publishing, &[DIRECT_SCOPES, INBOX_SCOPES]),
             (Feature::Analytics, &[&["video.list"]]),
@@ -114,6 +115,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         presets: &[
             Preset { name: "publishing", scopes: DIRECT_SCOPES },
             Preset { name: "inbox", scopes: INBOX_SCOPES },
+            Preset {
+                name: "display",
+                scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+            },
         ],
         separator: ",",
         client_id: "client_key",
@@ -289,13 +294,13 @@ impl Publisher for TikTok {
         found
     }
 
-    fn scopes(&self, settings: &Value) -> Option<(&'static str, ScopeSet)> {
+    fn scopes(&self, settings: &Value) -> Option<(&'static str, &'static [ScopeSet])> {
         let settings: Settings = schema::read(settings).ok()?;
-        Some(("post_mode", if settings.is_for_inbox() { INBOX_SCOPES } else { DIRECT_SCOPES }))
+        Some(("post_mode", if settings.is_for_inbox() { &[INBOX_SCOPES] } else { &[DIRECT_SCOPES] }))
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
-        let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
+        let code = code(reply);
         if ["ok", ""].contains(&code) {
             return None;
         }
@@ -323,22 +328,24 @@ impl Publisher for TikTok {
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         // A field without its scope fails the whole request.
-        let is_profiled =
-            cx.grant.scopes.is_empty() || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
-        let fields = match is_profiled {
+        let fields = match is_profiled(cx) {
             true => "open_id,avatar_url,display_name,username,profile_deep_link",
             false => "open_id,avatar_url,display_name",
         };
         let me: Data<Me> = cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
         let me = me.data.user;
         let named = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let display = named(me.display_name);
-        let username = named(me.username).or_else(|| display.clone()).unwrap_or_else(|| me.open_id.clone());
+        let handle = match named(me.username) {
+            None => current_handle(cx).await?,
+            handle => handle,
+        };
+        // A display name is not unique, and is no handle. Without a handle the id is the account's name.
+        let username = handle.clone().unwrap_or_else(|| me.open_id.clone());
+        let page = handle.map(|handle| format!("https://www.tiktok.com/@{handle}"));
         Ok(vec![Identity {
             profile: AccountProfile {
-                profile_url: named(me.profile_deep_link)
-                    .or_else(|| is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))),
-                display_name: display.unwrap_or_else(|| username.clone()),
+                profile_url: named(me.profile_deep_link).or(page),
+                display_name: named(me.display_name).unwrap_or_else(|| username.clone()),
                 username,
                 account_type: "profile".to_owned(),
                 profile_image_url: named(me.avatar_url),
@@ -497,7 +504,12 @@ impl Publisher for TikTok {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        Ok(address(cx, &username(cx).await?, id))
+        let handle = handle(cx).await?.ok_or_else(|| {
+            let needed =
+                "TikTok tells the handle to accounts that granted video.publish or user.info.profile";
+            Failure::rejected(404, needed)
+        })?;
+        Ok(address(cx, &handle, id))
     }
 }
 
@@ -528,9 +540,12 @@ impl Analytics for TikTok {
 impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         let found = list(cx, cursor).await?;
-        let username = username(cx).await?;
+        let handle = handle(cx).await?;
         Ok(found.map(|video| RemotePost {
-            url: address(cx, &username, &video.id),
+            url: match (&handle, &video.share_url) {
+                (Some(handle), _) => address(cx, handle, &video.id),
+                (None, shared) => cx.transport.rewrite_url(shared.as_deref().unwrap_or_default()),
+            },
             text: video.caption().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
@@ -575,7 +590,7 @@ async fn creator(cx: &Session<'_>) -> Result<Creator> {
 
 /// Returns the `post_info` of a post, within its creator's options.
 async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &Media) -> Result<Value> {
-    let creator = creator(cx).await?;
+    let creator = creator(cx).await.map_err(unauthorized)?;
     let is_on = |setting: Option<bool>| setting == Some(true);
     let allowed = &creator.privacy_level_options;
     let is_allowed = |level: PrivacyLevel| allowed.iter().any(|other| other == level.as_str());
@@ -672,9 +687,9 @@ async fn begin(
     let is_chosen = settings.privacy_level.is_some() || settings.is_for_inbox();
     let is_private = step.info["privacy_level"] == PrivacyLevel::Private.as_str();
     let reply = cx.post(&path).json(&body(&step.info)).send_raw().await?;
-    let is_unaudited = reply.body.pointer("/error/code").and_then(Value::as_str) == Some(UNAUDITED);
+    let is_unaudited = code(&reply) == UNAUDITED;
     if !is_unaudited || is_private || is_chosen {
-        let begun: Data<Begun> = reply.into_result(cx.platform)?.read()?;
+        let begun: Data<Begun> = reply.into_result(cx.platform).map_err(unauthorized)?.read()?;
         return Ok(begun.data);
     }
     step.info["privacy_level"] = json!(PrivacyLevel::Private);
@@ -848,6 +863,20 @@ fn failed(reason: &str) -> Failure {
     }
 }
 
+/// Returns the failure of a call that publishes. Without its scope, which the creator took back since the login or never
+/// gave, every later post would die of the same: the account has to be connected again.
+fn unauthorized(failure: Failure) -> Failure {
+    match failure.code == ErrorCode::Rejected(401) && failure.message.contains("(scope_not_authorized)") {
+        true => Failure::revoked(failure.message),
+        false => failure,
+    }
+}
+
+/// Returns the code of a refusal; `ok` in a success.
+fn code(reply: &Reply) -> &str {
+    reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok")
+}
+
 /// Returns the remedy of a refusal whose message does not name it.
 fn advice(code: &str) -> Option<&'static str> {
     match code {
@@ -867,14 +896,24 @@ fn advice(code: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the creator's name of today, which may differ from the one at the login.
-async fn username(cx: &Session<'_>) -> Result<String> {
-    let ours = &cx.account.username;
+/// Returns true if the account granted the scope for its handle. Sessions without known scopes may have it.
+fn is_profiled(cx: &Session<'_>) -> bool {
+    let scopes = &cx.grant.scopes;
+    scopes.is_empty() || scopes.iter().any(|scope| scope == "user.info.profile")
+}
+
+/// Returns the creator's handle of today, which may differ from the one at the login; `None` if TikTok does not tell it.
+async fn handle(cx: &Session<'_>) -> Result<Option<String>> {
+    // Only with this scope TikTok told the handle at the login: the account's name may be another without it.
+    let at_login = || is_profiled(cx).then(|| cx.account.username.clone());
+    Ok(current_handle(cx).await?.or_else(at_login))
+}
+
+/// Returns the handle among the creator's options, which `video.publish` opens; `None` if TikTok refuses them.
+async fn current_handle(cx: &Session<'_>) -> Result<Option<String>> {
     match creator(cx).await {
-        Ok(creator) => {
-            Ok(creator.creator_username.filter(|name| !name.is_empty()).unwrap_or_else(|| ours.clone()))
-        }
-        Err(failure) if failure.code.is_permanent() => Ok(ours.clone()),
+        Ok(creator) => Ok(creator.creator_username.filter(|name| !name.is_empty())),
+        Err(failure) if failure.code.is_permanent() => Ok(None),
         Err(failure) => Err(failure),
     }
 }
@@ -1016,6 +1055,7 @@ struct Video {
     #[serde(default)]
     video_description: String,
     cover_image_url: Option<String>,
+    share_url: Option<String>,
     #[serde(default)]
     like_count: u64,
     #[serde(default)]

@@ -19,7 +19,7 @@ use reqwest::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 use unicode_normalization::UnicodeNormalization;
 
 /// X. <https://docs.x.com/x-api>
@@ -305,14 +305,13 @@ impl Analytics for X {
 
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let ask = |fields: &'static str| {
-            cx.get(format!("{API}/tweets"))
-                .query(&[
-                    ("ids", id),
-                    ("tweet.fields", fields),
-                    ("expansions", "attachments.media_keys"),
-                    ("media.fields", "public_metrics"),
-                ])
-                .send::<Lookup>()
+            let call = cx.get(format!("{API}/tweets")).query(&[
+                ("ids", id),
+                (POST_FIELDS, fields),
+                ("expansions", "attachments.media_keys"),
+                ("media.fields", "public_metrics"),
+            ]);
+            reading(call).send::<Lookup>()
         };
         // Private metrics end after 30 days; a request for them may then fail as a whole.
         let answer = match ask("public_metrics,non_public_metrics").await {
@@ -508,17 +507,44 @@ impl Listing for Posts<'_> {
     }
 }
 
+/// Query parameter with the members of posts to read. X's OpenAPI document 2.167 (2026-08) has [`RENAMED_FIELDS`] only, and
+/// its servers took both in September 2026.
+const POST_FIELDS: &str = "tweet.fields";
+const RENAMED_FIELDS: &str = "post.fields";
+
+/// Repeats a read with the other name of the parameter when X knows it by that only.
+fn reading(call: Call) -> Call {
+    call.in_forms(Forms {
+        key: POST_FIELDS,
+        names: [POST_FIELDS, RENAMED_FIELDS].map(str::to_owned).to_vec(),
+        apply: |request, name| {
+            let renamed = |(other, value): (Cow<'_, str>, Cow<'_, str>)| {
+                let name = if other == POST_FIELDS { name.to_owned() } else { other.into_owned() };
+                (name, value.into_owned())
+            };
+            let query: Vec<_> = request.url().query_pairs().map(renamed).collect();
+            request.url_mut().query_pairs_mut().clear().extend_pairs(query);
+        },
+        // The name is refused, and not a value.
+        is_unknown: |reply| {
+            let named = [format!("[{POST_FIELDS}]"), format!("[{RENAMED_FIELDS}]")];
+            reply.status == 400 && named.iter().any(|name| error_message(reply).contains(name))
+        },
+    })
+}
+
 /// Returns one page of the author's own posts, newest first.
 async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) -> Result<Timeline> {
     let call = cx
         .get(format!("{API}/users/{}/tweets", cx.account.network_unique_id))
         .query(&[
             ("max_results", "100"),
-            ("tweet.fields", FIELDS),
+            (POST_FIELDS, FIELDS),
             ("expansions", "attachments.media_keys"),
             ("media.fields", "public_metrics,url,preview_image_url"),
         ])
         .query(query);
+    let call = reading(call);
     match page {
         Some(page) => call.query(&[("pagination_token", page)]).send().await,
         None => call.send().await,

@@ -29,6 +29,14 @@ const API: &str = "https://www.googleapis.com/youtube/v3";
 const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
 const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
+const FORCE_SSL: &str = "https://www.googleapis.com/auth/youtube.force-ssl";
+const MANAGE: &str = "https://www.googleapis.com/auth/youtube";
+/// The scopes of uploads and thumbnails, and of the reads that publishing needs.
+const UPLOAD_SCOPES: ScopeSet =
+    &["https://www.googleapis.com/auth/youtube.upload", "https://www.googleapis.com/auth/youtube.readonly"];
+/// The scopes that change playlists and videos, one of which is enough.
+const MANAGING: &[ScopeSet] = &[&[FORCE_SSL], &[MANAGE]];
+
 /// Size of one part of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
 /// Time until a video appears in the lists; until then a missing upload is no evidence.
@@ -87,17 +95,19 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     auth: Auth::OAuth2(OAuth2 {
         authorize: google::AUTHORIZE,
         token: google::TOKEN,
-        // The first covers uploads, reads and comments; no narrower scope covers comments.
-        scopes: &[
-            "https://www.googleapis.com/auth/youtube.force-ssl",
-            "https://www.googleapis.com/auth/yt-analytics.readonly",
+        // The first covers uploads, reads, comments and captions; no narrower scope covers the last two.
+        scopes: &[FORCE_SSL, "https://www.googleapis.com/auth/yt-analytics.readonly"],
+        // Without the second one, figures lack what only YouTube Analytics knows. Each set of publishing opens reads.
+        features: &[
+            (Feature::Publishing, &[&[FORCE_SSL], &[MANAGE], UPLOAD_SCOPES]),
+            (Feature::Replies, &[&[FORCE_SSL]]),
+            (Feature::Deletion, MANAGING),
+            (Feature::Editing, MANAGING),
         ],
-        // Without the second one, figures lack what only YouTube Analytics knows.
-        features: &[(Feature::Publishing, &[&["https://www.googleapis.com/auth/youtube.force-ssl"]])],
-        presets: &[Preset {
-            name: "publishing",
-            scopes: &["https://www.googleapis.com/auth/youtube.force-ssl"],
-        }],
+        presets: &[
+            Preset { name: "publishing", scopes: &[FORCE_SSL] },
+            Preset { name: "upload", scopes: UPLOAD_SCOPES },
+        ],
         authorize_parameters: google::PARAMETERS,
         pkce: true,
         client_auth: ClientAuth::Body,
@@ -284,7 +294,24 @@ impl Publisher for YouTube {
         {
             found.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
         }
+        if settings.made_for_kids().is_none() {
+            let message = "youtube requires that the owner declares whether the video is made for kids; without \
+                           madeForKids it has the channel's default, or waits for the declaration in YouTube Studio";
+            let message = message.to_owned();
+            let (severity, code) = (Severity::Warning, "setting_not_chosen");
+            found.push(Issue::of_setting(severity, code, ADAPTER.id, "madeForKids", message));
+        }
         found
+    }
+
+    /// <https://developers.google.com/youtube/v3/docs/captions/insert> and
+    /// <https://developers.google.com/youtube/v3/docs/playlistItems/insert>
+    fn scopes(&self, settings: &Value) -> Option<(&'static str, &'static [ScopeSet])> {
+        let settings: Settings = schema::read(settings).ok()?;
+        match settings.captions.as_ref().is_some_and(|captions| !captions.is_empty()) {
+            true => Some(("captions", &[&[FORCE_SSL]])),
+            false => settings.playlist().map(|_| ("playlist", MANAGING)),
+        }
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {

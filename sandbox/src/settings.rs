@@ -36,8 +36,13 @@ pub struct Settings {
     pub renew_after_ms: u64,
     /// Lifetime of access tokens issued from now on, in seconds, instead of the documented one.
     pub token_seconds: Option<u32>,
+    /// Lifetime of refresh tokens issued from now on, in seconds, instead of the documented one. Google tells it as for an
+    /// app in *Testing*.
+    pub refresh_seconds: Option<u32>,
     /// True to answer a refresh with an empty refresh token, while the presented one stays valid.
     pub empty_refresh: bool,
+    /// True to know `tweet.fields` by its new name only, `post.fields`, as X's OpenAPI document does.
+    pub has_renamed_fields: bool,
     /// Statuses to refuse requests with, by the prefix of their path, with or without the host: an outage of
     /// a platform.
     pub refusals: BTreeMap<String, u16>,
@@ -55,7 +60,9 @@ impl Default for Settings {
             duplicate_ms: 24 * 60 * 60 * 1_000,
             renew_after_ms: 24 * 60 * 60 * 1_000,
             token_seconds: None,
+            refresh_seconds: None,
             empty_refresh: false,
+            has_renamed_fields: false,
             refusals: BTreeMap::new(),
             limits: BTreeMap::new(),
         }

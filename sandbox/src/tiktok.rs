@@ -121,7 +121,9 @@ impl Simulator for TikTok {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), profile(account))
+        let mut identity = account.identity("profile", Some(avatar(account)), profile(account));
+        identity.profile.display_name = nickname(account);
+        identity
     }
 
     fn grants(&self) -> &dyn Grants {
@@ -146,7 +148,7 @@ const STATUSES: RateLimit = RateLimit::new("tiktok.statuses", 30, MINUTE);
 
 fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
-        ("GET", ["auth", "authorize"]) => return oauth::consent_page(request),
+        ("GET", ["auth", "authorize"]) => return oauth::consent_page(tx, request),
         ("POST", ["auth", "authorize"]) => return oauth::decide(tx, request),
         ("POST", ["oauth", "token"]) => return oauth::token(tx, request),
         ("POST", ["oauth", "revoke"]) => return oauth::revoke(tx, request),
@@ -173,7 +175,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
     match (request.host.as_str(), request.method.as_str(), segments) {
         ("www.tiktok.com" | "tiktok.com" | "", "GET", ["v2", "auth", "authorize"]) => {
-            Some(oauth::consent_page(request).unwrap_or_else(|refusal| refusal))
+            Some(oauth::consent_page(tx, request).unwrap_or_else(|refusal| refusal))
         }
         ("www.tiktok.com" | "tiktok.com" | "", "POST", ["v2", "auth", "authorize"]) => {
             Some(oauth::decide(tx, request).unwrap_or_else(|refusal| refusal))
@@ -221,6 +223,13 @@ fn post_view(account: &Account, post: &publish::Publish) -> Option<PostView> {
         notes,
         reply_to: None,
     })
+}
+
+/// Returns the display name, which is no handle: several creators may have the same.
+fn nickname(account: &Account) -> String {
+    let word = account.username.split(['.', '_']).find(|word| !word.is_empty()).unwrap_or_default();
+    let (first, rest) = word.split_at(word.len().min(1));
+    format!("{}{rest} Creator", first.to_uppercase())
 }
 
 fn avatar(account: &Account) -> String {
@@ -309,7 +318,7 @@ fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
             "avatar_url" | "avatar_url_100" | "avatar_large_url" => {
                 ("user.info.basic", json!(avatar(account)))
             }
-            "display_name" => ("user.info.basic", json!(account.username)),
+            "display_name" => ("user.info.basic", json!(nickname(account))),
             "username" => ("user.info.profile", json!(account.username)),
             "bio_description" => ("user.info.profile", json!("")),
             "profile_deep_link" => ("user.info.profile", json!(profile(account))),

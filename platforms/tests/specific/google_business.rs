@@ -177,7 +177,12 @@ async fn a_picture_is_added_to_the_photos_of_the_location() {
     let mut gone = photo(&actor, "a picture", "INTERIOR");
     gone.media[0].id = uuid::Uuid::now_v7();
     let failure = actor.publish(&gone).await.expect_err("the image does not exist");
-    assert!(failure.code == rejected(400) && failure.message.contains("Fetching image failed."), "{failure}");
+    assert!(failure.message.contains("Fetching image failed."), "{failure}");
+    assert_eq!(
+        (failure.code, failure.is_ambiguous()),
+        (ErrorCode::Upstream(502), false),
+        "it is tried again"
+    );
 }
 
 async fn a_lost_photo_is_found_among_the_photos() {
@@ -230,7 +235,12 @@ async fn posts_that_google_rejects_fail_with_its_reason() {
     let mut gone = actor.post_with("a picture", MediaKind::Image, 1);
     gone.media[0].id = uuid::Uuid::now_v7();
     let failure = actor.publish(&gone).await.expect_err("the image does not exist");
-    assert!(failure.code == rejected(400) && failure.message.contains("Fetching image failed."), "{failure}");
+    assert!(failure.message.contains("Fetching image failed."), "{failure}");
+    assert_eq!(
+        (failure.code, failure.is_ambiguous()),
+        (ErrorCode::Upstream(502), false),
+        "it is tried again"
+    );
 
     let closed = world.named(actor.platform, "unverified place");
     let failure = closed.publish(&closed.post("too early")).await.expect_err("not verified");

@@ -264,7 +264,7 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
     }
     card.media = actor.post_with("", MediaKind::Image, 2).media;
     assert_eq!(actor.publish(&card).await.expect_err("two pictures").code, rejected(400));
-    let codes = |text: &str, media: &[platforms::Media], settings: &serde_json::Value| -> Vec<String> {
+    let codes = |text: &str, media: &[platforms::Media], settings: &Value| -> Vec<String> {
         let issues = platforms::check::check(actor.platform, &[Draft { text, media }], settings);
         issues.into_iter().map(|issue| issue.code).collect()
     };

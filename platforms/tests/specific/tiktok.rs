@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Committed, Located, MediaKind, Publication,
+    Committed, Feature, Located, MediaKind, Publication,
     check::{AccountKind, Draft, Severity, check, check_for},
 };
 use serde_json::{Value, json};
@@ -36,6 +36,9 @@ pub(super) fn trials() -> Vec<Trial> {
             an_inbox_takes_five_posts_a_day,
             settings_that_the_inbox_ignores_are_warned_about,
             each_post_mode_needs_its_own_scope,
+            a_display_name_is_no_handle,
+            a_scope_that_was_taken_back_ends_the_grant,
+            the_default_scopes_are_those_of_every_app,
         ],
     )
 }
@@ -57,7 +60,8 @@ async fn the_creators_options_limit_the_settings() {
     assert_eq!(levels.first().map(|level| level.id.as_str()), Some("FOLLOWER_OF_CREATOR"));
     let properties = options.options(&private.session(&keep), "creator", None).await.on("properties");
     let property = |id: &str| properties.iter().find(|one| one.id == id).map(|one| one.name.as_str());
-    assert_eq!(property("creator_nickname"), Some("private.ada"));
+    assert_eq!(property("creator_nickname"), Some("Private Creator"));
+    assert_eq!(property("creator_username"), Some("private.ada"));
     assert_eq!((property("comment_disabled"), property("duet_disabled")), (Some("false"), Some("false")));
     assert_eq!(property("max_video_post_duration_sec"), Some("600"));
 
@@ -494,6 +498,87 @@ async fn settings_that_the_inbox_ignores_are_warned_about() {
     assert_eq!(codes, ["post_waits_in_inbox"]);
 }
 
+/// Returns an account that granted these scopes.
+async fn limited(actor: &Actor, scopes: &[&str]) -> Actor {
+    let brought = actor.consent_to(scopes, "allow").await.expect("it has codes");
+    let mut limited = actor.clone();
+    limited.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    limited
+}
+
+/// Of the creator's options, `video.publish` opens the handle; `video.upload` opens none.
+async fn a_display_name_is_no_handle() {
+    let world = World::start().await;
+    let platform = audited(&world).await.platform;
+    let profile = async |actor: &Actor| {
+        let identities = actor.identities().await.on("identities");
+        identities.into_iter().next().expect("one account").profile
+    };
+    let mut names = Vec::new();
+    for username in ["ada.one", "ada.two"] {
+        let ada = world.named(platform, username);
+        for scopes in [&["user.info.basic", "video.publish"][..], &["user.info.basic", "user.info.profile"]] {
+            let told = profile(&limited(&ada, scopes).await).await;
+            assert_eq!((&*told.username, &*told.display_name), (username, "Ada Creator"));
+            assert_eq!(told.profile_url, Some(format!("https://www.tiktok.com/@{username}")));
+        }
+        let mut inbox = limited(&ada, &["user.info.basic", "video.upload"]).await;
+        let told = profile(&inbox).await;
+        assert_eq!((&*told.username, &*told.display_name), (&*told.network_unique_id, "Ada Creator"));
+        assert_eq!(told.profile_url, None, "nobody knows the page");
+        // Also of an account whose display name was stored as its name.
+        inbox.account.username = "ada".to_owned();
+        let mut post = inbox.post("a draft");
+        post.settings = json!({ "post_mode": "MEDIA_UPLOAD" });
+        let id = inbox.publish(&post).await.on("publish");
+        let keep = Kept::default();
+        let asked = platform.publisher.permalink(&inbox.session(&keep), &id).await;
+        assert_eq!(asked.expect_err("no handle").code, rejected(404), "{id}");
+        names.push(told.username);
+    }
+    assert_ne!(names[0], names[1], "creators with one display name are told apart");
+}
+
+/// TikTok's answer to a call whose scope the creator took back after the login: the stored scopes still have it.
+async fn a_scope_that_was_taken_back_ends_the_grant() {
+    let world = World::start().await;
+    let ada = audited(&world).await;
+    for (granted, settings, kind) in [
+        ("video.upload", json!({}), MediaKind::Video),
+        ("video.upload", json!({}), MediaKind::Image),
+        ("video.publish", json!({ "post_mode": "MEDIA_UPLOAD" }), MediaKind::Video),
+        ("video.publish", json!({ "post_mode": "MEDIA_UPLOAD" }), MediaKind::Image),
+    ] {
+        let mut actor = limited(&ada, &["user.info.basic", granted]).await;
+        actor.grant.scopes = ["user.info.basic", "video.publish", "video.upload"].map(str::to_owned).to_vec();
+        let mut post = actor.post_with("refused", kind, 1);
+        post.settings = settings.clone();
+        let failure = actor.publish(&post).await.expect_err("a scope is missing");
+        assert!(failure.is_revoked() && !failure.is_ambiguous(), "{granted} {kind}: {failure}");
+        assert!(failure.message.contains("scope_not_authorized"), "{failure}");
+        assert_eq!(actor.accepted().await, 0);
+        // A call that publishes nothing says nothing of the grant.
+        let keep = Kept::default();
+        let asked = actor.platform.history.expect("lists").page(&actor.session(&keep), None).await;
+        assert_eq!(asked.expect_err("no video.list").code, rejected(401));
+    }
+}
+
+async fn the_default_scopes_are_those_of_every_app() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "tiktok");
+    actor.set(&json!({ "app": "new" })).await;
+    let oauth = actor.platform.auth.oauth().expect("it has logins");
+    actor.account.username = "private.ada".to_owned();
+    let limited = limited(&actor, oauth.scopes).await;
+    assert_eq!(limited.platform.missing(Feature::Publishing, &limited.grant.scopes), Vec::<&str>::new());
+    limited.publish(&limited.post("of a new app")).await.on("publish");
+    let display = oauth.preset("display").expect("a preset").scopes;
+    assert_eq!(actor.status_of_login(display).await, 400, "one scope of another product refuses the login");
+    actor.set(&json!({ "app": "approved" })).await;
+    assert_eq!(actor.status_of_login(display).await, 200);
+}
+
 async fn each_post_mode_needs_its_own_scope() {
     let world = World::start().await;
     let ada = audited(&world).await;
@@ -505,7 +590,7 @@ async fn each_post_mode_needs_its_own_scope() {
         let mut actor = ada.clone();
         actor.grant = ada.exchange(&brought["code"]).await.on("exchange");
         let granted = &actor.grant.scopes;
-        assert_eq!(actor.platform.missing(platforms::Feature::Publishing, granted), Vec::<&str>::new());
+        assert_eq!(actor.platform.missing(Feature::Publishing, granted), Vec::<&str>::new());
         actor.identities().await.on("identities");
         for kind in [MediaKind::Video, MediaKind::Image] {
             let before = actor.accepted().await;
@@ -520,7 +605,9 @@ async fn each_post_mode_needs_its_own_scope() {
             post.settings = settings.clone();
             assert_eq!(errors(&post), Vec::<String>::new(), "{scope}");
             let id = actor.publish(&post).await.on(scope);
-            assert_eq!(actor.status(&actor.permalink(&id).await).await, 200, "{scope}");
+            if scope == "video.publish" {
+                assert_eq!(actor.status(&actor.permalink(&id).await).await, 200, "{scope}");
+            }
             post.settings = other.clone();
             let found = errors(&post);
             assert!(found.len() == 1 && found[0].contains("scope_missing"), "{found:?}");

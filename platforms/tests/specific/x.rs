@@ -21,8 +21,32 @@ pub(super) fn trials() -> Vec<Trial> {
             a_longer_video_is_for_x_to_decide,
             a_self_serve_app_quotes_only_posts_that_invite_it,
             reading_and_renewing_wait_until_they_are_needed,
+            renamed_fields_are_read,
         ],
     )
+}
+
+async fn renamed_fields_are_read() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let id = actor.publish(&actor.post("read again")).await.on("publish");
+    actor.set(&json!({ "has_renamed_fields": true })).await;
+    let names = || -> Vec<&'static str> {
+        let heard = world.heard();
+        let queries = heard.iter().flat_map(|call| &call.query);
+        let names =
+            queries.map(|(name, _)| ["tweet.fields", "post.fields"].into_iter().find(|known| known == name));
+        names.flatten().collect()
+    };
+    let before = names().len();
+    let keep = Kept::default();
+    let history = actor.platform.history.expect("it has lists");
+    let read = history.page(&actor.session(&keep), None).await.on("history");
+    assert_eq!((&*read.items[0].id, &*read.items[0].text), (&*id, "read again"));
+    actor.platform.analytics.expect("figures").metrics(&actor.session(&keep), &id).await.on("metrics");
+    let asked = names().split_off(before);
+    assert_eq!(asked[..2], ["tweet.fields", "post.fields"], "the refused name is followed by the other");
+    assert!(asked[2..].iter().all(|name| *name == "post.fields"), "it is remembered: {asked:?}");
 }
 
 async fn upright_and_full_hd_videos_are_published() {

@@ -32,16 +32,19 @@ const SCOPES: [&str; 6] = [
     "video.publish",
     "video.upload",
 ];
+/// Those of the products Login Kit and Content Posting API, which every app can add. The others are of the Display API.
+const OF_NEW_APPS: [&str; 3] = ["user.info.basic", "video.publish", "video.upload"];
+
 /// `GET /v2/auth/authorize/`: asks the account's owner.
-pub(super) fn consent_page(request: &Request) -> Outcome {
-    let authorization = AuthorizationRequest::read(&request.query)?;
+pub(super) fn consent_page(tx: &Transaction, request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(tx, &request.query)?;
     let scopes = authorization.scopes.iter().map(String::as_str).collect();
     Ok(page::consent(super::ID, "Fanfare's sandbox app", scopes, "sandbox", &request.query))
 }
 
 /// `POST /v2/auth/authorize/`: the owner's decision, sent by the page's form.
 pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
-    let authorization = AuthorizationRequest::read(&request.fields)?;
+    let authorization = AuthorizationRequest::read(tx, &request.fields)?;
     if request.field("decision") != Some("allow") {
         return Ok(authorization
             .back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
@@ -70,7 +73,7 @@ struct AuthorizationRequest {
 }
 
 impl AuthorizationRequest {
-    fn read(fields: &[(String, String)]) -> Result<Self, Response> {
+    fn read(tx: &Transaction, fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| crate::exchange::first(fields, name).unwrap_or_default();
         let refuse = |what: &str| {
             Err(Response::page(
@@ -93,7 +96,9 @@ impl AuthorizationRequest {
         }
         let scopes: Vec<String> =
             field("scope").split(',').filter(|scope| !scope.is_empty()).map(str::to_owned).collect();
-        if scopes.is_empty() || scopes.iter().any(|scope| !SCOPES.contains(&scope.as_str())) {
+        // The whole request is refused for one scope that the app does not have.
+        let open = if tx.settings.is_approved() { &SCOPES[..] } else { &OF_NEW_APPS };
+        if scopes.is_empty() || scopes.iter().any(|scope| !open.contains(&scope.as_str())) {
             return refuse("scope.");
         }
         let challenge = field("code_challenge");

@@ -216,7 +216,7 @@ pub(super) fn creator(_: &mut Transaction, _: &Request, caller: &Account) -> Out
     Ok(success(&json!({
         "creator_avatar_url": super::avatar(caller),
         "creator_username": caller.username,
-        "creator_nickname": caller.username,
+        "creator_nickname": super::nickname(caller),
         "privacy_level_options": choices.privacy,
         "comment_disabled": choices.is_strict,
         "duet_disabled": choices.is_strict,

@@ -304,7 +304,7 @@ pub(super) fn me(tx: &mut Transaction, request: &Request, caller: &Account) -> O
 
 /// `GET /2/tweets` and `GET /2/tweets/{id}`.
 pub(super) fn lookup(tx: &mut Transaction, request: &Request, caller: &Account, id: Option<&str>) -> Outcome {
-    let fields = Fields::read(request)?;
+    let fields = Fields::read(tx, request)?;
     let ids = match id {
         Some(id) => vec![id.to_owned()],
         None => list(request, "ids"),
@@ -329,7 +329,7 @@ pub(super) fn lookup(tx: &mut Transaction, request: &Request, caller: &Account, 
 
 /// `GET /2/users/{id}/tweets`.
 pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
-    let fields = Fields::read(request)?;
+    let fields = Fields::read(tx, request)?;
     let Some(author) = account::by_id(tx.store, ID, id) else {
         return Ok(Response::json(200, &json!({ "errors": [missing("user", "id", id)] })));
     };
@@ -585,7 +585,12 @@ const POST_FIELDS: &[&str] = &[
 ];
 
 impl Fields {
-    fn read(request: &Request) -> Result<Self, Response> {
+    fn read(tx: &Transaction, request: &Request) -> Result<Self, Response> {
+        if let Some(fields) = request.query("tweet.fields").filter(|_| tx.settings.has_renamed_fields) {
+            let known = "ids,expansions,max_results,pagination_token,post.fields,media.fields,user.fields";
+            let message = format!("The query parameter [tweet.fields] is not one of [{known}]");
+            return Err(invalid("tweet.fields", fields, &message));
+        }
         let mut post = list(request, "tweet.fields");
         post.extend(list(request, "post.fields"));
         if let Some(unknown) = post.iter().find(|field| !POST_FIELDS.contains(&field.as_str())) {
