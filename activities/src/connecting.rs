@@ -374,6 +374,7 @@ impl Connecting {
                 let before: Grant =
                     serde_json::from_slice(&opened).context("a grant reads back as written")?;
                 grant.refresh_token = before.refresh_token;
+                grant.ends_at = before.ends_at;
             }
         }
         let connect = Connect {
@@ -383,6 +384,7 @@ impl Connecting {
             social_network_id: network.map(|network| network.0),
             scopes: grant.scopes.clone(),
             token_expires_at: grant.expires_at,
+            grant_expires_at: grant.ends_at,
         };
         let plain = serde_json::to_vec(&grant).expect("a grant is plain data");
         let seal = |id| self.deps.engine.sealer.seal(&plain, &vault::aad_grant(*owner, id));

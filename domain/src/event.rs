@@ -27,6 +27,8 @@ crate::string_enum! {
         TargetIncomplete = "post.target.incomplete",
         /// A token could not be refreshed.
         AccountTokenExpired = "account.token_expired",
+        /// A grant ends within a week, and no refresh extends it.
+        AccountTokenExpiring = "account.token_expiring",
         /// A grant was revoked.
         AccountReauthRequired = "account.reauth_required",
         /// An account was connected, or connected again.
@@ -187,6 +189,18 @@ pub fn account(org: OrgId, account: &EventAccount, tenant: Option<&str>, error: 
     if let Some(error) = error {
         data["error"] = json!(error);
     }
+    data
+}
+
+/// Returns the `data` of `account.token_expiring`: an `account.*` event with the time at which the grant ends.
+pub fn token_expiring(
+    org: OrgId,
+    account: &EventAccount,
+    tenant: Option<&str>,
+    ends_at: DateTime<Utc>,
+) -> Value {
+    let mut data = self::account(org, account, tenant, None);
+    data["grantExpiresAt"] = json!(timestamp(ends_at));
     data
 }
 

@@ -57,6 +57,9 @@ pub struct Grant {
     pub refresh_token: Option<String>,
     /// Expiry of the access token; `None` if it does not expire.
     pub expires_at: Option<DateTime<Utc>>,
+    /// Time at which the platform ends the whole grant, as far as it tells: only a new login helps then.
+    #[serde(default)]
+    pub ends_at: Option<DateTime<Utc>>,
     /// Granted scopes.
     #[serde(default)]
     pub scopes: Vec<String>,

@@ -746,6 +746,7 @@ fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Gran
         extra["pds"] = json!(pds);
     }
     Ok(Grant {
+        ends_at: None,
         expires_at: expiry(&tokens.access_jwt),
         access_token: tokens.access_jwt,
         refresh_token: Some(tokens.refresh_jwt),

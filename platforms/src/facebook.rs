@@ -278,6 +278,7 @@ impl Publisher for Facebook {
         Ok(Grant {
             access_token: long.access_token,
             refresh_token: None,
+            ends_at: None,
             expires_at: oauth::end((cx.now)(), long.expires_in),
             scopes: allowed.map(|permission| permission.permission).collect(),
             extra: Value::Null,

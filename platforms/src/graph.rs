@@ -306,6 +306,7 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
     Grant {
         access_token: tokens.access_token,
         refresh_token: None,
+        ends_at: None,
         expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG_LIVED_TOKEN_TTL)),
         scopes,
         extra: cx.grant.extra.clone(),

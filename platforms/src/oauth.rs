@@ -17,6 +17,9 @@ use tracing::error;
 /// that may not use the grant type. <https://www.rfc-editor.org/rfc/rfc6749#section-5.2>
 const APP_ERRORS: [&str; 2] = ["invalid_client", "unauthorized_client"];
 
+/// Shortest life of an access token that is a grant of its own, without a refresh token.
+const LONG_LIVED: TimeDelta = TimeDelta::days(14);
+
 /// Exchanges a code for a grant at the platform's token endpoint.
 ///
 /// # Errors
@@ -177,6 +180,12 @@ struct Tokens {
     access_token: String,
     refresh_token: Option<String>,
     expires_in: Option<i64>,
+    /// Lifetime of the refresh token, in seconds, where it ends: Google's for an app in *Testing*, LinkedIn's, Pinterest's;
+    /// TikTok's by the other name.
+    /// <https://developers.google.com/identity/protocols/oauth2/web-server#exchange-authorization-code>,
+    /// <https://developers.tiktok.com/doc/oauth-user-access-token-management>
+    #[serde(alias = "refresh_expires_in")]
+    refresh_token_expires_in: Option<i64>,
     scope: Option<String>,
 }
 
@@ -187,10 +196,23 @@ impl Tokens {
             || cx.grant.scopes.clone(),
             |scope| scope.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
         );
+        let now = (cx.now)();
+        let expires_at = end(now, self.expires_in);
+        let is_refreshable = [&self.refresh_token, &cx.grant.refresh_token]
+            .into_iter()
+            .flatten()
+            .any(|token| !token.is_empty());
+        let told = match is_refreshable {
+            true => end(now, self.refresh_token_expires_in.filter(|seconds| *seconds > 0)),
+            // Nothing extends the access token. One that lives for days is the whole grant; a shorter one is of a login
+            // without offline access, whose end is known to its owner.
+            false => expires_at.filter(|at| *at - now >= LONG_LIVED),
+        };
         Grant {
             access_token: self.access_token,
             refresh_token: self.refresh_token,
-            expires_at: end((cx.now)(), self.expires_in),
+            expires_at,
+            ends_at: told.or(cx.grant.ends_at),
             scopes,
             extra: cx.grant.extra.clone(),
         }

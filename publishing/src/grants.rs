@@ -8,7 +8,7 @@ use domain::{AccountId, ErrorCode, Failure, Owner, outbox::ExpiringGrant};
 use platforms::Refresh;
 use std::time::Duration;
 use store::{
-    grants::{self, AccountGrant, Lease},
+    grants::{self, AccountGrant, Ends, Lease},
     publishing::{self, TargetKey},
     vault,
 };
@@ -165,9 +165,10 @@ impl Engine {
                 let sealed = self.sealer.seal(&plain, &vault::aad_grant(owner, account.id));
                 let now = (self.now)();
                 let deadline = Instant::now() + STORE_TIMEOUT;
-                let (version, expires_at) = (account.grant_version, fresh.expires_at);
+                let version = account.grant_version;
+                let ends = Ends { token: fresh.expires_at, grant: fresh.ends_at };
                 while let Err(error) =
-                    grants::replace(&self.db, owner, account.id, &sealed, version, expires_at, now).await
+                    grants::replace(&self.db, owner, account.id, &sealed, version, ends, now).await
                 {
                     if !store::is_unavailable(&error) || Instant::now() > deadline {
                         return Err(error.into());

@@ -57,6 +57,9 @@ struct AppGrant {
     user: String,
     scopes: Vec<String>,
     is_revoked: bool,
+    /// Expiry of the refresh token, for an app in *Testing*.
+    #[serde(default)]
+    refresh_expires_at: Option<DateTime<Utc>>,
 }
 
 impl Record for AppGrant {
@@ -318,6 +321,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
                 user: code.user,
                 scopes: code.scopes,
                 is_revoked: false,
+                refresh_expires_at: refresh_expiry(tx),
             };
             let gives_refresh = code.is_offline && (code.is_prompted || is_first);
             let (_, mut body) = issue(tx, &grant);
@@ -332,7 +336,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
             let grant = tx
                 .store
                 .get::<AppGrant>(presented)
-                .filter(|grant| !grant.is_revoked)
+                .filter(|grant| !grant.is_revoked && grant.refresh_expires_at.is_none_or(|at| at > tx.now))
                 .ok_or_else(|| refusal(400, "invalid_grant", "Token has been expired or revoked."))?;
             Ok(Response::json(200, &issue(tx, &grant).1))
         }
@@ -415,12 +419,14 @@ impl Grants for Google {
             user: account.id.clone(),
             scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
             is_revoked: false,
+            refresh_expires_at: refresh_expiry(tx),
         };
         let (access_token, _) = issue(tx, &grant);
         tx.store.put(&grant);
         Grant {
             access_token,
             refresh_token: Some(grant.refresh),
+            ends_at: grant.refresh_expires_at,
             expires_at: Some(tx.now + tx.settings.token_life(ACCESS_SECONDS)),
             scopes: grant.scopes,
             extra: Value::Null,
@@ -451,6 +457,10 @@ fn expire_tokens(tx: &mut Transaction, is_meant: impl Fn(&Token) -> bool) {
     }
 }
 
+fn refresh_expiry(tx: &Transaction) -> Option<DateTime<Utc>> {
+    tx.settings.refresh_seconds.map(|seconds| tx.now + TimeDelta::seconds(seconds.into()))
+}
+
 /// Issues an access token, and returns it with the response's body.
 fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
     let token = format!("ya29.{}", random());
@@ -462,12 +472,15 @@ fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
         scopes: grant.scopes.clone(),
         expires_at: tx.now + tx.settings.token_life(ACCESS_SECONDS),
     });
-    let body = json!({
+    let mut body = json!({
         "access_token": token,
         "expires_in": tx.settings.token_seconds(ACCESS_SECONDS),
         "scope": grant.scopes.join(" "),
         "token_type": "Bearer",
     });
+    if let Some(at) = grant.refresh_expires_at {
+        body["refresh_token_expires_in"] = json!((at - tx.now).num_seconds());
+    }
     (token, body)
 }
 

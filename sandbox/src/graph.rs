@@ -472,6 +472,7 @@ impl Grants for Login {
         Grant {
             access_token: token.token,
             refresh_token: None,
+            ends_at: None,
             expires_at: token.expires_at,
             scopes,
             extra: Value::Null,

@@ -199,7 +199,7 @@ impl TokenPolicy {
         let id = random();
         let grant = AppGrant {
             refresh: consent.has_refresh_token.then(|| self.refresh_token(&id)),
-            refresh_expires_at: self.refresh_expiry(tx.now),
+            refresh_expires_at: self.refresh_expiry(tx),
             id,
             platform: self.simulator.id().into(),
             user: consent.user,
@@ -221,7 +221,7 @@ impl TokenPolicy {
             grant.refresh = Some(self.refresh_token(&grant.id));
         }
         if self.rotation == Rotation::Renewed {
-            grant.refresh_expires_at = self.refresh_expiry(tx.now);
+            grant.refresh_expires_at = self.refresh_expiry(tx);
         }
         Some(self.issue_tokens(tx, &grant))
     }
@@ -253,8 +253,9 @@ impl TokenPolicy {
         format!("{}{tail}", self.refresh.0)
     }
 
-    fn refresh_expiry(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        (self.refresh.1 > 0).then(|| now + TimeDelta::seconds(self.refresh.1))
+    fn refresh_expiry(&self, tx: &Transaction) -> Option<DateTime<Utc>> {
+        let seconds = tx.settings.refresh_seconds.map_or(self.refresh.1, i64::from);
+        (seconds > 0).then(|| tx.now + TimeDelta::seconds(seconds))
     }
 }
 
@@ -282,6 +283,8 @@ impl Grants for TokenPolicy {
         Grant {
             access_token: issued.access,
             refresh_token: issued.refresh,
+            ends_at: (issued.refresh_seconds > 0)
+                .then(|| tx.now + TimeDelta::seconds(issued.refresh_seconds)),
             expires_at: Some(tx.now + tx.settings.token_life(self.access.1)),
             scopes: issued.scopes,
             extra: Value::Null,

@@ -417,6 +417,7 @@ async fn connect(
             social_network_id: None,
             scopes: connected.grant.scopes,
             token_expires_at: connected.grant.expires_at,
+            grant_expires_at: connected.grant.ends_at,
         };
         let sealer = keys.open_keys.sealer();
         let seal = |id| sealer.seal(&grant, &vault::aad_grant(owner, id));

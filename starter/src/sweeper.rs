@@ -3,14 +3,14 @@
 //! Postgres holds the facts, Temporal the progress. A far-off post waits in Postgres only, until its time is within the
 //! scheduling horizon; and a workflow that was terminated or lost leaves a row whose next step never happens. Every
 //! API process looks for such rows periodically ([`store::sweep`]) and writes messages for them, which have no effect
-//! on a workflow that runs. It reports open posts that have no open target, which no workflow would end. It also
+//! on a workflow that runs. It tells the owners of grants that end soon, reports open posts that have no open target, which no workflow would end. It also
 //! deletes entries of the audit trail that are older than they are kept.
 
 use crate::relay::answered;
 use domain::TimeScale;
 use std::time::Duration;
 use store::{
-    Pool, audit,
+    Pool, audit, grants,
     sweep::{self, Swept, Timing},
 };
 use telemetry::{health::Pulse, metrics};
@@ -91,6 +91,11 @@ impl Sweeper {
                     }
                 }
                 Err(error) => warn!(%error, "The sweeper can't read the posts that nothing ends"),
+            }
+            match answered(grants::tell_ends(&self.db, BATCH)).await {
+                Ok(0) => {}
+                Ok(grants) => info!(grants, "Told the owners of {grants} grants that they end within a week"),
+                Err(error) => warn!(%error, "The sweeper can't read the grants that end"),
             }
             if let Err(error) = answered(audit::prune(&self.db, BATCH)).await {
                 warn!(%error, "The sweeper can't delete old entries of the audit trail");

@@ -67,6 +67,8 @@ pub struct Account {
     pub scopes: Vec<String>,
     /// Expiry of the access token.
     pub token_expires_at: Option<DateTime<Utc>>,
+    /// Time at which the platform ends the grant, if it tells.
+    pub grant_expires_at: Option<DateTime<Utc>>,
     /// When the platform last accepted the grant.
     pub last_synced_at: Option<DateTime<Utc>>,
     /// Why the account is not active.
@@ -99,6 +101,8 @@ pub struct Connect {
     pub scopes: Vec<String>,
     /// Expiry of the access token.
     pub token_expires_at: Option<DateTime<Utc>>,
+    /// Time at which the platform ends the grant, if it tells.
+    pub grant_expires_at: Option<DateTime<Utc>>,
 }
 
 /// The result of connecting an account.
@@ -160,7 +164,7 @@ macro_rules! query_account {
             $crate::accounts::Account,
             $head + r#" id, platform, network_unique_id, username, display_name, account_type,
                  profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-                 status as "status: Parsed<AccountStatus>", scopes, token_expires_at,
+                 status as "status: Parsed<AccountStatus>", scopes, token_expires_at, grant_expires_at,
                  last_synced_at, last_error_code, created_at, updated_at "# + $tail,
             $($arg),+
         )
@@ -232,7 +236,8 @@ pub async fn upsert(
            profile_image_url = $5, profile_url = $6, tenant_id = coalesce(tenant_id, $7),
            profile_id = case when $8 then null else profile_id end, social_network_id = $9, scopes = $10,
            token_expires_at = $11, status = 'active', last_error_code = null, last_synced_at = $12, updated_at = $12,
-           grant_sealed = $13, grant_version = grant_version + 1, granted_at = $12, refresh_leased_until = null
+           grant_sealed = $13, grant_version = grant_version + 1, granted_at = $12, refresh_leased_until = null,
+           grant_expires_at = $14, grant_end_told = null
          where id = $1
          returning",
         "",
@@ -248,7 +253,8 @@ pub async fn upsert(
         &connect.scopes,
         connect.token_expires_at,
         now,
-        seal(AccountId(id))
+        seal(AccountId(id)),
+        connect.grant_expires_at
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -370,7 +376,7 @@ pub async fn list(
     let (owner, bound) = access.parts();
     let mut query = QueryBuilder::new(
         "select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
-                profile_url, tenant_id, profile_id, social_network_id, status, scopes, token_expires_at,
+                profile_url, tenant_id, profile_id, social_network_id, status, scopes, token_expires_at, grant_expires_at,
                 last_synced_at, last_error_code, created_at, updated_at
          from accounts where status <> 'disconnected' and org_id = ",
     );

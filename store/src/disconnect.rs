@@ -253,7 +253,8 @@ pub async fn grant_to_revoke(
 pub async fn erase(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result<()> {
     sqlx::query!(
         "update accounts
-         set grant_sealed = null, token_expires_at = null, refresh_leased_until = null, scopes = '{}'
+         set grant_sealed = null, token_expires_at = null, grant_expires_at = null, grant_end_told = null,
+           refresh_leased_until = null, scopes = '{}'
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'disconnected'",
         disconnection.account.0,
         disconnection.owner.org.0,

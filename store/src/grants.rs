@@ -6,12 +6,13 @@
 //! workflow by an outbox message, written in the transaction that stores the grant.
 
 use crate::{
+    decode::Parsed,
     events::{self, NewEvent},
     outbox,
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Failure, NetworkId, Owner,
+    AccountId, Failure, Mode, NetworkId, Owner,
     event::{self, EventAccount, EventName},
     outbox::{ExpiringGrant, Message},
 };
@@ -82,6 +83,15 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
     .await
 }
 
+/// The times at which a grant and its access token end, if the platform tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Expiry of the access token.
+    pub token: Option<DateTime<Utc>>,
+    /// End of the grant, which no refresh extends.
+    pub grant: Option<DateTime<Utc>>,
+}
+
 /// Replaces the grant that was read as version `expected`, and marks the account active.
 ///
 /// Returns false, and changes nothing, when the grant was replaced meanwhile or the account was disconnected.
@@ -91,13 +101,13 @@ pub async fn replace(
     id: AccountId,
     sealed: &[u8],
     expected: i64,
-    expires_at: Option<DateTime<Utc>>,
+    ends: Ends,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let mut tx = crate::begin(db).await?;
     let done = sqlx::query!(
         "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
-           granted_at = $7, refresh_leased_until = null, status = 'active', last_error_code = null,
+           grant_expires_at = $8, granted_at = $7, refresh_leased_until = null, status = 'active', last_error_code = null,
            last_synced_at = $7, updated_at = $7
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $5 and status <> 'disconnected'",
         id.0,
@@ -105,8 +115,9 @@ pub async fn replace(
         owner.mode.as_str(),
         sealed,
         expected,
-        expires_at,
-        now
+        ends.token,
+        now,
+        ends.grant
     )
     .execute(&mut *tx)
     .await?;
@@ -269,6 +280,43 @@ pub async fn mark_lost(
         events::append(&mut tx, owner, now, &event).await?;
     }
     tx.commit().await
+}
+
+/// Time before the end of a grant at which its owner is told.
+const NOTICE_SECONDS: f64 = 7.0 * 86_400.0;
+
+/// Appends the event of each grant that ends within a week, once for each grant, up to `limit`. Returns their number. A
+/// platform that tells the seconds that are left moves the end by some at each refresh: an end that moves by over a day is
+/// that of a new grant.
+pub async fn tell_ends(db: &PgPool, limit: i64) -> sqlx::Result<usize> {
+    let mut tx = crate::begin(db).await?;
+    let ending = sqlx::query!(
+        r#"with ending as (
+             select id from accounts
+             where status = 'active' and grant_expires_at > now()
+               and grant_expires_at < now() + make_interval(secs => $2)
+               and (grant_end_told is null or grant_expires_at > grant_end_told + interval '1 day')
+             order by grant_expires_at limit $1 for no key update skip locked)
+           update accounts a set grant_end_told = grant_expires_at from ending e where a.id = e.id
+           returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.username, a.tenant_id,
+             a.grant_expires_at as "ends_at!", now() as "now!""#,
+        limit,
+        NOTICE_SECONDS
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let told = ending.len();
+    for row in ending {
+        let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
+        let account = AccountId(row.id);
+        let subject = EventAccount { account, network: row.platform, username: row.username };
+        let data = event::token_expiring(owner.org, &subject, row.tenant_id.as_deref(), row.ends_at);
+        let name = EventName::AccountTokenExpiring;
+        let event = NewEvent { name, post: None, target: None, account: Some(account), data };
+        events::append(&mut tx, owner, row.now, &event).await?;
+    }
+    tx.commit().await?;
+    Ok(told)
 }
 
 /// Returns the grant of an active account for renewal; `None` when it has no end.

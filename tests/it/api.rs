@@ -651,7 +651,7 @@ async fn an_account_an_asset_a_target_and_analytics_have_these_members_and_no_ot
     for (value, members) in [
         (
             &account,
-            "account_type created_at display_name id last_error_code last_synced_at network_unique_id platform \
+            "account_type created_at display_name grant_expires_at id last_error_code last_synced_at network_unique_id platform \
              profile_id profile_image_url profile_url scopes social_network_id status tenant_id token_expires_at \
              unavailable updated_at username",
         ),

@@ -27,6 +27,7 @@ async fn namesake(world: &World, username: &str) -> String {
         social_network_id: None,
         scopes: Vec::new(),
         token_expires_at: None,
+        grant_expires_at: None,
     };
     let mut tx = ::store::begin(&world.db).await.unwrap();
     let connected =

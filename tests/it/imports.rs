@@ -287,6 +287,7 @@ async fn an_invalid_import_is_rejected() {
         social_network_id: None,
         scopes: Vec::new(),
         token_expires_at: None,
+        grant_expires_at: None,
     };
     let mut tx = ::store::begin(&world.db).await.unwrap();
     let mute = accounts::upsert(&mut tx, world.owner, connect, |_| Vec::new(), tests::now()).await.unwrap();

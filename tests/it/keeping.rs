@@ -13,11 +13,14 @@ use domain::retry;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::{grants, vault};
+use store::{
+    grants::{self, Ends},
+    vault,
+};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
 use tests::{
-    Receiver, World, if_right,
+    Delivery, Receiver, World, if_right,
     login::{joined, several},
     wait_until,
 };
@@ -322,6 +325,50 @@ async fn an_empty_refresh_token_replaces_nothing() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_grant_is_told_once_a_week_before() {
+    const WEEK: u32 = 7 * 86_400;
+    let world = world().approved().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    // Refresh tokens of an app in Testing, and of one whose grants last a while.
+    world.set_sandbox(json!({ "refresh_seconds": WEEK - 3600, "token_seconds": 4 })).await;
+    let soon = world.connect("youtube", "ada").await;
+    world.set_sandbox(json!({ "refresh_seconds": WEEK + 86_400, "token_seconds": 4 })).await;
+    let later = world.connect("tiktok", "ada").await;
+    let ends =
+        |account: &Value| account["grant_expires_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    let before = ends(&world.get(&format!("/social-accounts/{soon}")).await);
+    let expiring = |all: Vec<Delivery>| -> Vec<Value> {
+        let expiring = all.into_iter().filter(|one| one.event() == "account.token_expiring");
+        expiring.map(|one| one.json()["data"].clone()).collect()
+    };
+    let told = expiring(receiver.events(&["account.token_expiring"]).await);
+    let data = &told[0];
+    assert_eq!((&data["accountId"], &data["network"]), (&json!(soon), &json!("youtube")));
+    let at = data["grantExpiresAt"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    assert_eq!(at, before);
+    // Refreshes tell the seconds that are left, and are no new grant.
+    for (platform, path) in [("youtube", "/token"), ("tiktok", "/v2/oauth/token/")] {
+        let answers = asked(&world, platform, path, 2).await;
+        assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
+    }
+    let after = ends(&world.get(&format!("/social-accounts/{soon}")).await);
+    assert!((after - before).abs() < TimeDelta::minutes(1), "{before} and {after}");
+    let page = world.get(&format!("/social-accounts/{later}")).await;
+    assert!(ends(&page) > tests::now() + TimeDelta::days(7), "{page}");
+    // A new login gives a new grant, whose end is told when it comes.
+    world.set_sandbox(json!({ "refresh_seconds": 3600 })).await;
+    assert_eq!(world.connect("tiktok", "ada").await, later);
+    let told = expiring(receiver.events(&["account.token_expiring", "account.token_expiring"]).await);
+    let mut accounts: Vec<_> = told.iter().map(|data| data["accountId"].as_str().unwrap()).collect();
+    accounts.sort_unstable();
+    let mut expected = [soon.as_str(), later.as_str()];
+    expected.sort_unstable();
+    assert_eq!(accounts, expected, "once for each grant");
+    assert_eq!(status(&world, &soon).await, "active", "it works until its end");
+}
+
+#[tokio::test]
 async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
     let world = world().approved().start().await;
     let receiver = Receiver::start().await;
@@ -334,7 +381,15 @@ async fn a_grant_without_a_refresh_token_is_active_until_it_expires() {
     bare["expires_at"] = json!(ends);
     let plain = serde_json::to_vec(&bare).unwrap();
     let sealed = world.opener.sealer().seal(&plain, &vault::aad_grant(world.owner, id));
-    let stored = grants::replace(&world.db, world.owner, id, &sealed, 1, Some(ends), tests::now());
+    let stored = grants::replace(
+        &world.db,
+        world.owner,
+        id,
+        &sealed,
+        1,
+        Ends { token: Some(ends), grant: None },
+        tests::now(),
+    );
     assert!(stored.await.unwrap());
     let reported = receiver.events(&["account.token_expired"]).await;
     let at = reported[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();

@@ -89,6 +89,7 @@ fn connect(platform: &str, network_unique_id: &str, username: &str) -> Connect {
         social_network_id: None,
         scopes: vec!["write".to_owned()],
         token_expires_at: None,
+        grant_expires_at: None,
     }
 }
 
@@ -335,7 +336,17 @@ async fn one_of_two_concurrent_refreshes_of_a_grant_is_kept() {
     let account = account(&db, owner, "x", "1", "ada").await;
     let read = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     let store = async |sealed: &[u8], version| {
-        grants::replace(&db, owner, account.id, sealed, version, Some(at(99)), at(9)).await.unwrap()
+        grants::replace(
+            &db,
+            owner,
+            account.id,
+            sealed,
+            version,
+            grants::Ends { token: Some(at(99)), grant: None },
+            at(9),
+        )
+        .await
+        .unwrap()
     };
     let (one, other) = tokio::join!(store(b"one", read.version), store(b"other", read.version));
     assert!(one != other, "one is kept");

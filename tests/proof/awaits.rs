@@ -184,6 +184,7 @@ impl Runner {
             social_network_id: None,
             scopes: Vec::new(),
             token_expires_at: None,
+            grant_expires_at: None,
         };
         let grant = Grant {
             access_token: "token".to_owned(),

@@ -481,6 +481,7 @@ impl World {
             social_network_id: None,
             scopes: grant.scopes.clone(),
             token_expires_at: grant.expires_at,
+            grant_expires_at: grant.ends_at,
         };
         let mut tx = store::begin(&self.db).await.expect("a transaction");
         let grant = serde_json::to_vec(grant).expect("plain data");

@@ -545,6 +545,9 @@ pub struct Account {
     /// Expiry time of the access token, which is refreshed before.
     #[oai(nullable)]
     pub token_expires_at: Option<Timestamp>,
+    /// Time at which the platform ends the whole grant, if it tells one: the account has to be connected again until then.
+    #[oai(nullable)]
+    pub grant_expires_at: Option<Timestamp>,
     /// Time of the last successful call to the platform.
     #[oai(nullable)]
     pub last_synced_at: Option<Timestamp>,
@@ -594,6 +597,7 @@ impl From<accounts::Account> for Account {
             unavailable: unavailable(&account.platform, &account.scopes),
             scopes: account.scopes,
             token_expires_at: account.token_expires_at.map(Timestamp),
+            grant_expires_at: account.grant_expires_at.map(Timestamp),
             last_synced_at: account.last_synced_at.map(Timestamp),
             last_error_code: account.last_error_code,
             created_at: account.created_at.into(),

@@ -18,6 +18,7 @@ use crate::{
     networks,
 };
 use askama::Template;
+use chrono::TimeDelta;
 use domain::AccountId;
 use platforms::Window;
 use poem::{
@@ -57,6 +58,10 @@ struct Account {
     tenant: Option<String>,
     error: Option<String>,
     expires: Option<RelativeTime>,
+    /// Time until which the account has to be connected again.
+    ends: Option<RelativeTime>,
+    /// True in the week before.
+    is_ending: bool,
     /// Last successful call to the platform.
     synced: Option<RelativeTime>,
     profile: Option<String>,
@@ -166,6 +171,8 @@ async fn draw(
                         .last_error_code
                         .map(|code| happened(&code, platforms::display_name(platform))),
                     expires: account.token_expires_at.map(|at| RelativeTime::of(at.0, now)),
+                    ends: account.grant_expires_at.map(|at| RelativeTime::of(at.0, now)),
+                    is_ending: account.grant_expires_at.is_some_and(|at| at.0 - now < TimeDelta::days(7)),
                     synced: account.last_synced_at.map(|at| RelativeTime::of(at.0, now)),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
                     handle: (!is_oauth(platform))

@@ -68,6 +68,9 @@ fn summary(name: EventName) -> &'static str {
         EventName::TargetFailed => "A post failed for good on one account",
         EventName::TargetIncomplete => "Parts of a post that is live on one account will not follow",
         EventName::AccountTokenExpired => "An account's token could not be refreshed",
+        EventName::AccountTokenExpiring => {
+            "An account's grant ends within a week, and no refresh extends it: connect it again; sent once for each grant"
+        }
         EventName::AccountReauthRequired => "An account's grant was revoked; connect it again",
         EventName::AccountConnected => "An account was connected, or connected again",
         EventName::AccountDisconnected => "An account was removed",
@@ -227,7 +230,14 @@ fn data_schema(name: &str) -> Value {
         _ => {
             let tenant = nullable("The caller's id for the owner of the account");
             let org = vec![("orgId", id("organization"))];
-            object(&[org, account.to_vec(), vec![("tenantId", tenant), error]].concat())
+            let ends = (
+                "grantExpiresAt",
+                json!({
+                    "type": "string", "format": "date-time", "description": "Time until which the account has to be connected again",
+                }),
+            );
+            let more = if name == "account.token_expiring" { ends } else { error };
+            object(&[org, account.to_vec(), vec![("tenantId", tenant), more]].concat())
         }
     }
 }
@@ -271,6 +281,10 @@ fn example(name: &str) -> Value {
         }
         "import.completed" => event::import(org, import, ada.account, 12, None),
         "import.failed" => event::import(org, import, ada.account, 3, Some("the platform refused the token")),
+        "account.token_expiring" => {
+            let ends_at = DateTime::<Utc>::from_timestamp(1_767_927_845, 0).expect("a valid time");
+            event::token_expiring(org, &ada, Some("tenant-1"), ends_at)
+        }
         "account.token_expired" | "account.reauth_required" => {
             event::account(org, &ada, Some("tenant-1"), Some("the platform refused the refresh token"))
         }

@@ -14,6 +14,7 @@ use crate::{
     graph::{self, Made},
     required,
 };
+use chrono::{DateTime, Utc};
 use domain::{ErrorCode, Failure};
 use futures::future::try_join_all;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -55,14 +56,15 @@ pub(super) async fn identities(cx: &Session<'_>) -> Result<Vec<Identity>> {
         // A Page has no Pages.
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {
             let me: Page = node(cx, "me", "id,name,username,link,picture.type(large)").await?;
-            return Ok(vec![me.identity(&[])]);
+            return Ok(vec![me.identity(&[], None)]);
         }
         Err(failure) => return Err(failure),
     };
     if cx.grant.scopes.iter().any(|scope| scope == PORTFOLIOS) {
         found.extend(of_portfolios(cx).await?);
     }
-    let chosen = chosen(cx).await?;
+    let inspection = inspection(cx).await?;
+    let chosen = inspection.as_ref().and_then(Inspection::chosen);
     found.extend(chosen.iter().flatten().map(|id| Page::unread(id)));
     let mut seen = HashSet::new();
     found.retain(|page| seen.insert(page.id.clone()));
@@ -78,15 +80,16 @@ pub(super) async fn identities(cx: &Session<'_>) -> Result<Vec<Identity>> {
             }
         }
     }
-    usable(found, &cx.grant.scopes)
+    let ends_at = inspection.and_then(|inspection| inspection.ends_at());
+    usable(found, &cx.grant.scopes, ends_at)
 }
 
 /// Returns the Pages that can be posted to, and reports the others.
-fn usable(found: Vec<Page>, scopes: &[String]) -> Result<Vec<Identity>> {
+fn usable(found: Vec<Page>, scopes: &[String], ends_at: Option<DateTime<Utc>>) -> Result<Vec<Identity>> {
     let (mut usable, mut left_out) = (Vec::new(), Vec::new());
     for page in found {
         match page.objection() {
-            None => usable.push(page.identity(scopes)),
+            None => usable.push(page.identity(scopes, ends_at)),
             Some(reason) => {
                 let name = page.name.as_deref().unwrap_or("without a name");
                 info!(platform = "facebook", page = page.id, "Left the Page {name} out of a login: {reason}");
@@ -119,22 +122,15 @@ async fn of_portfolios(cx: &Session<'_>) -> Result<Vec<Page>> {
     Ok(found)
 }
 
-/// Returns the ids of the Pages that the person chose in the dialog; `None` if they were not asked to choose.
-async fn chosen(cx: &Session<'_>) -> Result<Option<Vec<String>>> {
+/// Returns what Facebook knows of the person's grant.
+async fn inspection(cx: &Session<'_>) -> Result<Option<Inspection>> {
     let app = cx.app.and_then(|app| Some((&app.client_id, app.client_secret.as_deref()?)));
     let Some((id, secret)) = app.filter(|(_, secret)| !secret.is_empty()) else { return Ok(None) };
     let call = cx
         .get(format!("{API}/debug_token"))
         .without_grant()
         .query(&[("input_token", &cx.grant.access_token), ("access_token", &format!("{id}|{secret}"))]);
-    let Some(token) = optional(call.send::<Inspected>().await)? else { return Ok(None) };
-    let scopes = token.data.granular_scopes.into_iter();
-    let lists = scopes.filter(|one| CHOSEN_BY.contains(&one.scope.as_str())).filter_map(|one| one.target_ids);
-    let ids = lists.reduce(|mut all, more| {
-        all.extend(more);
-        all
-    });
-    Ok(ids.map(|ids| ids.into_iter().filter(|id| required::is_id(id)).collect()))
+    Ok(optional(call.send::<Inspected>().await)?.map(|token| token.data))
 }
 
 /// Reads a Page by its id; `None` if the person has no access to it.
@@ -174,6 +170,31 @@ struct Inspected {
 struct Inspection {
     #[serde(default)]
     granular_scopes: Vec<GranularScope>,
+    /// Unix time, 90 days after the login, at which the app's access to the person's data ends; 0 for never. A new login
+    /// extends it.
+    /// <https://developers.facebook.com/docs/facebook-login/auth-vs-data#data-access-expiration>
+    #[serde(default)]
+    data_access_expires_at: i64,
+}
+
+impl Inspection {
+    /// Returns the ids of the Pages that the person chose in the dialog; `None` if they were not asked to choose.
+    fn chosen(&self) -> Option<Vec<String>> {
+        let scopes = self.granular_scopes.iter();
+        let lists =
+            scopes.filter(|one| CHOSEN_BY.contains(&&*one.scope)).filter_map(|one| one.target_ids.clone());
+        let ids = lists.reduce(|mut all, more| {
+            all.extend(more);
+            all
+        });
+        ids.map(|ids| ids.into_iter().filter(|id| required::is_id(id)).collect())
+    }
+
+    /// Returns the time at which the access ends.
+    fn ends_at(&self) -> Option<DateTime<Utc>> {
+        let seconds = Some(self.data_access_expires_at).filter(|seconds| *seconds > 0)?;
+        DateTime::from_timestamp(seconds, 0)
+    }
 }
 
 /// A permission for some objects; for all, without ids.
@@ -215,7 +236,7 @@ impl Page {
         (!self.has_token()).then_some("it was not chosen in the login, or the person has no role on it")
     }
 
-    fn identity(self, scopes: &[String]) -> Identity {
+    fn identity(self, scopes: &[String], ends_at: Option<DateTime<Utc>>) -> Identity {
         let username = self.username.filter(|name| !name.is_empty()).unwrap_or_else(|| self.id.clone());
         Identity {
             profile: AccountProfile {
@@ -233,6 +254,7 @@ impl Page {
                 access_token,
                 refresh_token: None,
                 expires_at: None,
+                ends_at,
                 scopes: scopes.to_vec(),
                 extra: Value::Null,
             }),
@@ -270,15 +292,15 @@ mod tests {
             let page = json!({ "id": id, "name": "Ours", "access_token": "token", "tasks": [task] });
             serde_json::from_value(page).unwrap()
         };
-        assert_eq!(usable(Vec::new(), &[]).unwrap(), []);
-        let found = usable(vec![page("1", "ANALYZE"), page("2", "MANAGE")], &[]).unwrap();
+        assert_eq!(usable(Vec::new(), &[], None).unwrap(), []);
+        let found = usable(vec![page("1", "ANALYZE"), page("2", "MANAGE")], &[], None).unwrap();
         assert_eq!(found.iter().map(|one| &*one.profile.network_unique_id).collect::<Vec<_>>(), ["2"]);
-        let failure = usable(vec![page("1", "ANALYZE"), Page::unread("3")], &[]).unwrap_err();
+        let failure = usable(vec![page("1", "ANALYZE"), Page::unread("3")], &[], None).unwrap_err();
         assert_eq!(failure.code, ErrorCode::Rejected(404));
         for part in ["Ours (1): the person has no task", "(3): it was not chosen"] {
             assert!(failure.message.contains(part), "{failure}");
         }
         let many = (1..=9).map(|id| Page::unread(&id.to_string())).collect();
-        assert!(usable(many, &[]).unwrap_err().message.ends_with("; and 4 more"));
+        assert!(usable(many, &[], None).unwrap_err().message.ends_with("; and 4 more"));
     }
 }

@@ -266,6 +266,7 @@ pub(super) fn grant(tx: &mut Transaction, account: &mut Account) -> Grant {
     Grant {
         access_token,
         refresh_token: Some(refresh_token),
+        ends_at: None,
         expires_at: Some(tx.now + tx.settings.token_life(ACCESS_SECONDS)),
         scopes: Vec::new(),
         extra: json!({
