@@ -22,7 +22,7 @@ pub use domain::{
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// The result of a platform call: a value, or a failure whose code determines the next step.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -61,6 +61,18 @@ impl Adapter {
     /// Returns the length of a text on accounts of this type.
     pub fn text_limit(&self, account_type: &str) -> &TextLimit {
         self.publisher.text_limit(account_type).unwrap_or(&self.limits.text)
+    }
+
+    /// Returns the length of the text in the container at `position` of a thread as it is sent, on accounts of this type
+    /// and in units of their limit; `None` if it is too long to be counted.
+    pub fn text_length(
+        &self,
+        account_type: &str,
+        position: usize,
+        text: &str,
+        settings: &Value,
+    ) -> Option<usize> {
+        self.text_limit(account_type).measure(&self.publisher.sent_text(position, text, settings))
     }
 
     /// Returns the limits of the media in the container at `position` of a thread, on accounts of this type, with
@@ -113,6 +125,12 @@ pub trait Publisher: Send + Sync {
     /// Returns the length of a text on accounts of this type, if it differs from the platform's limit.
     fn text_limit(&self, _account_type: &str) -> Option<&'static TextLimit> {
         None
+    }
+
+    /// Returns the text of the container at `position` of a thread as the platform gets it with these settings, which is
+    /// what its limit counts.
+    fn sent_text<'a>(&self, _position: usize, text: &'a str, _settings: &Value) -> Cow<'a, str> {
+        Cow::Borrowed(text)
     }
 
     /// Returns the limits of the media in the container at `position`, if the type of account or the settings change

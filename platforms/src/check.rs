@@ -199,7 +199,8 @@ fn check_containers(
                 ..main
             },
         };
-        text(found, &part, container, at(&[json!("content")]));
+        let sent = platform.publisher.sent_text(first + index, container.text, settings);
+        text(found, &part, container, &sent, at(&[json!("content")]));
         self::media(found, &part, container, &at);
     }
     let media = || containers.iter().flat_map(|container| container.media);
@@ -322,7 +323,14 @@ struct ContainerRules<'a> {
     alt_text: Option<&'a AltTextLimit>,
 }
 
-fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, path: Vec<Value>) {
+/// Compares a text with its limits, of which lengths count it as it is sent.
+fn text(
+    found: &mut IssueList,
+    can: &ContainerRules<'_>,
+    container: &Draft<'_>,
+    sent: &str,
+    path: Vec<Value>,
+) {
     let is_blank = container.text.trim().is_empty();
     match can.content {
         Content::Text if is_blank => {
@@ -341,16 +349,17 @@ fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, 
         found.error("text_character_not_supported", path.clone(), message);
     }
     let limit = can.text;
-    let Some(length) = limit.measure(container.text) else {
-        let length = container.text.len();
-        let message = format!("takes {} {}, and the text has {length} bytes", limit.max, limit.unit);
+    let as_sent = if sent.len() > container.text.len() { " as it is sent" } else { "" };
+    let Some(length) = limit.measure(sent) else {
+        let length = sent.len();
+        let message = format!("takes {} {}, and the text has {length} bytes{as_sent}", limit.max, limit.unit);
         return found.error("text_too_long", path, message);
     };
     let kind = container.media.first().map(|medium| medium.kind);
     let beside = can.media.iter().find(|limit| Some(limit.kind) == kind).and_then(|limit| limit.max_text);
     let max = beside.unwrap_or(limit.max);
     if length > max {
-        let message = format!("takes {max} {}, and the text has {length}", limit.unit);
+        let message = format!("takes {max} {}, and the text has {length}{as_sent}", limit.unit);
         found.error("text_too_long", path.clone(), message);
     } else if let Some(usual) = limit.usual.filter(|usual| length > *usual) {
         let message = format!(
@@ -359,8 +368,8 @@ fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, 
         );
         found.warning("text_may_be_too_long", path.clone(), message);
     }
-    if let Some(max) = limit.max_bytes.filter(|max| container.text.len() > *max) {
-        let message = format!("takes {max} bytes of text, and the text has {}", container.text.len());
+    if let Some(max) = limit.max_bytes.filter(|max| sent.len() > *max) {
+        let message = format!("takes {max} bytes of text, and the text has {}{as_sent}", sent.len());
         found.error("text_too_long", path, message);
     }
 }
@@ -1107,7 +1116,7 @@ mod tests {
             alt_text: None,
         };
         let long = "a".repeat(11 * 128);
-        text(&mut found, &part, &Draft { text: &long, media: &[] }, vec![json!("content")]);
+        text(&mut found, &part, &Draft { text: &long, media: &[] }, &long, vec![json!("content")]);
         let issue = &found.issues[0];
         assert_eq!(issue.code, "text_too_long");
         assert_eq!(issue.message, "x takes 10 characters, and the text has 1408 bytes");

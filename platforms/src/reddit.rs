@@ -3,8 +3,11 @@
 //! A post belongs to a subreddit or to its author's profile, and always has a title. Errors are returned with
 //! a status of success. Media are uploaded to a storage service first, and a post with an image or video gets
 //! its id later, over a socket or from the list of the author's posts. After a lost response that list is
-//! searched too, because there is no idempotency key. A thread is a chain of comments.
+//! searched too, because there is no idempotency key. A thread is a chain of comments. Texts are Markdown, and
+//! plain ones are written so that they are shown as they are ([`markdown`]).
 //! <https://github.com/reddit-archive/reddit> shows how the server parses a request.
+
+mod markdown;
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -78,6 +81,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
 
         comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        reply_settings: &["text_format"],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {
@@ -118,6 +122,10 @@ struct Settings {
     /// Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
     #[schemars(length(min = 1, max = MAX_TITLE))]
     title: Option<String>,
+    /// Format of the text, and of comments. `plain` shows a text as it is written; `markdown` lets Reddit read its
+    /// Markdown, where single line breaks are none and `#` begins a heading. The title is plain in both.
+    #[schemars(extend("default" = "plain"))]
+    text_format: Option<TextFormat>,
     /// Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
     kind: Option<Kind>,
     /// URL of a link post. Defaults to the first link of the text.
@@ -170,7 +178,24 @@ domain::string_enum! {
     }
 }
 
+domain::string_enum! {
+    /// Format of a text.
+    #[derive(JsonSchema)]
+    TextFormat, "format of a text" {
+        Plain = "plain",
+        Markdown = "markdown",
+    }
+}
+
 impl Settings {
+    /// Returns a text as Reddit gets it.
+    fn format<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+        match (self.text_format, text.into()) {
+            (Some(TextFormat::Markdown), text) => text,
+            (None | Some(TextFormat::Plain), text) => Cow::Owned(markdown::escape(&text)),
+        }
+    }
+
     /// Returns the subreddit, or the account's own profile.
     fn subreddit(&self, cx: &Session<'_>) -> String {
         self.subreddit.as_deref().map_or_else(|| own(cx), place)
@@ -215,6 +240,14 @@ impl Publisher for Reddit {
             issues.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
         }
         issues
+    }
+
+    fn sent_text<'a>(&self, position: usize, text: &'a str, settings: &Value) -> Cow<'a, str> {
+        let Ok(settings) = schema::read::<Settings>(settings) else { return Cow::Borrowed(text) };
+        match position {
+            0 => settings.format(title_and_text(text, &[], &settings).1),
+            _ => settings.format(text),
+        }
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -306,7 +339,8 @@ impl Publisher for Reddit {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         if let Some(reply) = &post.reply_to {
-            return comment(cx, &reply.parent, &post.text).await;
+            let text = post.settings::<Settings>()?.format(post.text.as_str());
+            return comment(cx, &reply.parent, &text).await;
         }
         let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let kind = post_kind(post, &settings)?;
@@ -333,13 +367,16 @@ impl Publisher for Reddit {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let begun = post.begun();
+        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        // Versions before `text_format` sent a text as it is written, maybe before the response that is looked for.
+        let is_text =
+            |kept: &Option<String>, text: &str| same(kept, &settings.format(text)) || same(kept, text);
         if let Some(reply) = &post.reply_to {
             let is_ours = |thing: &Thing| {
-                thing.parent_id.as_deref() == Some(&reply.parent) && same(&thing.body, &post.text)
+                thing.parent_id.as_deref() == Some(&reply.parent) && is_text(&thing.body, &post.text)
             };
             return listing::locate(&Published { cx, list: "comments", is_ours }, post).await;
         }
-        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let kind = post_kind(post, &settings)?;
         let (title, text) = title_and_text(&post.text, &post.media, &settings);
         let place = settings.subreddit(cx);
@@ -348,7 +385,7 @@ impl Publisher for Reddit {
                 && same(&thing.title, &title)
                 && thing.is_self == matches!(kind, PostKind::Text | PostKind::Poll(_))
                 && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
-                && (!thing.is_self || same(&thing.selftext, &text))
+                && (!thing.is_self || is_text(&thing.selftext, &text))
         };
         // The socket belongs to this upload; a list may contain another post with the same content.
         if let Some(socket) = &step.socket
@@ -437,10 +474,7 @@ impl Editing for Reddit {
     // A text that is set again is the same text.
     async fn edit(&self, cx: &Session<'_>, id: &str, edit: &Edit) -> Result<()> {
         let Some(text) = &edit.text else { return Ok(()) };
-        let body = match edit.is_reply() {
-            false => title_and_text(text, &[], &schema::read(&edit.settings)?).1,
-            true => Cow::Borrowed(text.as_str()),
-        };
+        let body = self.sent_text(usize::from(edit.is_reply()), text, &edit.settings);
         named(cx, cx.post(format!("{API}/api/editusertext")))
             .form(&[("api_type", "json"), ("thing_id", id), ("text", &body)])
             .send_ok()
@@ -804,7 +838,7 @@ fn single(
         PostKind::Text | PostKind::Gallery | PostKind::Poll(_) => {}
     }
     if !text.is_empty() || *kind == PostKind::Text {
-        form.push(("text", text.into_owned()));
+        form.push(("text", settings.format(text).into_owned()));
     }
     form.extend(step.flair.clone().map(|flair| ("flair_id", flair)));
     form.extend(given(&settings.flair_text).map(|text| ("flair_text", text.to_owned())));
@@ -844,7 +878,7 @@ fn document(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &St
     body["title"] = json!(title);
     body["validate_on_submit"] = json!(true);
     if !text.is_empty() {
-        body["text"] = json!(text);
+        body["text"] = json!(settings.format(text));
     }
     if let Some(flair) = &step.flair {
         body["flair_id"] = json!(flair);
@@ -1092,6 +1126,8 @@ impl Thing {
     fn text(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
         let text = self.selftext.as_deref().unwrap_or_default();
+        let plain = markdown::unescape(text);
+        let text = plain.as_deref().unwrap_or(text);
         match title.strip_suffix('…') {
             _ if text.is_empty() => title.to_owned(),
             Some(begin) if text.starts_with(begin) => text.to_owned(),

@@ -6,6 +6,7 @@ use super::{
     exchange::Response,
     fault::{self, Armed},
     journal::Entry,
+    reddit,
     settings::Settings,
     simulator::{PostView, Simulator},
     store::Store,
@@ -84,6 +85,8 @@ struct View<'a> {
 struct Look {
     title: String,
     text: String,
+    /// The text as HTML, where the platform reads markup in it.
+    html: Option<String>,
     /// Where it was posted: a subreddit or a board.
     place: String,
     notes: Vec<String>,
@@ -96,6 +99,7 @@ impl Look {
         let mut look = Self {
             title: String::new(),
             text: post.text.clone(),
+            html: None,
             place: String::new(),
             notes: Vec::new(),
             is_upright: platform == "tiktok" && !is_reply,
@@ -115,6 +119,9 @@ impl Look {
         if platform == "reddit" && !is_reply {
             let (title, text) = post.text.split_once("\n\n").unwrap_or((&post.text, ""));
             (look.title, look.text) = (title.to_owned(), text.to_owned());
+        }
+        if platform == "reddit" {
+            look.html = Some(reddit::markdown::html(&look.text));
         }
         look
     }

@@ -4,6 +4,7 @@
 //! Validation errors have status 200. Refresh tokens stay the same. There is a subreddit of every name,
 //! except names that begin with `missing`; a few are special, see [`subreddits`].
 
+pub(super) mod markdown;
 mod media;
 mod posts;
 mod subreddits;

@@ -70,7 +70,11 @@ impl Mock {
         let button = settings["callToAction"]["actionType"].as_str().map(|text| text.replace('_', " "));
         let link = settings["link"]["title"].as_str().or(settings["link"]["url"].as_str());
         let link = link.or(settings["link"].as_str()).map(str::to_owned);
-        let note = if is_reply { None } else { poll.or(button).or(link) };
+        let markdown = || {
+            let is_markdown = platform == "reddit" && given("text_format") == "markdown";
+            is_markdown.then(|| "Reddit reads this text as Markdown.".to_owned())
+        };
+        let note = if is_reply { None } else { poll.or(button).or(link) }.or_else(markdown);
         let is_upright = !is_reply
             && (platform == "tiktok"
                 || ["STORIES", "REELS"].contains(&given("media_type"))
@@ -147,6 +151,11 @@ mod tests {
             false,
         );
         assert_eq!((&*reddit.title, &*reddit.text, &*reddit.place), ("One", "Two", "r/cats"));
+        for (format, note) in [("plain", ""), ("markdown", "Reddit reads this text as Markdown.")] {
+            let settings = json!({ "text_format": format });
+            let comment = Mock::of("reddit", ("Ada", "ada"), "# One", Vec::new(), &settings, true);
+            assert_eq!((&*comment.text, &*comment.note), ("# One", note));
+        }
         let story =
             Mock::of("instagram", ("Ada", "ada"), "", Vec::new(), &json!({ "media_type": "STORIES" }), false);
         assert!(story.is_upright);

@@ -489,11 +489,14 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
         let variant = verdict.variants.iter().find(|variant| variant.variant == number);
         let texts = variant.map_or(&own[..], |variant| &variant.containers);
         let counts = counts.entry((platform.to_owned(), number)).or_insert_with(|| {
-            let count = |text: &NewText| match limit {
-                Some(limit) => limit.measure(&text.content).unwrap_or_else(|| text.content.chars().count()),
-                None => 0,
+            let count = |(position, text): (usize, &NewText)| {
+                let (kind, text) = (&account.account_type, &text.content);
+                adapter.map_or(0, |adapter| {
+                    let length = adapter.text_length(kind, position, text, &settings);
+                    length.unwrap_or_else(|| text.chars().count())
+                })
             };
-            texts.iter().map(count).collect::<Vec<_>>()
+            texts.iter().enumerate().map(count).collect::<Vec<_>>()
         });
         let who = (account.display_name.as_str(), account.username.as_str());
         let pieces = texts.iter().zip(counts).enumerate().map(|(index, (text, count))| {

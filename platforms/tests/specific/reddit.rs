@@ -5,7 +5,15 @@ use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared};
+use platforms::{
+    Checkpoint, Committed, Edit, Located, MediaKind, Prepared,
+    check::{Draft, check},
+};
+use proptest::{
+    strategy::{Strategy, ValueTree},
+    test_runner::TestRunner,
+};
+use regex::Regex;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -31,6 +39,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_deleted_post_keeps_its_place_without_its_author,
             a_poll_is_published_and_found_after_a_lost_response,
             the_sandbox_lists_flairs_for_older_clients,
+            readers_see_a_plain_text_as_it_is_written,
+            a_text_in_markdown_is_sent_as_it_is,
+            the_limit_of_a_text_counts_what_is_sent,
         ],
     )
 }
@@ -404,4 +415,187 @@ async fn the_sandbox_lists_flairs_for_older_clients() {
     let texts: Vec<_> =
         listed["choices"].as_array().expect("a list").iter().map(|choice| &choice["flair_text"]).collect();
     assert_eq!(texts, ["Discussion", "News", "In other words"]);
+}
+
+/// Returns what readers see of a text that Reddit rendered, by its lines; `None` where a part of it has a meaning of
+/// Markdown.
+fn seen(html: &str) -> Option<String> {
+    let html = html.strip_prefix("<!-- SC_OFF --><div class=\"md\"><p>")?;
+    let html = html.strip_suffix("</p>\n</div><!-- SC_ON -->")?;
+    let lines = html.replace("</p>\n<p>", "<br /><br />").replace("<br />\n", "<br />");
+    // Browsers show white space as one blank, line breaks included.
+    let lines = Regex::new("[ \t\n]+").unwrap().replace_all(&lines, " ").replace("<br />", "\n");
+    let text = Regex::new("<a href=\"[^\"]*\">|</a>").unwrap().replace_all(&lines, "");
+    if text.contains('<') {
+        return None;
+    }
+    let decoded = |text: &str| {
+        let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+        text.replace("&amp;", "&").replace('\u{A0}', " ")
+    };
+    // Blanks at the end of a line are not seen.
+    let text: Vec<_> = text.split('\n').map(|line| decoded(line).trim_end().to_owned()).collect();
+    Some(text.join("\n"))
+}
+
+async fn readers_see_a_plain_text_as_it_is_written() {
+    const PIECES: [&str; 44] = [
+        "#",
+        "# ",
+        "*",
+        "**",
+        "_",
+        "__",
+        "~~",
+        "`",
+        "```",
+        ">",
+        ">!",
+        "!<",
+        "^",
+        "^(",
+        "(",
+        ")",
+        "[a](",
+        "![",
+        "]:",
+        "|",
+        ":-",
+        "---",
+        "===",
+        "1.",
+        "2)",
+        "- ",
+        "+ ",
+        "\\",
+        "&amp;",
+        "&",
+        "<b>",
+        "<",
+        " ",
+        "    ",
+        "\n",
+        "\n",
+        "\n\n",
+        "\n\n\n",
+        "word",
+        "snake_case",
+        "ü",
+        "https://example.com/_a_?b=*c*&lt;",
+        "https://example.com/a_b",
+        "www.example.com/_",
+    ];
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let editing = actor.platform.editing.expect("it edits");
+    let written = |text: &str| {
+        let lines = text.trim().split('\n').map(str::trim_end);
+        lines.collect::<Vec<_>>().join("\n").replace('\u{A0}', " ")
+    };
+    let post = actor.post("A title\n\nwords");
+    let main = actor.publish(&post).await.on("publish");
+    let comment = actor.reply("words", std::slice::from_ref(&main));
+    let comment = (actor.publish(&comment).await.on("comment"), comment, "body_html");
+    let main = (main, post, "selftext_html");
+    let mut texts: Vec<String> = [
+        "Monday: soup\nTuesday: salad\n#soup #salad\n1) one",
+        "¯\\_(ツ)_/¯ *a* >!b!< a^b ~~c~~ `d` &copy; <b>",
+        "a\n===\nb\n---\n- c\n+ d\n> e\n    f\n\n\n\ng  h",
+        "a | b\n:-|-:\nc | d",
+        "see https://example.com/a_b_(c)?d=*e*, http://localhost/_f_ and www.example.com/_g_!",
+        "[a]: https://example.com\n[a] ![b](https://example.com/c.png)",
+        "wordhttps://example.com/_a_?b=*c*&lt;<",
+        "ftp://example.com/_a_ «https://example.com/*b*» u/ada_b r/rust_c ada_b@example.com",
+    ]
+    .map(str::to_owned)
+    .into();
+    let pieces = proptest::collection::vec(proptest::sample::select(&PIECES[..]), 1..16);
+    let runner = &mut TestRunner::default();
+    texts.extend((0..400).map(|_| pieces.new_tree(runner).expect("pieces").current().concat()));
+    for (index, text) in texts.iter().filter(|text| !text.trim().is_empty()).enumerate() {
+        let (id, before, member) = if index % 2 == 0 { &main } else { &comment };
+        let whole = if before.reply_to.is_none() { format!("A title\n\n{text}") } else { text.clone() };
+        let edit = Edit {
+            position: before.position,
+            of_reply: before.reply_to.is_some(),
+            has_media: false,
+            kinds: Vec::new(),
+            before: before.text.clone(),
+            text: Some(whole),
+            settings: json!({}),
+            names: Vec::new(),
+        };
+        editing.edit(&actor.session(&Kept::default()), id, &edit).await.on("edit");
+        let url = format!("{}/api/info?id={id}&raw_json=1", actor.sandbox("oauth.reddit.com"));
+        let found = actor.ask("GET", &url).await;
+        let html = found["data"]["children"][0]["data"][*member].as_str().expect("a rendered text");
+        assert_eq!(seen(html).as_deref(), Some(&*written(text)), "{text:?} {html}");
+    }
+}
+
+async fn a_text_in_markdown_is_sent_as_it_is() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let history = actor.platform.history.expect("it has one");
+    for (format, kept, html) in [
+        ("markdown", "# one\n*two*", "<h1>one</h1>\n<p><em>two</em></p>"),
+        ("plain", "\\# one  \n\\*two\\*", "<p># one<br />\n*two*</p>"),
+    ] {
+        let mut post = actor.post("A title\n# one\n*two*");
+        post.settings = json!({ "text_format": format });
+        let id = actor.publish(&post).await.on(format);
+        let mut comment = actor.reply("# one\n*two*", std::slice::from_ref(&id));
+        comment.settings = post.settings.clone();
+        let comment = actor.publish(&comment).await.on(format);
+        for (id, member) in [(&id, "selftext"), (&comment, "body")] {
+            let url = format!("{}/api/info?id={id}&raw_json=1", actor.sandbox("oauth.reddit.com"));
+            let data = &actor.ask("GET", &url).await["data"]["children"][0]["data"];
+            assert_eq!(data[member], kept, "{format}");
+            let rendered = data[format!("{member}_html")].as_str().expect("HTML");
+            assert!(rendered.contains(html), "{format}: {rendered}");
+            assert!(
+                actor
+                    .http
+                    .get(actor.permalink(id).await)
+                    .send()
+                    .await
+                    .unwrap()
+                    .text()
+                    .await
+                    .unwrap()
+                    .contains(html)
+            );
+        }
+        let listed = history.page(&actor.session(&Kept::default()), None).await.on("history");
+        assert_eq!(listed.items[0].text, "A title\n\n# one\n*two*", "{format}");
+
+        // It is found after a lost response, also if an earlier version sent it as it is written.
+        let mut lost = actor.post("Another\n# one\n*two* #sandbox-lost-reply");
+        lost.settings = post.settings.clone();
+        let at = actor.prepare(&lost).await.on("prepare");
+        assert!(actor.commit(&lost, &at).await.expect_err("lost").is_ambiguous());
+        lost.settings = json!({});
+        assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)), "{format}");
+    }
+}
+
+async fn the_limit_of_a_text_counts_what_is_sent() {
+    let reddit = platforms::get("reddit").expect("it is registered");
+    for (position, max) in [(0, 40_000), (1, 10_000)] {
+        for (format, text, is_taken) in [
+            ("plain", "*".repeat(max / 2), true),
+            ("plain", "*".repeat(max / 2 + 1), false),
+            ("markdown", "*".repeat(max), true),
+            ("markdown", "*".repeat(max + 1), false),
+            ("plain", "a".repeat(max), true),
+        ] {
+            let drafts = ["A title", &text].map(|text| Draft { text, media: &[] });
+            let settings = json!({ "title": "A title", "text_format": format });
+            let drafts = if position == 0 { &drafts[1..] } else { &drafts[..] };
+            let codes: Vec<_> =
+                check(reddit, drafts, &settings).into_iter().map(|issue| issue.code).collect();
+            let expected: &[&str] = if is_taken { &[] } else { &["text_too_long"] };
+            assert_eq!(codes, expected, "{position} {format} {}", text.len());
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Caller, ID, Outcome, Record, Reddit, Request, Response, SOCKETS, Transaction, account, error, listing,
-    media,
+    markdown, media,
     media::{Asset, Notification, Processing},
     next, origin, processing, subreddits,
     subreddits::Subreddit,
@@ -202,6 +202,7 @@ impl Thing {
         match &self.made {
             Kind::Comment { link, parent } => {
                 view["body"] = json!(escape(&self.text));
+                view["body_html"] = json!(escape(&rendered(&self.text)));
                 view["link_id"] = json!(link);
                 view["parent_id"] = json!(parent);
                 view["score_hidden"] = json!(false);
@@ -215,6 +216,7 @@ impl Thing {
                 let more = json!({
                     "title": escape(&post.title),
                     "selftext": escape(&self.text),
+                    "selftext_html": (!self.text.is_empty()).then(|| escape(&rendered(&self.text))),
                     "url": escape(&url),
                     "is_self": post.kind == "self" || post.kind == "poll",
                     "is_video": post.kind.starts_with("video"),
@@ -263,6 +265,11 @@ impl Thing {
         let kind = if matches!(self.made, Kind::Post(_)) { "t3" } else { "t1" };
         (self.name(), kind, self.view(tx, request))
     }
+}
+
+/// Returns a text as the API's members for pages have it.
+fn rendered(text: &str) -> String {
+    format!("<!-- SC_OFF --><div class=\"md\">{}</div><!-- SC_ON -->", markdown::html(text))
 }
 
 fn gallery(post: &Post) -> Value {
