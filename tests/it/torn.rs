@@ -58,8 +58,10 @@ async fn accepted(world: &World) -> Vec<String> {
 }
 
 /// Texts of a post and all that is below it, as the platform shows them.
-async fn conversation(world: &World, id: &str) -> Vec<String> {
-    let url = format!("{}/x/ada/status/{id}", world.sandbox_url);
+async fn conversation(world: &World, post: &Value, id: &str) -> Vec<String> {
+    let [first, url] =
+        ["platform_post_id", "platform_post_url"].map(|name| target(post)[name].as_str().unwrap());
+    let url = url.replace(first, id);
     let page = world.http.get(url).send().await.unwrap().error_for_status().unwrap().text().await.unwrap();
     let texts =
         page.split(r#"<p class="text">"#).skip(1).map(|rest| rest.split("</p>").next().unwrap().to_owned());
@@ -153,7 +155,7 @@ async fn a_missing_part_is_edited_and_the_missing_ones_are_published_once() {
     assert_eq!(accepted[0], *target["platform_post_id"].as_str().unwrap());
     let texts = ["Part one", "Part two", "Part 3, mended", "Part four"];
     for (number, id) in accepted.iter().enumerate() {
-        assert_eq!(conversation(&world, id).await, texts[number..], "each below the one before it");
+        assert_eq!(conversation(&world, &post, id).await, texts[number..], "each below the one before it");
     }
     let (status, problem) = retry(&world, &post).await;
     assert_eq!(status, StatusCode::CONFLICT, "{problem}");
@@ -268,7 +270,7 @@ async fn a_missing_part_that_may_be_live_keeps_its_text_and_is_found() {
     let accepted = accepted(&world).await;
     assert_eq!(accepted.len(), 3, "each part once: {accepted:?}");
     let texts = ["Part one", "Part two #sandbox-lost-reply", "Part three"];
-    assert_eq!(conversation(&world, &accepted[0]).await, texts);
+    assert_eq!(conversation(&world, &post, &accepted[0]).await, texts);
 }
 
 #[tokio::test]
