@@ -1113,7 +1113,8 @@ class NewUpload(TypedDict):
     """
     content_type: NotRequired[str | None]
     """
-    Declared content type. A file whose bytes contradict it is rejected.
+    Declared content type, a hint: a file of another kind, such as a video declared as a picture, is rejected; within
+    a kind the type of the bytes is stored. Not needed.
     """
     filename: str
     """
