@@ -28,7 +28,8 @@ const fn day(year: i32, month: u32, day: u32) -> NaiveDate {
 /// calls that name an earlier one as the oldest that is left: <https://developers.facebook.com/docs/graph-api/changelog>.
 const GRAPH: Scheme = Scheme::Named { name: graph::version!(), ends: day(2028, 7, 29) };
 
-/// The platforms with the page that says how their API is versioned, read on 2026-11-27.
+/// The platforms with the page that says how their API is versioned. LinkedIn's was read in August 2026, Meta's in
+/// November 2026.
 const SCHEMES: &[(&str, Scheme, &str)] = &[
     ("x", Scheme::Endless, "https://docs.x.com/x-api/fundamentals/versioning"),
     ("linkedin", Scheme::Month, "https://learn.microsoft.com/en-us/linkedin/marketing/versioning"),

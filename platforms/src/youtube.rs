@@ -99,7 +99,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         scopes: &[FORCE_SSL, "https://www.googleapis.com/auth/yt-analytics.readonly"],
         // Without the second one, figures lack what only YouTube Analytics knows. Each set of publishing opens reads.
         features: &[
-            (Feature::Publishing, &[&[FORCE_SSL], &[MANAGE], UPLOAD_SCOPES]),
+            (Feature::Publishing, &[UPLOAD_SCOPES, &[FORCE_SSL], &[MANAGE]]),
             (Feature::Replies, &[&[FORCE_SSL]]),
             (Feature::Deletion, MANAGING),
             (Feature::Editing, MANAGING),

@@ -441,8 +441,8 @@ async fn invalid_captions_are_rejected_before_the_upload() {
         }
     }
     let mut post = actor.post("a video");
-    post.settings =
-        json!({ "captions": [english, { "language": "en", "name": "Slang", "content": WEBVTT }] });
+    let captions = json!([english, { "language": "en", "name": "Slang", "content": WEBVTT }]);
+    post.settings = json!({ "captions": captions, "madeForKids": false });
     assert_eq!(check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings), []);
     assert_eq!(actor.accepted().await, 0);
 }
