@@ -16,10 +16,10 @@ use domain::{
     Edit, ErrorCode, Failure, LimitUsage, SelectOption, TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
-use platforms::Feature;
+use platforms::{Feature, look_up::Findings};
 use publishing::{AccountSession, NoCheckpoints, Stop};
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 use store::{
@@ -34,10 +34,11 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
     activities::{
-        AccountRef, EditOutcome, EditRequest, HealthReport, OptionsRequest, UnpublishRequest,
-        UnpublishResult, definition,
+        AccountRef, EditOutcome, EditRequest, HealthReport, LookUpReport, LookUpRequest, OptionsRequest,
+        UnpublishRequest, UnpublishResult, definition,
     },
     options::REVOKE_TRIES,
+    worker_request::LOOK_UP_TIMEOUT,
 };
 
 /// Activities about accounts and their grants.
@@ -173,6 +174,32 @@ impl Accounts {
             })
             .await?;
         Ok(outcome.answer)
+    }
+
+    #[activity(definition = definition::LookUp)]
+    pub(crate) async fn look_up(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        request: LookUpRequest,
+    ) -> Result<LookUpReport, ActivityError> {
+        let LookUpRequest { account_ref, subject } = request;
+        let _share = self.shares.admit(account_ref.owner.org)?;
+        let (subject, found) = (Arc::new(subject), Arc::new(Mutex::new(Vec::new())));
+        let outcome = self
+            .deps
+            .call_within(LOOK_UP_TIMEOUT, &account_ref, |cx| {
+                let (subject, kept) = (subject.clone(), found.clone());
+                Box::pin(async move {
+                    let mut found = Findings::of(cx.platform.id);
+                    let asked = cx.platform.publisher.look_up(cx, &subject, &mut found).await;
+                    // Also what was found before a failure.
+                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = found.into_issues();
+                    asked
+                })
+            })
+            .await?;
+        let issues = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(LookUpReport { issues, failure: outcome.answer.err() })
     }
 
     #[activity(definition = definition::ReadUsage)]

@@ -26,7 +26,7 @@ use domain::{Failure, request_proof::Key};
 use egress::Egress;
 use futures::future::BoxFuture;
 use platforms::Session;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use temporalio_client::Client;
 use workflows::{activities::AccountRef, worker_request::CALL_TIMEOUT};
 
@@ -53,7 +53,17 @@ impl Deps {
         account: &AccountRef,
         call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
     ) -> anyhow::Result<CallOutcome<T>> {
-        call_as(&self.engine, account.owner, account.account, CALL_TIMEOUT, call).await
+        self.call_within(CALL_TIMEOUT, account, call).await
+    }
+
+    /// Calls a platform for an account, within `limit`.
+    async fn call_within<T>(
+        &self,
+        limit: Duration,
+        account: &AccountRef,
+        call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+    ) -> anyhow::Result<CallOutcome<T>> {
+        call_as(&self.engine, account.owner, account.account, limit, call).await
     }
 
     /// Marks an account's grant as lost, because its platform refused it.

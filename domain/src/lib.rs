@@ -15,6 +15,7 @@ pub mod failure;
 pub mod grant;
 pub mod id;
 pub mod ip_ranges;
+mod issue;
 pub mod json;
 mod limit;
 pub mod login;
@@ -48,6 +49,7 @@ pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
     PersonId, PostId, ProfileId, StateId, TargetId, WebhookId,
 };
+pub use issue::{Issue, Severity, Subject};
 pub use limit::{LimitSource, LimitUsage};
 pub use login::LoginError;
 pub use media::{Fit, Media, MediaKind, MediaStatus, Shaping};

@@ -104,7 +104,7 @@ pub struct Facts {
 }
 
 /// A media asset of a container, without its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
     /// Asset id.
     pub id: Uuid,

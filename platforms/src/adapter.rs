@@ -10,6 +10,7 @@ use crate::{
     check::{Draft, Issue},
     fit::Shape,
     limits::{Limits, MediaLimit, TextLimit},
+    look_up::{Findings, Subject},
     oauth, schema,
     scopes::ScopeSet,
     session::{Reply, Session},
@@ -114,6 +115,17 @@ pub trait Publisher: Send + Sync {
     /// Checks the same of a post that replies to a live one, whose containers are all replies.
     fn validate_replies(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
+    }
+
+    /// Returns true if [`Self::look_up`] has anything to ask for about a post.
+    fn looks_up(&self, _subject: &Subject) -> bool {
+        false
+    }
+
+    /// Asks the platform for what only it knows about a post: whether what the settings name exists and takes the post,
+    /// and whether something required is missing. Only reads, and adds what is certain to `found` as an error.
+    async fn look_up(&self, _cx: &Session<'_>, _subject: &Subject, _found: &mut Findings) -> Result<()> {
+        Ok(())
     }
 
     /// Returns the setting that decides which scopes a post needs, and the sets of scopes of which it needs one with

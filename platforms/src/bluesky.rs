@@ -6,6 +6,7 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
@@ -329,6 +330,20 @@ impl Publisher for Bluesky {
         }
     }
 
+    fn looks_up(&self, subject: &Subject) -> bool {
+        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| settings.quote.is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        if let Some(quote) = &settings.quote
+            && quoted(cx, &home(cx)?, quote).await?.is_none()
+        {
+            found.error(look_up::NOT_FOUND, "quote", &format!("has no post {quote} to quote"));
+        }
+        Ok(())
+    }
+
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let home = home(cx)?;
         let mut step: Step = at.read()?;
@@ -346,7 +361,8 @@ impl Publisher for Bluesky {
         }
         let settings: Settings = post.settings()?;
         if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, &settings.quote) {
-            step.quote = Some(quoted(cx, &home, quote).await?);
+            let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
+            step.quote = Some(quoted(cx, &home, quote).await?.ok_or_else(missing)?);
             cx.save(&step).await?;
         }
         for span in facets::spans(&post.text) {
@@ -976,22 +992,21 @@ async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef
     }
 }
 
-/// Returns the reference to a quoted post, which may belong to any account.
-async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<StrongRef> {
-    let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
+/// Returns the reference to a quoted post, which may belong to any account; `None` if it does not exist.
+async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Option<StrongRef>> {
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
         None => quote.to_owned(),
         Some(rest) => {
-            let (actor, rkey) = rest.split_once("/post/").ok_or_else(missing)?;
+            let Some((actor, rkey)) = rest.split_once("/post/") else { return Ok(None) };
             let did = match actor.starts_with("did:") {
-                true => actor.to_owned(),
-                false => resolve(cx, home, actor).await?.ok_or_else(missing)?,
+                true => Some(actor.to_owned()),
+                false => resolve(cx, home, actor).await?,
             };
+            let Some(did) = did else { return Ok(None) };
             format!("at://{did}/{POST}/{rkey}")
         }
     };
-    let post = view(cx, &uri).await?.ok_or_else(missing)?;
-    Ok(StrongRef { uri: post.uri, cid: post.cid })
+    Ok(view(cx, &uri).await?.map(|post| StrongRef { uri: post.uri, cid: post.cid }))
 }
 
 async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {

@@ -9,7 +9,7 @@ use crate::{
     text::clip,
 };
 use domain::{Fit, Shaping};
-use serde::{Deserialize, Serialize};
+pub use domain::{Issue, Severity};
 use serde_json::{Value, json};
 use std::fmt::Display;
 
@@ -25,57 +25,6 @@ pub struct Draft<'a> {
     pub text: &'a str,
     /// Its media.
     pub media: &'a [Media],
-}
-
-/// A part of a post that a platform would refuse, or would not show.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Issue {
-    /// Severity.
-    pub severity: Severity,
-    /// Stable code, for example `text_too_long`.
-    pub code: String,
-    /// Human-readable message with the limit and the value.
-    pub message: String,
-    /// Location: keys and 0-based indices from the top of a create body.
-    pub path: Vec<Value>,
-}
-
-impl Issue {
-    /// Returns an issue with a member of the post's first container.
-    pub fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
-        let path = vec![json!("containers"), json!(0), json!(member)];
-        Self { severity, code: code.to_owned(), message, path }
-    }
-
-    /// Returns the warning that a title made of the text's first line is shortened to `title`.
-    pub(crate) fn title_cut(platform: &str, max: usize, title: &str) -> Self {
-        let message = format!(
-            "{platform} takes a title of {max} characters, and the text's first line has more: `{title}`"
-        );
-        Self::of_main(Severity::Warning, "title_cut", "content", message)
-    }
-
-    /// Returns an issue with a member of a platform's `config` block.
-    pub(crate) fn of_setting(
-        severity: Severity,
-        code: &str,
-        platform: &str,
-        setting: &str,
-        message: String,
-    ) -> Self {
-        let path = vec![json!("config"), json!(platform), json!(setting)];
-        Self { severity, code: code.to_owned(), message, path }
-    }
-}
-
-domain::string_enum! {
-    /// Severity of an issue.
-    Severity, "severity" {
-        /// The platform would refuse the post.
-        Error = "error",
-        /// The platform accepts the post, but does not show all of it.
-        Warning = "warning",
-    }
 }
 
 /// The properties of an account that decide what it can publish. By default they restrict nothing.

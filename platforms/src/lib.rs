@@ -19,6 +19,7 @@ mod instagram;
 mod limits;
 mod linkedin;
 mod listing;
+pub mod look_up;
 pub mod oauth;
 mod pinterest;
 mod reddit;

@@ -21,6 +21,7 @@ use self::{
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    look_up::{Findings, Subject},
     text::collapse_whitespace,
     upload::{self, Uploaded},
     versions::Month,
@@ -295,6 +296,29 @@ impl Publisher for LinkedIn {
             status @ 400..=499 => Some(Failure::rejected(status, message)),
             _ => None,
         }
+    }
+
+    fn looks_up(&self, subject: &Subject) -> bool {
+        schema::read::<Settings>(&subject.settings)
+            .is_ok_and(|settings| settings.reshare.or(settings.organization_id).is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        if let Some(page) = &settings.organization_id
+            && !organizations(cx).await?.iter().any(|one| one.profile.network_unique_id == *page)
+        {
+            let message = format!("lets the member post for no organization {page}");
+            found.error(look_up::NOT_ALLOWED, "organization_id", &message);
+        }
+        if let Some(urn) = &settings.reshare {
+            // Only some apps may read posts, and those of others may be hidden from them.
+            let answer = rest(cx, cx.get(format!("{REST}/posts/{}", encode(urn)))).send_ok().await;
+            if look_up::found(answer)?.is_none() {
+                found.warning(look_up::NOT_FOUND, "reshare", &format!("shows the account no post {urn}"));
+            }
+        }
+        Ok(())
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {

@@ -12,6 +12,7 @@
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    look_up::{Findings, Subject},
     text::collapse_whitespace,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
@@ -216,6 +217,41 @@ impl Publisher for Pinterest {
         issues
     }
 
+    fn looks_up(&self, _subject: &Subject) -> bool {
+        // A pin needs a board, also where none is named.
+        true
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        let board = match &settings.board_id {
+            Some(board) => {
+                let answer = cx.get(format!("{}/boards/{board}", api(cx))).send_ok().await;
+                if look_up::found(answer)?.is_none() {
+                    let message = format!("shows the account no board {board}");
+                    found.error(look_up::NOT_FOUND, "board_id", &message);
+                    return Ok(());
+                }
+                Some(board.clone())
+            }
+            None => match sole(cx, &boards(cx).await?) {
+                Ok(board) => board,
+                Err(message) => {
+                    let message = format!("publishes no pin without a board: {message}");
+                    found.error(look_up::REQUIRED, "board_id", &message);
+                    return Ok(());
+                }
+            },
+        };
+        if let (Some(section), Some(board)) = (&settings.board_section_id, board)
+            && sections(cx, &board).await?.iter().all(|known| known.id != *section)
+        {
+            let message = format!("has no section {section} in the board {board}");
+            found.error(look_up::NOT_FOUND, "board_section_id", &message);
+        }
+        Ok(())
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -407,9 +443,7 @@ impl Options for Pinterest {
     async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match (kind, parent) {
             ("boards", _) => boards(cx).await,
-            ("board_sections", Some(board)) if is_id(board) => {
-                names(cx, &format!("{}/boards/{board}/sections", api(cx))).await
-            }
+            ("board_sections", Some(board)) if is_id(board) => sections(cx, board).await,
             ("board_sections", _) => {
                 Err(Failure::rejected(422, "sections belong to a board: name its id as parent"))
             }
@@ -453,6 +487,11 @@ async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{}/boards", api(cx))).await
 }
 
+/// Returns the sections of a board.
+async fn sections(cx: &Session<'_>, board: &str) -> Result<Vec<SelectOption>> {
+    names(cx, &format!("{}/boards/{board}/sections", api(cx))).await
+}
+
 /// Returns a whole list of named objects, except those for ads only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let all = pages(|bookmark: Option<String>| async move {
@@ -467,20 +506,25 @@ async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
     if let Some(board) = &settings.board_id {
         return Ok(board.clone());
     }
-    let mut all = boards(cx).await?;
-    match all.len() {
-        1 => Ok(all.remove(0).id),
-        // Nobody but its owner sees it, and Pinterest's own pages can't create one there.
-        0 if is_trial(cx) => {
+    match sole(cx, &boards(cx).await?) {
+        Ok(Some(board)) => Ok(board),
+        Ok(None) => {
             let board = json!({ "name": SANDBOX_BOARD });
             let made: Created = cx.post(format!("{}/boards", api(cx))).json(&board).send().await?;
             Ok(made.id)
         }
-        0 => Err(Failure::rejected(422, "a pin needs a board, and the account has none")),
-        count => {
-            let message = format!("a pin needs a board: name one of the account's {count} as board_id");
-            Err(Failure::rejected(422, message))
-        }
+        Err(message) => Err(Failure::rejected(422, format!("a pin needs a board: {message}"))),
+    }
+}
+
+/// Returns the board of a pin that names none: the account's only one, or `None` for one that is created in Pinterest's
+/// API sandbox, where nobody but its owner sees it and Pinterest's own pages can't create one.
+fn sole(cx: &Session<'_>, boards: &[SelectOption]) -> Result<Option<String>, String> {
+    match boards {
+        [board] => Ok(Some(board.id.clone())),
+        [] if is_trial(cx) => Ok(None),
+        [] => Err("the account has none".to_owned()),
+        boards => Err(format!("name one of the account's {} as board_id", boards.len())),
     }
 }
 

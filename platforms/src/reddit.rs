@@ -8,10 +8,12 @@
 //! <https://github.com/reddit-archive/reddit> shows how the server parses a request.
 
 mod markdown;
+mod rules;
 
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
@@ -248,6 +250,15 @@ impl Publisher for Reddit {
             0 => settings.format(title_and_text(text, &[], &settings).1),
             _ => settings.format(text),
         }
+    }
+
+    fn looks_up(&self, subject: &Subject) -> bool {
+        let settings = schema::read::<Settings>(&subject.settings);
+        settings.is_ok_and(|settings| settings.subreddit.is_some() || given(&settings.flair).is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        rules::look_up(cx, subject, &schema::read(&subject.settings)?, found).await
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -520,6 +531,7 @@ impl Options for Reddit {
                     let flairs = flairs(cx, &name).await?;
                     Ok(flairs
                         .into_iter()
+                        .filter(|flair| !flair.mod_only)
                         .map(|flair| SelectOption { id: flair.id, name: flair.text })
                         .collect())
                 }
@@ -725,15 +737,9 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
         return Ok(());
     }
     let about: Value = read(cx, &format!("/r/{name}/about")).send().await?;
-    let (flag, what) = match kind {
-        PostKind::Picture => ("allow_images", "images"),
-        PostKind::Gallery => ("allow_galleries", "galleries"),
-        PostKind::Video | PostKind::Videogif => ("allow_videos", "videos"),
-        PostKind::Text | PostKind::Link(_) | PostKind::Poll(_) => return Ok(()),
-    };
-    match about["data"][flag].as_bool() {
-        Some(false) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
-        _ => Ok(()),
+    match rules::closed_to(&about, kind) {
+        Some(what) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
+        None => Ok(()),
     }
 }
 
@@ -750,11 +756,11 @@ async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     Ok(std::iter::once(own).chain(choices).collect())
 }
 
-/// Returns the flairs of a subreddit that the account may use.
+/// Returns the flairs of a subreddit, those for its moderators too.
 async fn flairs(cx: &Session<'_>, name: &str) -> Result<Vec<Flair>> {
     let answer = read(cx, &format!("/r/{name}/api/link_flair_v2")).reply().await;
     match answer.and_then(|reply| reply.read_list::<Flair>()) {
-        Ok(flairs) => Ok(flairs.into_iter().filter(|flair| !flair.mod_only).collect()),
+        Ok(flairs) => Ok(flairs),
         // Profiles have no flairs.
         Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Vec::new()),
         Err(failure) => Err(failure),
@@ -766,9 +772,10 @@ async fn flair_id(cx: &Session<'_>, name: &str, flair: &str) -> Result<String> {
     if Uuid::try_parse(flair).is_ok() {
         return Ok(flair.to_owned());
     }
-    let all = flairs(cx, name).await?;
+    let mut all = flairs(cx, name).await?;
+    all.retain(|flair| !flair.mod_only);
     let known: Vec<_> = all.iter().map(|flair| flair.text.as_str()).collect();
-    let found = all.iter().find(|known| known.text.trim().eq_ignore_ascii_case(flair.trim()));
+    let found = all.iter().find(|known| known.has_text(flair));
     found.map(|flair| flair.id.clone()).ok_or_else(|| {
         let message = match known.is_empty() {
             true => format!("r/{name} has no flairs to choose from"),
@@ -1040,6 +1047,13 @@ struct Flair {
     text: String,
     #[serde(default)]
     mod_only: bool,
+}
+
+impl Flair {
+    /// Returns true for the flair's text as an author may write it.
+    fn has_text(&self, written: &str) -> bool {
+        self.text.trim().eq_ignore_ascii_case(written.trim())
+    }
 }
 
 #[derive(Deserialize)]

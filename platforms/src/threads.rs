@@ -10,12 +10,13 @@ use crate::{
     facets::{self, Meaning},
     graph::Containers,
     listing::Listing,
+    look_up::{Findings, Subject},
     text::Bare,
     *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::Failure;
+use domain::{ErrorCode, Failure};
 use graph::{Fields, Insights, Listed, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -300,6 +301,25 @@ impl Publisher for Threads {
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
+    }
+
+    fn looks_up(&self, subject: &Subject) -> bool {
+        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| settings.quote_post_id.is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        let Some(quoted) = &settings.quote_post_id else { return Ok(()) };
+        let answer = cx.get(format!("{API}/{quoted}")).query(&[("fields", "id")]).send_ok().await;
+        match answer {
+            // The same answer for a post that does not exist and for one that the permissions don't show.
+            Err(failure) if matches!(failure.code, ErrorCode::Rejected(_)) => {
+                let message = format!("does not show the account a post {quoted} to quote");
+                found.warning(look_up::NOT_FOUND, "quote_post_id", &message);
+                Ok(())
+            }
+            answer => answer,
+        }
     }
 
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {

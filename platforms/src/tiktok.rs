@@ -12,6 +12,7 @@
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    look_up::{Findings, Subject},
     *,
 };
 use async_trait::async_trait;
@@ -292,6 +293,23 @@ impl Publisher for TikTok {
             found.push(issue(Severity::Warning, "setting_not_chosen", "privacy_level", message));
         }
         found
+    }
+
+    fn looks_up(&self, subject: &Subject) -> bool {
+        // The creator finishes a post in the inbox there.
+        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| !settings.is_for_inbox())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let (settings, creator): (Settings, _) = (schema::read(&subject.settings)?, creator(cx).await?);
+        if let Some(message) = settings.privacy_level.and_then(|wanted| creator.refuses_level(wanted)) {
+            found.error(look_up::NOT_ALLOWED, "privacy_level", &format!("says: {message}"));
+        }
+        let first = subject.media.as_ref().and_then(|media| media.first());
+        if let Some(message) = first.and_then(|first| creator.refuses_length(first)) {
+            found.media_error("media_duration", &format!("says: {message}"));
+        }
+        Ok(())
     }
 
     fn scopes(&self, settings: &Value) -> Option<(&'static str, &'static [ScopeSet])> {
@@ -592,19 +610,13 @@ async fn creator(cx: &Session<'_>) -> Result<Creator> {
 async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &Media) -> Result<Value> {
     let creator = creator(cx).await.map_err(unauthorized)?;
     let is_on = |setting: Option<bool>| setting == Some(true);
-    let allowed = &creator.privacy_level_options;
-    let is_allowed = |level: PrivacyLevel| allowed.iter().any(|other| other == level.as_str());
     let privacy = match settings.privacy_level {
-        Some(wanted) if is_allowed(wanted) => wanted,
-        Some(wanted) => {
-            let message = format!(
-                "the creator may choose a privacy_level of {}, and it is {wanted}",
-                allowed.join(", ")
-            );
-            return Err(Failure::rejected(422, message));
-        }
+        Some(wanted) => match creator.refuses_level(wanted) {
+            None => wanted,
+            Some(message) => return Err(Failure::rejected(422, message)),
+        },
         None => {
-            let widest = PrivacyLevel::ALL.iter().copied().find(|level| is_allowed(*level));
+            let widest = PrivacyLevel::ALL.iter().copied().find(|level| creator.takes(*level));
             widest.unwrap_or(PrivacyLevel::Private)
         }
     };
@@ -618,13 +630,7 @@ async fn info(cx: &Session<'_>, post: &Publication, settings: Settings, first: &
         info.insert("auto_add_music".into(), json!(is_on(settings.auto_add_music)));
         return Ok(Value::Object(info));
     }
-    let longest = creator.max_video_post_duration_sec.map(Duration::from_secs);
-    if let Some((length, most)) = first.duration.zip(longest).filter(|(length, most)| length > most) {
-        let message = format!(
-            "the creator may post videos of {} seconds, and this has {}",
-            most.as_secs(),
-            length.as_secs_f64()
-        );
+    if let Some(message) = creator.refuses_length(first) {
         return Err(Failure::rejected(422, message));
     }
     info.insert("title".into(), json!(post.text));
@@ -992,6 +998,25 @@ struct Creator {
 }
 
 impl Creator {
+    fn takes(&self, level: PrivacyLevel) -> bool {
+        self.privacy_level_options.iter().any(|other| other == level.as_str())
+    }
+
+    /// Returns why the creator can't choose this level; `None` if they can.
+    fn refuses_level(&self, wanted: PrivacyLevel) -> Option<String> {
+        let levels = self.privacy_level_options.join(", ");
+        let message = format!("the creator may choose a privacy_level of {levels}, and it is {wanted}");
+        (!self.takes(wanted)).then_some(message)
+    }
+
+    /// Returns why the creator can't post this video for its length; `None` if they can, and for photos.
+    fn refuses_length(&self, first: &Media) -> Option<String> {
+        let longest = self.max_video_post_duration_sec.map(Duration::from_secs);
+        let (length, most) = first.duration.zip(longest).filter(|(length, most)| length > most)?;
+        let (length, most) = (length.as_secs_f64(), most.as_secs());
+        Some(format!("the creator may post videos of {most} seconds, and this has {length}"))
+    }
+
     /// Returns the properties that TikTok requires to be shown before a post, by TikTok's names.
     fn properties(self) -> Vec<SelectOption> {
         let longest = self.max_video_post_duration_sec.map(|seconds| seconds.to_string());

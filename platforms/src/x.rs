@@ -6,6 +6,7 @@
 
 use crate::{
     listing::Listing,
+    look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
@@ -247,6 +248,21 @@ impl Publisher for X {
             status @ 400..=499 => Some(Failure::rejected(status, message)),
             _ => None,
         }
+    }
+
+    fn looks_up(&self, subject: &Subject) -> bool {
+        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| settings.quote_tweet_id.is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        let Some(quoted) = &settings.quote_tweet_id else { return Ok(()) };
+        let answer = cx.get(format!("{API}/tweets")).query(&[("ids", quoted)]).send::<Seen>().await;
+        if look_up::found(answer)?.is_none_or(|seen| seen.data.is_empty()) {
+            let message = format!("has no post {quoted} to quote");
+            found.error(look_up::NOT_FOUND, "quote_tweet_id", &message);
+        }
+        Ok(())
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -630,6 +646,13 @@ struct Step {
 #[derive(Deserialize)]
 struct Data<T> {
     data: T,
+}
+
+/// The posts with some ids that the account may see.
+#[derive(Deserialize)]
+struct Seen {
+    #[serde(default)]
+    data: Vec<Tweeted>,
 }
 
 #[derive(Deserialize)]

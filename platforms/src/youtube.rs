@@ -11,6 +11,7 @@ use self::captions::Caption;
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    look_up::{Findings, Subject},
     *,
 };
 use async_trait::async_trait;
@@ -314,6 +315,28 @@ impl Publisher for YouTube {
         }
     }
 
+    fn looks_up(&self, subject: &Subject) -> bool {
+        let settings = schema::read::<Settings>(&subject.settings);
+        settings.is_ok_and(|settings| settings.category().or(settings.playlist()).is_some())
+    }
+
+    async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
+        let settings: Settings = schema::read(&subject.settings)?;
+        if let Some(category) = settings.category()
+            && !is_category(cx, category).await?
+        {
+            let message = format!("takes no video in a category {category}: options/categories lists them");
+            found.error(look_up::NOT_FOUND, "category", &message);
+        }
+        if let Some(playlist) = settings.playlist()
+            && !has_playlist(cx, playlist).await?
+        {
+            let message = format!("has no playlist {playlist} of this channel");
+            found.error(look_up::NOT_FOUND, "playlist", &message);
+        }
+        Ok(())
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
     }
@@ -369,8 +392,11 @@ impl Publisher for YouTube {
             }
         }
         if step.upload.is_none() {
-            if let Some(playlist) = settings.playlist() {
-                own_playlist(cx, playlist).await?;
+            // Before anything is uploaded.
+            if let Some(playlist) = settings.playlist()
+                && !has_playlist(cx, playlist).await?
+            {
+                return Err(Failure::rejected(422, format!("the channel has no playlist {playlist}")));
             }
             step.upload = Some(begin(cx, &settings, video, &body).await?);
             cx.save(&step).await?;
@@ -861,15 +887,21 @@ fn ended() -> Failure {
     Failure::upstream(503, message).certain()
 }
 
-/// Checks that the playlist is the channel's before anything is uploaded.
-async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
+/// Returns true if the playlist is one of the channel.
+async fn has_playlist(cx: &Session<'_>, id: &str) -> Result<bool> {
     let found: List<Titled> =
         cx.get(format!("{API}/playlists")).query(&[("part", "snippet"), ("id", id)]).send().await?;
     let ours = Some(cx.account.network_unique_id.as_str());
-    match found.items.iter().any(|item| item.snippet.channel_id.as_deref() == ours) {
-        true => Ok(()),
-        false => Err(Failure::rejected(422, format!("the channel has no playlist {id}"))),
-    }
+    Ok(found.items.iter().any(|item| item.snippet.channel_id.as_deref() == ours))
+}
+
+/// Returns true if videos may have this category. Categories have the same ids in all regions.
+/// <https://developers.google.com/youtube/v3/docs/videoCategories/list>
+async fn is_category(cx: &Session<'_>, id: &str) -> Result<bool> {
+    let call = cx.get(format!("{API}/videoCategories")).query(&[("part", "snippet"), ("id", id)]);
+    // YouTube answers an unknown id with an empty list, or with 404.
+    let found = look_up::found(call.send::<List<Titled>>().await)?;
+    Ok(found.is_some_and(|found| found.items.iter().any(|item| item.snippet.assignable != Some(false))))
 }
 
 /// Sets a video's thumbnail, uploads its captions and adds it to a playlist. The video is already live, so a

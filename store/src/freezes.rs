@@ -5,6 +5,7 @@
 
 use crate::{
     audit::{self, Action, Actor, Change},
+    bounds::{Access, Resource},
     decode::Parsed,
     outbox,
 };
@@ -13,7 +14,7 @@ use domain::{AccountId, Mode, OrgId, Owner, outbox::Message};
 use serde::Serialize;
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
-use std::{fmt, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 use uuid::Uuid;
 
 /// Maximum number of targets that one transaction releases.
@@ -259,6 +260,29 @@ async fn release_batch(db: &PgPool, freezes: &[Uuid], pause: Duration) -> sqlx::
     outbox::push_all(&mut tx, &messages).await?;
     tx.commit().await?;
     Ok(Some(released.len() as u64))
+}
+
+/// Returns which of these accounts are frozen, each by itself or with its platform or organization.
+pub async fn frozen(
+    db: &PgPool,
+    access: Access<'_>,
+    accounts: &[AccountId],
+) -> sqlx::Result<HashSet<AccountId>> {
+    let ids = accounts.iter().map(|account| account.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
+    let frozen = sqlx::query_scalar!(
+        "select a.id from accounts a where a.id = any($1) and a.org_id = $2 and a.mode = $3
+           and exists (select from freezes f
+             where (f.kind, f.subject) in (('platform', a.platform), ('account', a.id::text),
+               ('organization', a.org_id::text))
+             and f.released_at is null and (f.mode is null or f.mode = a.mode))",
+        &ids,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(frozen.into_iter().map(AccountId).collect())
 }
 
 /// Returns everything that is frozen, latest first.

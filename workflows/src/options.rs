@@ -248,3 +248,13 @@ pub(crate) fn repeatable(timeout: Duration) -> ActivityOptions {
     )
     .build()
 }
+
+/// A look-up: tried as often as there is time, whether it waits for a worker or for its share of one.
+pub(crate) fn look_up(timeout: Duration, limit: Duration) -> ActivityOptions {
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: limit,
+        start_to_close: timeout + Duration::from_secs(1),
+    })
+    .retry_policy(backoff(Duration::from_millis(500), Duration::from_secs(2), 0))
+    .build()
+}

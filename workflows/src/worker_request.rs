@@ -9,14 +9,14 @@
 use crate::{
     activities::{
         AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, EditOutcome, EditRequest,
-        HealthReport, LoginResult, LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback,
-        OpenId, OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart, OptionsRequest, PasswordLogin,
-        RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, UnpublishRequest,
-        UnpublishResult, Webhooks,
+        HealthReport, LoginResult, LoginSelection, LookUpReport, LookUpRequest, Media, MediaRef, Metrics,
+        MetricsRequest, OAuthCallback, OpenId, OpenIdCallback, OpenIdLogin, OpenIdResult, OpenIdStart,
+        OptionsRequest, PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult,
+        UnpublishRequest, UnpublishResult, Webhooks,
     },
     attributes, options, queue,
 };
-use domain::{Failure, LimitUsage, Owner, PostId, SelectOption, retry};
+use domain::{Failure, LimitUsage, Owner, PostId, SelectOption, Subject, retry};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use temporalio_common::search_attributes::SearchAttributes;
@@ -26,10 +26,14 @@ use temporalio_workflow::{
 
 /// Time limit of one call to a platform on behalf of a request, a token refresh included.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(22);
+/// Time limit of the calls of a look-up for one account, a token refresh included.
+pub const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of a login, which is several calls.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Time that a request may spend beside its activities: waiting for a worker, and on the way.
 const OVERHEAD: Duration = Duration::from_secs(8);
+/// Time that a workflow has after its activities, to return what they found.
+const MARGIN: Duration = Duration::from_secs(1);
 /// Time that a login's activity has after its calls, to store the outcome.
 const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -39,6 +43,8 @@ pub trait Request: Into<Input> {
     type Response;
     /// Time limit of the request's activities.
     const TIMEOUT: Duration = CALL_TIMEOUT;
+    /// Time limit of the whole request: waiting for a worker, its activities, and on the way.
+    const LIMIT: Duration = Self::TIMEOUT.saturating_add(OVERHEAD);
 
     /// The owner of the rows that the request is about.
     fn owner(&self) -> Owner;
@@ -73,7 +79,7 @@ pub trait Request: Into<Input> {
 
 /// Time limit of the workflow of a request.
 pub const fn timeout<R: Request>() -> Duration {
-    R::TIMEOUT.saturating_add(OVERHEAD)
+    R::LIMIT
 }
 
 /// Defines the workflow's input and output from the list of requests.
@@ -108,6 +114,9 @@ requests! {
     CheckHealth(CheckHealth) -> HealthReport,
     /// Lists the values of a setting for an account.
     ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
+    /// Asks platforms for what only they know about a post. The response has one item per account, in order; `None`
+    /// where no worker answered in time.
+    LookUp(LookUp) -> Vec<Option<LookUpReport>>,
     /// Reads how much of the platform's limits an account has used.
     ReadUsage(ReadUsage) -> Result<Vec<LimitUsage>, Failure>,
     /// Changes a live target's posts on their platform.
@@ -148,6 +157,17 @@ pub struct FetchMetrics {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckHealth(pub AccountRef);
+
+/// Asks platforms for what only they know about a post, for all accounts side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LookUp {
+    /// Owner of the accounts.
+    pub owner: Owner,
+    /// The different texts and settings that accounts get.
+    pub subjects: Vec<Subject>,
+    /// The accounts, each with the index of its subject.
+    pub accounts: Vec<(AccountRef, usize)>,
+}
 
 /// Reads how much of the platform's limits an account has used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -209,6 +229,23 @@ impl Request for CheckHealth {
     }
 
     response!(CheckHealth);
+}
+
+impl Request for LookUp {
+    type Response = Vec<Option<LookUpReport>>;
+    const TIMEOUT: Duration = LOOK_UP_TIMEOUT;
+    // Somebody waits who only wants to know whether the post is fine.
+    const LIMIT: Duration = Duration::from_secs(8);
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn summary(&self) -> String {
+        format!("Look a post up for {} accounts", self.accounts.len())
+    }
+
+    response!(LookUp);
 }
 
 impl Request for ReadUsage {
@@ -483,6 +520,19 @@ impl WorkerRequest {
             Input::ListOptions(request) => {
                 let options = options::repeatable(OptionsRequest::TIMEOUT);
                 Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
+            }
+            Input::LookUp(LookUp { subjects, accounts, .. }) => {
+                let looked_up = join_all(accounts.into_iter().map(|(account_ref, subject)| {
+                    let queue =
+                        queue::platform(ctx.task_queue(), &account_ref.platform, account_ref.owner.mode);
+                    let mut options = options::look_up(LookUp::TIMEOUT, LookUp::LIMIT - MARGIN);
+                    options.task_queue = Some(queue);
+                    let request = LookUpRequest { account_ref, subject: subjects[subject].clone() };
+                    ctx.execute_activity(Accounts::look_up, request, options)
+                }))
+                .await;
+                // One that fails does not keep the others from being told.
+                Output::LookUp(looked_up.into_iter().map(Result::ok).collect())
             }
             Input::ReadUsage(ReadUsage(account)) => {
                 let options = options::repeatable(ReadUsage::TIMEOUT);

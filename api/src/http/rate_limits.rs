@@ -61,6 +61,10 @@ pub(super) const BOUND_KEY: Bucket = Bucket { name: "bound-key", ceiling: 300, s
 /// Bucket per client token, counted like that of a key with a bound. One is in one browser.
 pub(super) const CLIENT_TOKEN: Bucket = Bucket { name: "client-token", ceiling: 60, seconds: 60 };
 
+/// Bucket per account for look-ups of posts to validate, which cost calls that publishing needs too. YouTube, as the
+/// scarcest, has 10 000 units a day for all channels of an app, and a look-up takes two.
+pub(crate) const LOOK_UPS: Bucket = Bucket { name: "look-ups", ceiling: 120, seconds: 3600 };
+
 /// Bucket per member, or key that opened a session, for the dashboard's pages; an open tab shows thirty a minute.
 pub(super) const DASHBOARD: Bucket = Bucket { name: "dashboard", ceiling: 1200, seconds: 60 };
 
@@ -123,6 +127,7 @@ impl Limits {
         TABLE.iter().map(|rule| rule.bucket.name).chain([
             BOUND_KEY.name,
             CLIENT_TOKEN.name,
+            LOOK_UPS.name,
             DASHBOARD.name,
             MCP.name,
             LOGIN.name,
@@ -137,7 +142,7 @@ impl Limits {
         covering.map(|rule| self.in_force(rule.bucket)).collect()
     }
 
-    pub(super) fn in_force(&self, bucket: Bucket) -> Bucket {
+    pub(crate) fn in_force(&self, bucket: Bucket) -> Bucket {
         match self.set.get(bucket.name) {
             Some(Setting { limit, window }) => Bucket { ceiling: *limit, seconds: *window, ..bucket },
             None => bucket,

@@ -47,7 +47,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(platform: &Adapter, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
+    pub(crate) fn of(platform: &Adapter, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
         Self {
             platform: platform.id,
             accounts: Vec::new(),
@@ -304,7 +304,8 @@ impl SourcePaths {
     }
 }
 
-fn segment(part: &Value) -> Segment {
+/// Converts a part of a path of the platforms' issues.
+pub(crate) fn segment(part: &Value) -> Segment {
     match part {
         Value::Number(index) => Segment::Index(index.as_u64().unwrap_or_default()),
         part => Segment::from(part.as_str().unwrap_or_default()),

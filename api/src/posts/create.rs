@@ -352,6 +352,11 @@ impl Draft {
         self.source.path(variant.path(vec!["containers".into(), 0.into(), "content".into()]))
     }
 
+    /// Path in the request of what an issue of a variant's platform is about.
+    pub(crate) fn path(&self, variant: &Variant, path: &[Value]) -> Vec<Segment> {
+        self.source.path(variant.path(path.iter().map(checks::segment).collect()))
+    }
+
     /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         checks::check(&self.variants, &self.source)

@@ -7,6 +7,7 @@ pub mod create;
 pub mod edit;
 pub mod edit_target;
 mod imports;
+mod look_up;
 pub mod overrides;
 mod replying;
 pub mod retry;

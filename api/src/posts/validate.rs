@@ -17,6 +17,7 @@ use crate::{
     posts::{
         create::{Draft, NewMedia, NewPost, NewText},
         imports::Imports,
+        look_up,
         overrides::{self, Variant},
     },
     slots,
@@ -68,7 +69,13 @@ impl Previews {
     /// of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
     /// published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
     /// that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
-    /// meaning. Scope `posts:write`.
+    /// meaning.
+    ///
+    /// With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
+    /// that have no error of their own: `reference_not_found` tells that a board, section, flair, subreddit, category,
+    /// playlist or quoted post does not exist, `reference_not_allowed` that the account or this post can't use it, and
+    /// `setting_required` that the platform requires a setting. A platform that is not asked or does not answer is
+    /// the warning `look_up_failed`. Scope `posts:write`.
     #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
     async fn validate(
         &self,
@@ -85,11 +92,14 @@ impl Previews {
 ///
 /// If the body refers to something that does not exist.
 pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Problem> {
-    let Proposal { post, unknown } = body;
+    let Proposal { post: ProposedPost { post, look_up }, unknown } = body;
     let scheduled_at = post.scheduled_at.as_ref().map(|time| time.0);
     let is_draft = post.is_draft;
     let draft = Draft::resolve(call, post).await?;
-    let findings = draft.findings();
+    let mut findings = draft.findings();
+    if look_up {
+        findings.extend(look_up::look_up(call, &draft, &findings).await?);
+    }
     let (mut crowded, mut due) = (None, scheduled_at.unwrap_or_default().max(call.now()));
     if let Some(queue) = &draft.queue {
         match slots::next(call, queue).await? {
@@ -182,14 +192,26 @@ fn concerns(path: &[Segment], platform: &str) -> bool {
     block == platform || !platforms::IDS.contains(&block.as_str())
 }
 
+/// A post to validate: the body of a creation, and whether platforms are asked.
+#[derive(Debug, Object)]
+#[oai(rename = "PostProposal")]
+pub struct ProposedPost {
+    /// Ask the platforms for what only they know, such as whether a board, a flair or a quoted post exists.
+    #[oai(default)]
+    look_up: bool,
+    /// The post.
+    #[oai(flatten)]
+    post: NewPost,
+}
+
 /// A post to validate, with the paths of the members that creating it would ignore.
 #[derive(Debug)]
 pub struct Proposal {
-    post: NewPost,
+    post: ProposedPost,
     unknown: Vec<Vec<Segment>>,
 }
 
-impl Rules for Proposal {
+impl Rules for ProposedPost {
     const REFUSES_SLIPS: bool = NewPost::REFUSES_SLIPS;
 
     fn homes() -> Vec<(&'static str, Arc<Schema>)> {
@@ -201,21 +223,33 @@ impl Rules for Proposal {
     }
 }
 
+impl Rules for Proposal {
+    const REFUSES_SLIPS: bool = ProposedPost::REFUSES_SLIPS;
+
+    fn homes() -> Vec<(&'static str, Arc<Schema>)> {
+        ProposedPost::homes()
+    }
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        ProposedPost::check(body, issues);
+    }
+}
+
 impl Type for Proposal {
-    const IS_REQUIRED: bool = NewPost::IS_REQUIRED;
+    const IS_REQUIRED: bool = ProposedPost::IS_REQUIRED;
     type RawValueType = Self;
     type RawElementValueType = Self;
 
     fn name() -> Cow<'static, str> {
-        NewPost::name()
+        ProposedPost::name()
     }
 
     fn schema_ref() -> MetaSchemaRef {
-        NewPost::schema_ref()
+        ProposedPost::schema_ref()
     }
 
     fn register(registry: &mut Registry) {
-        NewPost::register(registry);
+        ProposedPost::register(registry);
     }
 
     fn as_raw_value(&self) -> Option<&Self> {
@@ -230,9 +264,9 @@ impl Type for Proposal {
 impl ParseFromJSON for Proposal {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         let value = value.unwrap_or_default();
-        let mut unknown = unknown::of::<NewPost>(&value);
+        let mut unknown = unknown::of::<ProposedPost>(&value);
         unknown.extend(value.as_object().into_iter().flat_map(|body| overrides::unknown(body, "config")));
-        let post = NewPost::parse_from_json(Some(value)).map_err(ParseError::propagate)?;
+        let post = ProposedPost::parse_from_json(Some(value)).map_err(ParseError::propagate)?;
         Ok(Self { post, unknown: unknown.iter().map(Unknown::path).collect() })
     }
 }

@@ -2,17 +2,21 @@
 //!
 //! The simulators are written from the platforms' documentation and share no rule with the adapters. Posts are made at
 //! random, from the schema of the settings and the limits of media: each that the check has no error for is published.
-//! A refusal is a rule that an author would have learnt too late. What only the platform knows is in [`LOOKED_UP`].
+//! A refusal is a rule that an author would have learnt too late. A look-up asks
+//! for what only the platform knows; what it can't foresee either is in [`UNFORESEEN`].
 //!
 //! `FANFARE_SEED` selects other posts, `FANFARE_AGREEMENT` their number for each platform.
 
 use crate::{
     errors,
-    fixtures::{Actor, Named, World},
+    fixtures::{Actor, Kept, Named, World},
     trials::{Case, cases},
 };
-use domain::ErrorCode;
-use platforms::{Adapter, MediaKind, Publication};
+use domain::{ErrorCode, Severity};
+use platforms::{
+    Adapter, MediaKind, Publication,
+    look_up::{NOT_ALLOWED, NOT_FOUND, REQUIRED},
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -20,28 +24,49 @@ use std::collections::BTreeMap;
 /// Posts that are made for each platform.
 const POSTS: usize = 60;
 
-/// Refusals that no check can foresee: the platform, a part of its message, and what it knows alone.
-const LOOKED_UP: &[(&str, &str, &str)] = &[
-    ("bluesky", "the quoted post", "whether a post exists"),
+/// Refusals that neither the check nor a look-up foresees for certain: the platform, a part of its message, and why.
+const UNFORESEEN: &[(&str, &str, &str)] = &[
     ("linkedin", "Content is a duplicate", "what the account has published"),
+    ("linkedin", "The post that is to be shared does not exist", "a look-up may not see posts: it warns"),
     (
-        "linkedin",
-        "Not enough permissions to access: posts.CREATE",
-        "the organizations that the person may post for",
+        "threads",
+        "does not exist, cannot be loaded",
+        "the same for a post that may not be seen: a look-up warns",
     ),
-    ("linkedin", "The post that is to be shared does not exist", "whether a post exists"),
-    ("pinterest", "Board not found", "the account's boards"),
-    ("pinterest", "Board section not found", "the account's boards"),
-    ("reddit", "has no flair", "a subreddit's flairs"),
-    ("reddit", "no subreddit of this name", "whether a subreddit exists"),
-    ("reddit", "SUBREDDIT_NOEXIST", "whether a subreddit exists"),
-    ("threads", "does not exist, cannot be loaded", "whether the quoted post exists"),
     ("threads", "needs the permission threads_", "the scopes of the account, which the test does not pass"),
-    ("tiktok", "the creator may choose a privacy_level of", "the creator's options"),
     ("x", "duplicate content", "what the account has published"),
-    ("x", "You are not permitted to perform this action", "whether the quoted post exists"),
-    ("youtube", "invalidCategoryId", "the categories"),
-    ("youtube", "the channel has no playlist", "the channel's playlists"),
+];
+
+/// Settings that only the platform can judge: the platform, its settings, and what a look-up finds. `BOARD` stands for
+/// one of the account's boards.
+type Sample = (&'static str, fn() -> Value, Severity, &'static str);
+const SAMPLES: &[Sample] = &[
+    ("bluesky", || json!({ "quote": "at://did:plc:abc/app.bsky.feed.post/3k" }), Severity::Error, NOT_FOUND),
+    ("linkedin", || json!({ "organization_id": "1" }), Severity::Error, NOT_ALLOWED),
+    ("linkedin", || json!({ "reshare": "urn:li:share:7" }), Severity::Warning, NOT_FOUND),
+    ("pinterest", || json!({ "board_id": "1" }), Severity::Error, NOT_FOUND),
+    ("pinterest", || json!({ "board_id": "BOARD", "board_section_id": "1" }), Severity::Error, NOT_FOUND),
+    ("reddit", || json!({ "subreddit": "missing" }), Severity::Error, NOT_FOUND),
+    ("reddit", || json!({ "subreddit": "private" }), Severity::Error, NOT_ALLOWED),
+    ("reddit", || json!({ "subreddit": "linksonly" }), Severity::Error, NOT_ALLOWED),
+    ("reddit", || json!({ "subreddit": "test", "flair": "nothing" }), Severity::Error, NOT_FOUND),
+    ("reddit", || json!({ "flair": "News" }), Severity::Error, NOT_FOUND),
+    ("reddit", || json!({ "subreddit": "r/flaired" }), Severity::Error, REQUIRED),
+    ("threads", || json!({ "quote_post_id": "1" }), Severity::Warning, NOT_FOUND),
+    ("tiktok", || json!({ "privacy_level": "FOLLOWER_OF_CREATOR" }), Severity::Error, NOT_ALLOWED),
+    ("x", || json!({ "quote_tweet_id": "1" }), Severity::Error, NOT_FOUND),
+    ("youtube", || json!({ "category": "21" }), Severity::Error, NOT_FOUND),
+    ("youtube", || json!({ "category": "100000" }), Severity::Error, NOT_FOUND),
+    ("youtube", || json!({ "playlist": "PLnothing" }), Severity::Error, NOT_FOUND),
+];
+
+/// Settings that a look-up has nothing against.
+const FINE: &[(&str, fn() -> Value)] = &[
+    ("pinterest", || json!({ "board_id": "BOARD" })),
+    ("reddit", || json!({ "subreddit": "r/flaired", "flair": "news" })),
+    ("reddit", || json!({ "subreddit": "test" })),
+    ("tiktok", || json!({ "privacy_level": "SELF_ONLY" })),
+    ("youtube", || json!({ "category": "22" })),
 ];
 
 /// Texts of settings without a form, and of posts.
@@ -86,7 +111,8 @@ const FORMS: &[&str] = &[
     "12:30",
 ];
 
-pub(crate) static CASES: [Case; 1] = cases![what_the_check_allows_is_taken];
+pub(crate) static CASES: [Case; 2] =
+    cases![what_the_check_allows_is_taken, a_look_up_tells_what_the_platform_refuses];
 
 struct Maker<'a> {
     actor: &'a Actor,
@@ -237,10 +263,19 @@ pub(crate) async fn what_the_check_allows_is_taken(platform: &'static Adapter) {
             continue;
         }
         post.media = actor.fitted(&post.media, &post.settings);
-        let Err(failure) = actor.publish(&post).await else { continue };
+        let (issues, _) = actor.look_up(&post).await;
+        let refusal = issues.iter().find(|issue| issue.severity == Severity::Error);
+        let failure = match (actor.publish(&post).await, refusal) {
+            (Ok(_), None) => continue,
+            (Ok(_), Some(issue)) => {
+                panic!("{name} takes what a look-up refuses: {issue:?} {}", post.settings)
+            }
+            (Err(failure), Some(_)) if matches!(failure.code, ErrorCode::Rejected(_)) => continue,
+            (Err(failure), _) => failure,
+        };
         // Neither is a refusal for good: too many calls, and files at addresses where none is.
         let is_passing = !matches!(failure.code, ErrorCode::Rejected(_));
-        let is_known = LOOKED_UP.iter().any(|(of, part, _)| *of == name && failure.message.contains(part));
+        let is_known = UNFORESEEN.iter().any(|(of, part, _)| *of == name && failure.message.contains(part));
         if !is_passing && !is_known {
             let kinds: Vec<_> = post.media.iter().map(|medium| medium.kind.as_str()).collect();
             let text: String = post.text.chars().take(80).collect();
@@ -251,4 +286,43 @@ pub(crate) async fn what_the_check_allows_is_taken(platform: &'static Adapter) {
     }
     assert!(refused < posts * 9 / 10, "{name}: the check refused {refused} of {posts}");
     assert!(unforeseen.is_empty(), "{name}, seed {seed}, refuses what the check allows: {unforeseen:#?}");
+}
+
+/// Looks up what only the platform can judge, and publishes it.
+pub(crate) async fn a_look_up_tells_what_the_platform_refuses(platform: &'static Adapter) {
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let name = actor.name();
+    for (_, settings, severity, code) in SAMPLES.iter().filter(|(of, ..)| *of == name) {
+        let mut post = actor.post("a post");
+        post.settings = with_board(&actor, settings()).await;
+        assert!(
+            errors(&actor, &post.text, &post.media, &post.settings).is_empty(),
+            "{name}: {}",
+            post.settings
+        );
+        let (issues, failure) = actor.look_up(&post).await;
+        let found: Vec<_> = issues.iter().map(|issue| (issue.severity, &*issue.code)).collect();
+        assert_eq!(found, [(*severity, *code)], "{name}: {} {issues:?} {failure:?}", post.settings);
+        assert_eq!(failure, None, "{name}: {}", post.settings);
+        assert_eq!(actor.accepted().await, 0, "{name}: a look-up only reads");
+        let refused = actor.publish(&post).await.expect_err(&format!("{name}: {}", post.settings));
+        assert!(matches!(refused.code, ErrorCode::Rejected(_)), "{name}: {} {refused}", post.settings);
+    }
+    for (_, settings) in FINE.iter().filter(|(of, _)| *of == name) {
+        let mut post = actor.post("a post");
+        post.settings = with_board(&actor, settings()).await;
+        assert_eq!(actor.look_up(&post).await, (Vec::new(), None), "{name}: {}", post.settings);
+        actor.publish(&post).await.on(name);
+    }
+}
+
+/// Replaces the name `BOARD` by the id of the account's first board.
+async fn with_board(actor: &Actor, mut settings: Value) -> Value {
+    if settings["board_id"] == "BOARD" {
+        let (keep, options) = (Kept::default(), actor.platform.options.expect("boards"));
+        let boards = options.options(&actor.session(&keep), "boards", None).await.on(actor.name());
+        settings["board_id"] = json!(boards[0].id);
+    }
+    settings
 }

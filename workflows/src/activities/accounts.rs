@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Edit, Failure, LimitUsage, Owner, PostId, SelectOption, TargetId, TargetStatus,
+    AccountId, Edit, Failure, Issue, LimitUsage, Owner, PostId, SelectOption, Subject, TargetId,
+    TargetStatus,
     outbox::{Disconnection, ExpiringGrant},
 };
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ use temporalio_macros::activity_definitions;
 
 /// Markers of the declarations below.
 pub use accounts::{
-    CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant,
-    Unpublish,
+    CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, LookUp, ReadUsage, RenewGrant,
+    RevokeGrant, Unpublish,
 };
 
 /// The account to call the platform as.
@@ -44,6 +45,24 @@ pub struct OptionsRequest {
     pub kind: String,
     /// Parent of the list where an account has several: for `flairs` the subreddit.
     pub parent: Option<String>,
+}
+
+/// A request to ask a platform for what only it knows about a post.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LookUpRequest {
+    /// Account that would publish it.
+    pub account_ref: AccountRef,
+    /// The post.
+    pub subject: Subject,
+}
+
+/// What a look-up found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LookUpReport {
+    /// What is wrong with the post.
+    pub issues: Vec<Issue>,
+    /// Why the platform was not asked for everything; `None` when it was.
+    pub failure: Option<Failure>,
 }
 
 /// A request to delete a target's posts from their platform.
@@ -164,6 +183,12 @@ impl Accounts {
     pub fn list_options(
         _request: OptionsRequest,
     ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Asks a platform for what only it knows about a post. Reads only.
+    #[activity(name = "look_up")]
+    pub fn look_up(_request: LookUpRequest) -> Result<LookUpReport, ActivityError> {
         unimplemented!()
     }
 

@@ -13,8 +13,8 @@ mod publishing;
 mod webhooks;
 
 pub use accounts::{
-    AccountRef, Accounts, EditOutcome, EditRequest, HealthReport, OptionsRequest, UnpublishRequest,
-    UnpublishResult,
+    AccountRef, Accounts, EditOutcome, EditRequest, HealthReport, LookUpReport, LookUpRequest,
+    OptionsRequest, UnpublishRequest, UnpublishResult,
 };
 pub use connecting::{
     AccountQuota, CallbackResult, ConnectedAccount, Connecting, LoginResult, LoginSelection, OAuthCallback,
@@ -36,8 +36,8 @@ pub const CROWDED: &str = "crowded";
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{
-        CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, ReadUsage, RenewGrant, RevokeGrant,
-        Unpublish,
+        CancelTargets, CheckHealth, EditTarget, EraseGrant, ListOptions, LookUp, ReadUsage, RenewGrant,
+        RevokeGrant, Unpublish,
     };
     pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
