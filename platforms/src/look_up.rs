@@ -16,6 +16,14 @@ pub const NOT_ALLOWED: &str = "reference_not_allowed";
 /// Code of an issue: the platform requires a setting for this post that was not given.
 pub const REQUIRED: &str = "setting_required";
 
+/// Code of an issue: the platform was not asked, or did not answer.
+pub const FAILED: &str = "look_up_failed";
+
+/// Returns true for an issue that only a look-up finds.
+pub fn is_looked_up(code: &str) -> bool {
+    [NOT_FOUND, NOT_ALLOWED, REQUIRED, FAILED].contains(&code)
+}
+
 /// The issues that a look-up has found so far. A failure after them does not lose them.
 #[derive(Debug)]
 pub struct Findings {

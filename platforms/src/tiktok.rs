@@ -307,7 +307,7 @@ impl Publisher for TikTok {
         }
         let first = subject.media.as_ref().and_then(|media| media.first());
         if let Some(message) = first.and_then(|first| creator.refuses_length(first)) {
-            found.media_error("media_duration", &format!("says: {message}"));
+            found.media_error(look_up::NOT_ALLOWED, &format!("says: {message}"));
         }
         Ok(())
     }

@@ -56,6 +56,7 @@ mod lifecycle;
 mod limits;
 mod lineage;
 mod lists;
+mod look_ups;
 mod mcp;
 mod media;
 mod members;

@@ -27,14 +27,14 @@ use crate::{
     posts::{
         self, checks,
         create::{self, NewMedia, NewText},
-        validate::{self, Verdict},
+        validate::{self, Proposal, Verdict},
     },
     types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use askama::Template;
 use chrono_tz::Tz;
 use domain::{MediaStatus, scope::Scope};
-use platforms::{Adapter, check::Severity};
+use platforms::{Adapter, check::Severity, look_up};
 use poem::{Response, http::StatusCode};
 use poem_openapi::types::{ParseFromJSON, ToJSON};
 use serde_json::{Map, Value, json};
@@ -155,6 +155,8 @@ struct Piece {
 
 struct IssueView {
     is_error: bool,
+    /// True if the platform was asked for it.
+    is_looked_up: bool,
     message: String,
 }
 
@@ -309,8 +311,9 @@ pub(crate) async fn act(context: &PageContext<'_>) -> Result<Response, Problem> 
 pub(crate) async fn show_live(context: &PageContext<'_>) -> Result<Response, Problem> {
     let form = PostForm::of(&context.form);
     let call = context.call();
-    let checked = match form.body() {
-        Ok(body) => validate::validate(&call, body).await,
+    let looks_up = context.form.get("look_up") == "true";
+    let checked = match form.body::<Proposal>() {
+        Ok(body) => validate::validate(&call, body.looking_up(looks_up)).await,
         Err(problem) => Err(problem),
     };
     let (verdict, hints) = match checked {
@@ -420,8 +423,8 @@ async fn files(
 }
 
 async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
-    let checked = match form.body() {
-        Ok(body) => validate::validate(&context.call(), body).await,
+    let checked = match form.body::<Proposal>() {
+        Ok(body) => validate::validate(&context.call(), body.looking_up(true)).await,
         Err(problem) => Err(problem),
     };
     match checked {
@@ -478,6 +481,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
             let message = message.map(|rest| format!("{}{rest}", platforms::display_name(platform)));
             IssueView {
                 is_error,
+                is_looked_up: look_up::is_looked_up(&issue.code),
                 message: format!("{}{}", message.as_deref().unwrap_or(&issue.message), place(&issue.path)),
             }
         });

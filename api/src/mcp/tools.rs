@@ -128,7 +128,7 @@ const TABLE: &[ToolEntry] = &[
         title: "Check a post without publishing it",
         operation: "validatePost",
         scope: Scope::PostsWrite,
-        effect: Effect::Reads,
+        effect: Effect::Asks,
         run: |call, arguments| {
             Box::pin(async move { Ok(json(&posts::validate::validate(call, arguments.read()?).await?)) })
         },

@@ -14,7 +14,7 @@ use crate::{
     posts::{checks::Finding, create::Draft},
 };
 use domain::{AccountId, Severity, Subject, event::timestamp};
-use platforms::Adapter;
+use platforms::{Adapter, look_up::FAILED};
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -156,6 +156,6 @@ fn failed(draft: &Draft, one: &Asked<'_>, why: &str) -> Finding {
         platform: one.platform.id,
         accounts: vec![one.account.id],
         severity: Severity::Warning,
-        issue: Issue::new([Segment::from("accounts"), index.into()], "look_up_failed", message),
+        issue: Issue::new([Segment::from("accounts"), index.into()], FAILED, message),
     }
 }

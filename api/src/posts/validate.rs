@@ -211,6 +211,15 @@ pub struct Proposal {
     unknown: Vec<Vec<Segment>>,
 }
 
+impl Proposal {
+    /// Asks the platforms, or does not, whatever the body says.
+    #[must_use]
+    pub(crate) fn looking_up(mut self, look_up: bool) -> Self {
+        self.post.look_up = look_up;
+        self
+    }
+}
+
 impl Rules for ProposedPost {
     const REFUSES_SLIPS: bool = NewPost::REFUSES_SLIPS;
 

@@ -7,9 +7,12 @@
   if (!form) return;
   const KEPT = `fanfare-compose ${form.dataset.who}`;
   const PAUSE = 400;
+  const ASKING_PAUSE = 1500;
   const chosen = document.getElementById("chosen-media");
   let timer;
   let turn = 0;
+  let asking;
+  let answered = "";
 
   for (const element of document.querySelectorAll("[data-script]")) element.hidden = false;
 
@@ -21,16 +24,35 @@
 
   const written = () => [...new FormData(form)].filter(([name, value]) => name !== "key" && typeof value === "string");
 
-  async function show() {
+  /** What platforms are asked about: all but the texts, so that they are not asked with every pause. */
+  const question = () => JSON.stringify(written().filter(([name]) => !/^(text|alt)/.test(name)));
+
+  /** Keeps what the platforms said about the same question. */
+  function keepAnswers(shown, fresh) {
+    const cards = [...fresh.querySelectorAll(".card")];
+    for (const said of [...shown.querySelectorAll("[data-looked-up]")].reverse()) {
+      const to = said.closest(".card").querySelector(".to").textContent;
+      const card = cards.find((one) => one.querySelector(".to").textContent === to);
+      card?.querySelector(".to").after(said);
+      if (card && said.classList.contains("bad")) fresh.querySelector(".note.good")?.remove();
+    }
+  }
+
+  /** Draws the preview again; asks the platforms for what only they know, if `asks`. */
+  async function show(asks) {
     const now = (turn += 1);
-    const body = new URLSearchParams([...written(), ["key", form.elements.key.value]]);
+    const about = question();
+    const body = new URLSearchParams([...written(), ["key", form.elements.key.value], ["look_up", asks]]);
     try {
       const answer = await fetch("/dashboard/compose/preview", { method: "POST", body, redirect: "error" });
       if (now !== turn || !answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("preview");
       if (!fresh) return;
-      document.getElementById("preview").replaceWith(fresh);
+      const shown = document.getElementById("preview");
+      if (asks) answered = about;
+      else if (answered === about) keepAnswers(shown, fresh);
+      shown.replaceWith(fresh);
       const counts = [...fresh.querySelectorAll(".card:has(.count)")].map((card) => {
         const count = card.querySelector(".count");
         const item = fanfare.make("span", {
@@ -46,13 +68,21 @@
     }
   }
 
+  function ask() {
+    clearTimeout(asking);
+    asking = setTimeout(() => {
+      if (question() !== answered) show(true);
+    }, ASKING_PAUSE);
+  }
+
   function changed() {
     document.getElementById("kept").hidden = true;
     clearTimeout(timer);
     timer = setTimeout(() => {
       keep(false);
-      show();
+      show(false);
     }, PAUSE);
+    ask();
   }
 
   /** Keeps what is written, in this tab only: others may use the same browser later. */
@@ -110,5 +140,6 @@
   if (isUntouched()) offer();
   else keep(false);
   narrow();
-  show();
+  show(false);
+  ask();
 })();
