@@ -99,6 +99,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         reply_settings: &["labels", "languages"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::Idempotent,
+        sources: &[Source { url: "https://docs.bsky.app/docs/advanced-guides/posts", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
     auth: Auth::AppPassword { service: SERVICE },

@@ -96,6 +96,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
         idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
         comment: Some(CommentLimits { text: TextLimit::characters(8_000), media: &[PHOTO] }),
+        sources: &[Source { url: "https://developers.facebook.com/docs/pages-api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

@@ -62,6 +62,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         }],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        sources: &[Source {
+            url: "https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts",
+            checked: "2026-11-21",
+        }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

@@ -95,6 +95,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // A container is published once; a repeated comment is a duplicate.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
+        sources: &[Source {
+            url: "https://developers.facebook.com/docs/instagram-platform",
+            checked: "2026-11-21",
+        }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

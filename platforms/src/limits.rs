@@ -31,6 +31,17 @@ pub struct Limits {
     pub publishing: Publishing,
     /// The effect of repeating a commit, which determines when the look-up result `Absent` is reliable.
     pub idempotency: Idempotency,
+    /// Pages of the platform that name these limits.
+    pub sources: &'static [Source],
+}
+
+/// A page that names limits.
+#[derive(Debug)]
+pub struct Source {
+    /// Address.
+    pub url: &'static str,
+    /// Date on which the limits were last compared with the page, or with a stored copy of it, in ISO 8601.
+    pub checked: &'static str,
 }
 
 impl Limits {
@@ -48,6 +59,7 @@ impl Limits {
         reply_settings: &[],
         publishing: Publishing::Immediate,
         idempotency: Idempotency::Idempotent,
+        sources: &[],
     };
 
     /// Returns true if media of this kind are shown with their alt text.

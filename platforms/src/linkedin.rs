@@ -99,6 +99,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             text: TextLimit::characters(1250),
             media: &[MediaLimit { count: 0..=1, ..IMAGES }],
         }),
+        sources: &[Source {
+            url: "https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api",
+            checked: "2026-11-21",
+        }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

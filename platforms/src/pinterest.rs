@@ -89,6 +89,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         alt_text: Some(AltTextLimit { max: MAX_ALT_TEXT, kinds: &[MediaKind::Image, MediaKind::Video] }),
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
+        sources: &[Source { url: "https://developers.pinterest.com/docs/api/v5", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

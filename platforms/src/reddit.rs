@@ -84,6 +84,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
         comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
         reply_settings: &["text_format"],
+        sources: &[Source { url: "https://www.reddit.com/dev/api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

@@ -1,9 +1,16 @@
-//! Generates the tables of capabilities and settings in `platforms/README.md` from the adapters, so that both agree.
+//! Generates the tables of capabilities and settings in `platforms/README.md`, and the tables of limits in
+//! `docs/platforms`, from the adapters, so that they agree.
 
 use crate::{
-    Adapter, Auth, Content, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh, Replies,
+    Adapter, Auth, Content, Counted, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh,
+    Replies, Window,
 };
-use std::{fmt::Write, fs, path::Path, time::Duration};
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Begins a generated table; the name of the table is in between.
 const BEGIN: (&str, &str) = ("<!-- The table of ", " is generated: `just platforms`. -->\n");
@@ -51,6 +58,93 @@ fn capabilities() -> String {
         writeln!(out, "| {} |", cells(platform).join(" | ")).expect("a string takes everything");
     }
     out
+}
+
+/// Returns the table of a platform's limits, for its operators, with the pages that name them.
+fn limits(platform: &Adapter) -> String {
+    let can = &platform.limits;
+    let mut rows = Vec::new();
+    let texts = match (text(can), platform.text_limit("premium")) {
+        (usual, premium) if premium.max != can.text.max => {
+            format!("{usual}; {} for accounts of type `premium`", premium.max)
+        }
+        (usual, _) => usual,
+    };
+    rows.push(("Text".to_owned(), texts));
+    rows.extend(can.media.iter().map(|limit| (capital(limit.kind.as_str()), requirements(limit))));
+    if let Some(alt_text) = &can.alt_text {
+        let kinds = described(platform);
+        rows.push(("Alt text".to_owned(), format!("{} characters: {kinds}", alt_text.max)));
+    }
+    let replies = match can.replies {
+        Replies::None => "no replies",
+        Replies::FirstComment => "a first comment",
+        Replies::Thread => "a thread",
+    };
+    let of_reply =
+        can.comment.as_ref().map(|comment| format!(", {} {}", comment.text.max, comment.text.unit));
+    rows.push(("Below a post".to_owned(), format!("{replies}{}", of_reply.unwrap_or_default())));
+    for cap in platform.caps {
+        let window = match cap.window {
+            Window::Rolling(length) => format!("in {}", time(length)),
+            Window::Day(zone) => format!("a day of {zone}"),
+        };
+        let counted = match cap.counts {
+            Counted::Posts => "posts of an account",
+            Counted::Replies => "replies of an account",
+            Counted::All => "posts and replies of an account",
+            Counted::PostsOfApp => "posts of all accounts of an app",
+        };
+        rows.push((format!("Number of {}", cap.name), format!("{} {counted} {window}", cap.limit)));
+    }
+    let mut out = "| | |\n|---|---|\n".to_owned();
+    for (what, limit) in rows.into_iter().filter(|(_, limit)| !limit.is_empty()) {
+        writeln!(out, "| {what} | {limit} |").expect("a string takes everything");
+    }
+    let sources: Vec<_> =
+        can.sources.iter().map(|source| format!("<{}> ({})", source.url, source.checked)).collect();
+    assert!(!sources.is_empty(), "{} names no page with its limits", platform.id);
+    out + &format!("\nFrom, and last compared with: {}.\n", sources.join(", "))
+}
+
+/// Returns everything that a medium must be.
+fn requirements(limit: &MediaLimit) -> String {
+    let (least, most) = (limit.count.start(), limit.count.end());
+    let count = match (least, most) {
+        (_, 1) => "1".to_owned(),
+        (0 | 1, most) => format!("up to {most}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let mimes = limit.mimes.iter().map(|mime| format!("`{mime}`")).collect::<Vec<_>>().join(", ");
+    let mut all = vec![count, mimes, format!("{} each", size(limit.max_bytes))];
+    all.extend(limit.duration.as_ref().map(|range| match range.start().as_secs() == 0 {
+        true => format!("up to {}", time(*range.end())),
+        false => format!("{} to {}", time(*range.start()), time(*range.end())),
+    }));
+    all.extend(limit.pixels.as_ref().map(|(long, short)| {
+        let side = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
+            (least, &u32::MAX) => format!("at least {least}"),
+            (0 | 1, most) => format!("at most {most}"),
+            (least, most) => format!("{least} to {most}"),
+        };
+        format!("longer side {} pixels, shorter {}", side(long), side(short))
+    }));
+    all.extend(limit.max_width.map(|max| format!("at most {max} pixels wide")));
+    all.extend(limit.max_frames.map(|max| format!("{max} frames")));
+    all.extend(limit.max_frame_pixels.map(|max| format!("{max} pixels in all frames")));
+    all.extend(
+        limit
+            .aspect_ratio
+            .as_ref()
+            .map(|ratio| format!("width by height {:.2} to {:.2}", ratio.start(), ratio.end())),
+    );
+    all.extend(limit.max_text.map(|max| format!("a text of {max} beside it")));
+    all.join("; ")
+}
+
+fn capital(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
 }
 
 fn cells(platform: &Adapter) -> [String; COLUMNS.len()] {
@@ -161,20 +255,32 @@ fn yes(holds: bool) -> String {
     if holds { "yes".to_owned() } else { String::new() }
 }
 
+/// Returns the pages with generated tables, each with the names of its tables.
+fn pages() -> Vec<(PathBuf, Vec<(&'static str, String)>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let of_platform = |platform: &&Adapter| {
+        let page = root.join(format!("../docs/platforms/{}.md", platform.id));
+        (page, vec![("limits", limits(platform))])
+    };
+    let overview = (root.join("README.md"), tables().to_vec());
+    crate::all().iter().map(of_platform).chain([overview]).collect()
+}
+
 #[test]
 fn the_tables_of_platforms_are_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let page = fs::read_to_string(&path).expect("the page is there");
-    let mut drawn = page.clone();
-    for (name, table) in tables() {
-        let begin = format!("{}{name}{}", BEGIN.0, BEGIN.1);
-        let (before, rest) = drawn.split_once(&begin).expect("the page marks where the table begins");
-        let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
-        drawn = format!("{before}{begin}\n{table}\n{END}{after}");
-    }
-    if std::env::var_os("FANFARE_RECORD").is_some() {
-        fs::write(&path, drawn).expect("the page can be written");
-    } else {
-        assert!(page == drawn, "platforms/README.md is out of date: run `just platforms`");
+    for (path, tables) in pages() {
+        let page = fs::read_to_string(&path).expect("the page is there");
+        let mut drawn = page.clone();
+        for (name, table) in tables {
+            let begin = format!("{}{name}{}", BEGIN.0, BEGIN.1);
+            let (before, rest) = drawn.split_once(&begin).expect("the page marks where the table begins");
+            let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
+            drawn = format!("{before}{begin}\n{table}\n{END}{after}");
+        }
+        if std::env::var_os("FANFARE_RECORD").is_some() {
+            fs::write(&path, drawn).expect("the page can be written");
+        } else {
+            assert!(page == drawn, "{} is out of date: run `just platforms`", path.display());
+        }
     }
 }

@@ -100,6 +100,16 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
         // True for uploads. Photos with an unknown result are never published again.
         idempotency: Idempotency::Idempotent,
+        sources: &[
+            Source {
+                url: "https://developers.tiktok.com/doc/content-posting-api-reference-direct-post",
+                checked: "2026-11-21",
+            },
+            Source {
+                url: "https://developers.tiktok.com/doc/content-posting-api-reference-upload-video",
+                checked: "2026-11-21",
+            },
+        ],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

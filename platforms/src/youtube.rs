@@ -91,6 +91,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         forbidden: &['<', '>'],
         required_media: Some(MediaKind::Video),
         comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        sources: &[Source { url: "https://developers.google.com/youtube/v3/docs", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
     auth: Auth::OAuth2(OAuth2 {

@@ -292,7 +292,7 @@ impl Engine {
     async fn advance(&self, account: &AccountSession<'_>, run: &Run) -> Result<TargetStatus, Interrupt> {
         let attempt = &run.attempt;
         check_reply(attempt, account.platform)?;
-        self.check_fetched(run, account).await?;
+        self.check(run, account).await?;
         let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
         let mut status = attempt.status;
         let mut unknown_url = None;
@@ -345,18 +345,17 @@ impl Engine {
         }
     }
 
-    /// Checks a post whose files were still to be fetched when it was created, before anything of it is published.
-    async fn check_fetched(&self, run: &Run, account: &AccountSession<'_>) -> Result<(), Interrupt> {
+    /// Checks a post by the rules that its creation was checked by, before anything of it is published: since then its
+    /// files were fetched, its account was connected again, or a new version of the service came with other rules.
+    async fn check(&self, run: &Run, account: &AccountSession<'_>) -> Result<(), Interrupt> {
         let attempt = &run.attempt;
         let entries = &attempt.entries;
         if entries.iter().any(is_begun) {
             return Ok(());
         }
         let attached: Vec<_> = entries.iter().map(|entry| &entry.container.media[..]).collect();
-        let fetched = self.fetched_media(attempt.key.owner, &attached).await;
-        let Some(media) = fetched.map_err(|error| self.interrupted(run, &entries[0], error))? else {
-            return Ok(());
-        };
+        let media = self.attached_media(attempt.key.owner, &attached).await;
+        let media = media.map_err(|error| self.interrupted(run, &entries[0], error))?;
         let drafts: Vec<_> = (entries.iter().zip(&media))
             .map(|(entry, media)| Draft { text: &entry.container.content, media })
             .collect();

@@ -102,27 +102,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the media of each container if one of them was fetched from an address, and so not known when its post
-    /// was created.
-    pub(crate) async fn fetched_media(
+    /// Returns the media of each container, as they are stored.
+    pub(crate) async fn attached_media(
         &self,
         owner: Owner,
         attached: &[&[Attachment]],
-    ) -> Result<Option<Vec<Vec<Media>>>, MediaError> {
-        let ids: Vec<_> = attached.iter().copied().flatten().map(|attachment| attachment.id).collect();
-        if ids.is_empty() {
-            return Ok(None);
-        }
-        let found = media::find(&self.db, unbounded(owner), &ids).await?;
-        if found.iter().all(|asset| asset.source_url.is_none()) {
-            return Ok(None);
-        }
+    ) -> Result<Vec<Vec<Media>>, MediaError> {
         let mut media = Vec::with_capacity(attached.len());
         for references in attached {
             let found = self.find_media(owner, references).await?;
             media.push(found.into_iter().map(|(medium, _)| medium).collect());
         }
-        Ok(Some(media))
+        Ok(media)
     }
 
     /// Returns the assets, with what their files hold besides their content.

@@ -73,7 +73,7 @@ const NAMES: &str = "
     renew_grant-canceled renew_grant-disconnected renew_grant-lost renew_grant-replaced
     renew_grant-replaced_while_unavailable renew_grant-updated
     worker_request-callback worker_request-confirm worker_request-edit worker_request-health
-    worker_request-limits worker_request-metrics worker_request-options worker_request-password worker_request-reveal worker_request-selection
+    worker_request-limits worker_request-look_up worker_request-metrics worker_request-options worker_request-password worker_request-reveal worker_request-selection
     worker_request-openid_begin worker_request-openid_finish worker_request-test_event worker_request-unpublish";
 
 fn kept() -> PathBuf {

@@ -563,6 +563,11 @@ async fn requests_to_workers_replay() {
     let account = world.connect("reddit", "ada").await;
     world.get(&format!("/social-accounts/{account}/limits")).await;
     latest("limits").await;
+    let settings = json!({ "reddit": { "subreddit": "missing" } });
+    let body = json!({ "content": "Where", "accounts": [account], "config": settings, "look_up": true });
+    let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!((status, &verdict["valid"]), (StatusCode::OK, &json!(false)), "{verdict}");
+    latest("look_up").await;
     world.medium("a.png", None, png(8, 8)).await;
     latest("confirm").await;
     let post = world
