@@ -199,7 +199,8 @@ pub trait Publisher: Send + Sync {
         oauth::revoke(cx).await
     }
 
-    /// Makes all calls before the publishing call. May be repeated; resumes at `at`.
+    /// Makes all calls before the publishing call. May be repeated; resumes at `at`. Called for what
+    /// [`crate::check`] has no error for, which is not refused here again.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
 
     /// Makes the one call that publishes. After an ambiguous failure, `locate` is called first.

@@ -357,8 +357,6 @@ impl Publisher for LinkedIn {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
-        let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
-        fits(&post.media, link).map_err(|(_, message)| Failure::rejected(400, message))?;
         step.doubt(post.commit_begun_at);
         let uploads = Uploads { owner: author(cx, &settings) };
         let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;

@@ -301,9 +301,6 @@ impl Publisher for Pinterest {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
-        if let Some((_, message)) = objections(&post.media, &settings).into_iter().next() {
-            return Err(Failure::rejected(422, format!("Pinterest {message}")));
-        }
         let is_video = is_video(&post.media);
         if is_video && is_trial(cx) {
             let message =

@@ -352,9 +352,6 @@ impl Publisher for Threads {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        if let Some(message) = too_many(&post.media) {
-            return Err(Failure::rejected(400, message));
-        }
         let settings: Settings = post.settings()?;
         let forbidden = settings.forbidden(&cx.grant.scopes).filter(|_| post.reply_to.is_none());
         if let Some((setting, scope)) = forbidden {

@@ -378,11 +378,6 @@ impl Publisher for YouTube {
             return Ok(Prepared::Ready(Checkpoint::of(&step)));
         }
         let settings: Settings = post.settings()?;
-        let of_captions = captions::objections(&settings).into_iter().map(|(_, message)| message);
-        let of_settings = objections(&post.media, &settings).into_iter().map(|(_, message)| message);
-        if let Some(message) = of_settings.chain(of_captions).next() {
-            return Err(Failure::rejected(422, message));
-        }
         let body = resource(post, &settings, video);
         // An earlier attempt may have died between sending a part and saving its progress.
         if let Some(upload) = step.upload.clone() {

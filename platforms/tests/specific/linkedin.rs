@@ -263,11 +263,11 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
         assert!(page.contains(words), "{words}: {page}");
     }
     card.media = actor.post_with("", MediaKind::Image, 2).media;
-    assert_eq!(actor.publish(&card).await.expect_err("two pictures").code, rejected(400));
     let codes = |text: &str, media: &[platforms::Media], settings: &Value| -> Vec<String> {
         let issues = platforms::check::check(actor.platform, &[Draft { text, media }], settings);
         issues.into_iter().map(|issue| issue.code).collect()
     };
+    assert!(!codes(&card.text, &card.media, &card.settings).is_empty(), "two pictures");
     assert_eq!(codes("", &card.media, &card.settings), ["settings_conflict"]);
     assert_eq!(codes("", &card.media[..1], &card.settings), [""; 0]);
     card.media[0].width = Some(7_000);
