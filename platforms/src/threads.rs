@@ -268,6 +268,17 @@ impl Publisher for Threads {
         let settings = schema::read::<Settings>(settings).ok();
         let attached = settings.as_ref().and_then(|settings| settings.link_attachment.as_deref());
         let mut found = Vec::new();
+        let longer = settings.as_ref().and_then(|settings| settings.text_attachment.as_ref());
+        if attached.is_some() && longer.is_some_and(|longer| longer.link_attachment_url.is_some()) {
+            let message = "threads takes one link beside a text: link_attachment, or that of text_attachment";
+            found.push(Issue::of_setting(
+                Severity::Error,
+                "settings_conflict",
+                ADAPTER.id,
+                "link_attachment",
+                message.to_owned(),
+            ));
+        }
         for (index, container) in containers.iter().enumerate() {
             let mut add = |severity, code: &str, member: &str, message: String| {
                 let path = vec![json!("containers"), json!(index), json!(member)];
@@ -549,9 +560,9 @@ impl Deletion for Threads {
 /// <https://developers.facebook.com/docs/threads/posts>
 fn different_links(text: &str, attached: Option<&str>) -> usize {
     let spans = facets::spans(text);
+    // "Links count with or without a scheme."
     let written = spans.iter().filter_map(|span| match &span.meaning {
-        // Without a scheme it may be no link there.
-        Meaning::Link(link) if text[span.range.clone()].starts_with(link) => Some(&link[..]),
+        Meaning::Link(link) => Some(&link[..]),
         _ => None,
     });
     written.chain(attached).collect::<HashSet<_>>().len()
@@ -691,6 +702,9 @@ mod tests {
         assert_eq!(told(&links(5).repeat(2), json!({})), []);
         assert_eq!(told(&links(5), attached(5)), too_many);
         assert_eq!(told(&links(6), json!({})), too_many);
+        // With and without a scheme they are the same.
+        assert_eq!(told("a.com b.com c.com https://a.com/ d.com e.org", json!({})), too_many);
+        assert_eq!(told("a.com b.com c.com https://a.com d.com e.org", json!({})), []);
         assert_eq!(told(&"a".repeat(500), json!({})), []);
         let quoted = format!("{}’", "a".repeat(498));
         assert_eq!(told(&quoted, json!({})), [(Severity::Warning, "text_may_be_too_long".to_owned())]);
