@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         media_that_fail_processing_fail_permanently,
         an_authorization_code_is_exchanged_once,
         a_grant_lists_its_identities,
+        a_login_grants_what_was_asked_for_and_no_more,
         metrics_are_read_and_a_missing_post_fails_permanently,
         history_lists_every_post_newest_first,
         limits_are_documented_and_their_usage_grows_with_a_post,
@@ -972,6 +973,53 @@ async fn an_authorization_code_is_exchanged_once(platform: &'static Adapter) {
     assert_eq!(actor.accepted().await, 1, "{name}");
 }
 
+/// Scopes of a login that does not allow to publish, and the status that the platform refuses publishing with; Google
+/// Business Profile has one scope, and Bluesky none.
+const TOO_FEW: [(&str, &[&str], u16); 9] = [
+    ("x", &["tweet.read", "users.read", "offline.access"], 403),
+    ("linkedin", &["openid", "profile"], 403),
+    ("instagram", &["instagram_business_basic"], 403),
+    ("tiktok", &["user.info.basic", "video.list"], 403),
+    ("youtube", &["https://www.googleapis.com/auth/youtube.readonly"], 403),
+    ("facebook", &["pages_show_list", "pages_read_engagement"], 403),
+    ("threads", &["threads_basic"], 403),
+    ("pinterest", &["user_accounts:read", "boards:read", "pins:read"], 401),
+    ("reddit", &["identity", "read", "history"], 403),
+];
+
+async fn a_login_grants_what_was_asked_for_and_no_more(platform: &'static Adapter) {
+    let Some((name, asked, status)) = TOO_FEW.into_iter().find(|(name, ..)| *name == platform.id) else {
+        let scopes = platform.auth.oauth().map_or(0, |oauth| oauth.scopes.len());
+        return assert!(scopes <= 1, "{}", platform.id);
+    };
+    let world = World::start().await;
+    let mut actor = world.actor(platform);
+    let brought = actor.consent_to(asked, "allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on(name);
+    let mut granted = actor.grant.scopes.clone();
+    granted.sort_unstable();
+    let mut asked = asked.to_vec();
+    asked.sort_unstable();
+    // Threads does not tell what it granted.
+    assert!(granted == asked || granted.is_empty() && name == "threads", "{name}: {granted:?}");
+    let identities = actor.identities().await.on(name);
+    if let Some(own) = identities.into_iter().find_map(|identity| identity.grant) {
+        actor.grant = own;
+    }
+    let failure = actor.publish(&fitting(&actor)).await.expect_err(name);
+    assert_eq!(
+        (failure.code, failure.is_revoked(), failure.is_ambiguous()),
+        (ErrorCode::Rejected(status), false, false),
+        "{name}: {failure}"
+    );
+    assert_eq!(actor.accepted().await, 0, "{name}");
+}
+
+/// Returns a post of the least that the platform takes.
+fn fitting(actor: &Actor) -> Publication {
+    actor.post("not allowed")
+}
+
 async fn a_grant_lists_its_identities(platform: &'static Adapter) {
     let world = World::start().await;
     let actor = world.actor(platform);
@@ -983,7 +1031,12 @@ async fn a_grant_lists_its_identities(platform: &'static Adapter) {
     let username =
         if actor.has_closed_reads() { &own.profile.network_unique_id } else { &actor.account.username };
     assert_eq!(own.profile.username, *username, "{name}");
-    assert!(!own.profile.display_name.is_empty(), "{name}");
+    let shown = &own.profile.display_name;
+    // A location has a title and no handle.
+    let names = [shown, &actor.account.username, &own.profile.network_unique_id];
+    let has_handle = name != "google_business";
+    let are_distinct = names[0] != names[2] && names[1] != names[2] && (names[0] != names[1]) == has_handle;
+    assert!(are_distinct && !shown.is_empty(), "{name}: {names:?}");
 }
 
 async fn limits_are_documented_and_their_usage_grows_with_a_post(platform: &'static Adapter) {

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::RangeInclusive;
 
+/// Family name of every account's owner.
+pub(crate) const FAMILY_NAME: &str = "Åkesson";
+
 /// One account on one platform.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Account {
@@ -31,13 +34,24 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Returns the account's identity, on platforms without a display name.
+    /// Returns the display name without the family name: the words of the username.
+    pub(crate) fn given_name(&self) -> String {
+        self.username.replace(['.', '_', '-'], " ")
+    }
+
+    /// Returns the display name: on the platforms that have one it is neither handle nor id, so that a client that
+    /// takes one for another is found out.
+    pub(crate) fn display_name(&self) -> String {
+        format!("{} {FAMILY_NAME}", self.given_name())
+    }
+
+    /// Returns the account's identity.
     pub(crate) fn identity(&self, kind: &str, picture: Option<String>, page: String) -> Identity {
         Identity {
             profile: AccountProfile {
                 network_unique_id: self.id.clone(),
                 username: self.username.clone(),
-                display_name: self.username.clone(),
+                display_name: self.display_name(),
                 account_type: kind.to_owned(),
                 profile_image_url: picture,
                 profile_url: Some(page),

@@ -126,7 +126,7 @@ impl Simulator for Bluesky {
             profile: AccountProfile {
                 network_unique_id: account.id.clone(),
                 username: account.username.clone(),
-                display_name: view::display_name(account),
+                display_name: account.display_name(),
                 account_type: "profile".into(),
                 profile_image_url: None,
                 profile_url: Some(format!("https://bsky.app/profile/{}", account.username)),

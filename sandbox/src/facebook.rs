@@ -421,7 +421,7 @@ fn page_value(tx: &Transaction, page: &Account, token: Option<&str>) -> Value {
     let followers = crate::fake_metrics::figure(&page.id, "followers", tx.now - page.created_at, 5_000);
     json!({
         "id": page.id,
-        "name": page.username,
+        "name": page.display_name(),
         "username": page.username,
         "link": format!("https://www.facebook.com/{}", page.username),
         "access_token": token,

@@ -125,7 +125,10 @@ impl Simulator for GoogleBusiness {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("location", None, maps_url(account))
+        let mut identity = account.identity("location", None, maps_url(account));
+        // A location has no handle, and its title is its name.
+        identity.profile.display_name.clone_from(&account.username);
+        identity
     }
 
     fn grants(&self) -> &dyn Grants {

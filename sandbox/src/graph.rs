@@ -165,7 +165,17 @@ fn account_usage(kind: &str, id: &str, percent: u64, minutes: u64) -> Value {
 
 /// Adds the usage of the window that the request counted against, once there is any worth telling. Threads
 /// documents only the app's.
-pub(crate) fn with_usage(tx: &Transaction, request: &Request, response: Response, kind: &str) -> Response {
+pub(crate) fn with_usage(
+    tx: &Transaction,
+    request: &Request,
+    mut response: Response,
+    kind: &str,
+) -> Response {
+    // By the body's own code it is a refusal of the content, whatever the status says.
+    if response.status.as_u16() == 400 && is_about_content(&response) {
+        response.status =
+            hyper::StatusCode::from_u16(tx.settings.meta_refusal_status).unwrap_or(response.status);
+    }
     let Some(quota) = tx.quota else { return response };
     let percent = (quota.limit - quota.remaining.min(quota.limit)) * 100 / quota.limit.max(1);
     let is_told = response.headers.iter().any(|(name, _)| *name == APP_USAGE);
@@ -177,6 +187,11 @@ pub(crate) fn with_usage(tx: &Transaction, request: &Request, response: Response
         Some(_) if percent > 0 && !is_told => response.with(APP_USAGE, app_usage(percent)),
         _ => response,
     }
+}
+
+fn is_about_content(response: &Response) -> bool {
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    body["error"]["code"] == 100 && body["error"]["is_transient"] != true
 }
 
 fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {

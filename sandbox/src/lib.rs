@@ -72,6 +72,7 @@ mod page;
 mod pinterest;
 mod pipeline;
 mod rate_limit;
+mod recorded;
 mod reddit;
 mod routes;
 mod schema;

@@ -18,7 +18,7 @@ mod text;
 
 use super::{
     Transaction,
-    account::{self, Account},
+    account::{self, Account, FAMILY_NAME},
     exchange::{BodyMode, Outcome, Request, Response},
     page,
     rate_limit::RateLimit,
@@ -178,6 +178,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         "GET"    ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::show_comment(id);
         "DELETE" ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::delete_comment(id);
         "POST"   [_, "socialActions", _, "comments", id]                   => (ANY)              posts::change_comment(id);
+        "GET"    ["v2", "socialActions", urn]                              => (ANY)              posts::actions_for_members(urn);
         "POST"   ["v2", "socialActions", urn, "comments"]                  => (ANY)              posts::comment(urn);
         "DELETE" ["v2", "socialActions", _, "comments", id]                => (ANY)              posts::delete_comment(id);
         "GET"    ["rest", "organizationalEntityShareStatistics"]           => (ADMIN)            posts::page_statistics();
@@ -304,9 +305,9 @@ fn userinfo(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
         200,
         &json!({
             "sub": account.id,
-            "name": account.username,
-            "given_name": account.username,
-            "family_name": "",
+            "name": account.display_name(),
+            "given_name": account.given_name(),
+            "family_name": FAMILY_NAME,
             "picture": avatar(account),
             "locale": { "country": "US", "language": "en" },
         }),
@@ -326,8 +327,8 @@ fn me(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
         &json!({
             "id": account.id,
             "vanityName": account.username,
-            "localizedFirstName": account.username,
-            "localizedLastName": "",
+            "localizedFirstName": account.given_name(),
+            "localizedLastName": FAMILY_NAME,
             "profilePicture": picture,
         }),
     ))

@@ -288,7 +288,7 @@ fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
         "id": account.id,
         "username": account.username,
         "account_type": "BUSINESS",
-        "business_name": account.username,
+        "business_name": account.display_name(),
         "profile_image": avatar(account),
         "website_url": "",
         "about": "",

@@ -111,9 +111,11 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
     }
 
     let answered = sandbox.transaction(|tx| {
-        let mut response = match tx.settings.refusal(&request.host, &request.path) {
-            Some(status) => simulator.refuse(tx, &request, status),
-            None => simulator.respond(tx, &request),
+        let (host, path) = (&request.host, &request.path);
+        let mut response = match (tx.settings.refusal(host, path), tx.settings.recorded(host, path)) {
+            (Some(status), _) => simulator.refuse(tx, &request, status),
+            (None, Some(recorded)) => recorded.response(),
+            (None, None) => simulator.respond(tx, &request),
         };
         // A fault after acceptance does not apply when nothing was accepted.
         if response.published.is_empty()

@@ -273,7 +273,7 @@ fn me(tx: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
         "over_18": false,
         "subreddit": {
             "display_name": format!("u_{}", account.username),
-            "title": account.username,
+            "title": account.display_name(),
             "subreddit_type": "user",
         },
     });

@@ -91,6 +91,7 @@ fn object(
         let inner = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         match schema["properties"].get(name) {
             Some(schema) => walk(schema, value, &inner)?,
+            None if schema["additionalProperties"] == true => {}
             None => {
                 return Err(Issue {
                     member: inner.clone(),

@@ -1,6 +1,6 @@
 //! Settings that tests may change.
 
-use super::store::Record;
+use super::{recorded::Recorded, store::Record};
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +46,12 @@ pub struct Settings {
     /// Statuses to refuse requests with, by the prefix of their path, with or without the host: an outage of
     /// a platform.
     pub refusals: BTreeMap<String, u16>,
+    /// Recorded answers to give instead of a platform's own, by the prefix of a request's path, with or without the
+    /// host.
+    pub recorded: BTreeMap<String, Recorded>,
+    /// Status of Meta's refusals of a request's content, which are documented with 400: integrations have seen 500
+    /// with the same body.
+    pub meta_refusal_status: u16,
     /// Limits by name, for example `x.posts`, instead of the documented ones.
     pub limits: BTreeMap<String, u64>,
 }
@@ -64,6 +70,8 @@ impl Default for Settings {
             empty_refresh: false,
             has_renamed_fields: false,
             refusals: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            meta_refusal_status: 400,
             limits: BTreeMap::new(),
         }
     }
@@ -102,10 +110,19 @@ impl Settings {
 
     /// Returns the status to refuse a request with.
     pub(crate) fn refusal(&self, host: &str, path: &str) -> Option<u16> {
-        let full = format!("/{host}{path}");
-        let is_meant = |prefix: &str| path.starts_with(prefix) || full.starts_with(prefix);
-        self.refusals.iter().find(|(prefix, _)| is_meant(prefix)).map(|(_, status)| *status)
+        of_prefix(&self.refusals, host, path)
     }
+
+    /// Returns the recorded answer to a request.
+    pub(crate) fn recorded(&self, host: &str, path: &str) -> Option<Recorded> {
+        of_prefix(&self.recorded, host, path)
+    }
+}
+
+fn of_prefix<T: Copy>(prefixes: &BTreeMap<String, T>, host: &str, path: &str) -> Option<T> {
+    let full = format!("/{host}{path}");
+    let is_meant = |prefix: &str| path.starts_with(prefix) || full.starts_with(prefix);
+    prefixes.iter().find(|(prefix, _)| is_meant(prefix)).map(|(_, value)| *value)
 }
 
 fn milliseconds(count: u64) -> TimeDelta {

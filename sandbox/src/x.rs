@@ -293,6 +293,18 @@ fn not_permitted() -> Response {
     problem(403, "Forbidden", "You are not permitted to perform this action.")
 }
 
+/// The refusal of a reply to or a quote of another's post; recorded in July and October 2026.
+fn uninvited() -> Response {
+    Response::json(
+        403,
+        &json!({
+            "title": "Authorization Error",
+            "detail": "You can only reply to or quote posts where you are mentioned or are the author.",
+            "type": "https://api.x.com/2/problems/not-authorized-for-resource",
+        }),
+    )
+}
+
 fn problem(status: u16, title: &str, detail: &str) -> Response {
     let body = json!({ "title": title, "detail": detail, "type": "about:blank", "status": status });
     Response { mime: "application/problem+json", ..Response::json(status, &body) }

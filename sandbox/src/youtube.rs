@@ -479,12 +479,12 @@ fn channel(tx: &Transaction, account: &Account) -> Value {
         "etag": etag(&json!(account.id)),
         "id": account.id,
         "snippet": {
-            "title": account.username,
+            "title": account.display_name(),
             "description": "",
             "customUrl": format!("@{}", account.username),
             "publishedAt": time(account.created_at),
             "thumbnails": { "default": picture(88), "medium": picture(240), "high": picture(800) },
-            "localized": { "title": account.username, "description": "" },
+            "localized": { "title": account.display_name(), "description": "" },
         },
         "contentDetails": { "relatedPlaylists": { "likes": "LL", "uploads": playlists::uploads(&account.id) } },
         "statistics": {

@@ -416,6 +416,14 @@ async fn a_refusal_of_the_video_service_does_not_end_the_session() {
         assert!(failure.message.contains(words), "{call}: {failure}");
     }
     world.lie(&[]);
+    for (call, name) in
+        [("getUploadLimits", "bluesky.unconfirmed-email"), ("uploadVideo", "bluesky.invalid-token")]
+    {
+        actor.set(&json!({ "recorded": { format!("{service}.{call}"): name } })).await;
+        let failure = actor.prepare(&post).await.expect_err("refused");
+        assert_eq!(failure.code, ErrorCode::Rejected(401), "{call}: {failure}");
+    }
+    actor.set(&json!({ "recorded": {} })).await;
     actor.publish(&post).await.on("publish");
 }
 

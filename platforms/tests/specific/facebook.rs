@@ -102,7 +102,10 @@ async fn a_page_without_a_publishing_task_is_reported() {
     let (_, identities) = login(&world, "analyst.joe", &SCOPES).await;
     let failure = identities.expect_err("nothing can be posted to");
     assert_eq!(failure.code, rejected(404));
-    assert!(failure.message.contains("analyst.joe") && failure.message.contains("no task"), "{failure}");
+    assert!(
+        failure.message.contains("analyst joe Åkesson") && failure.message.contains("no task"),
+        "{failure}"
+    );
 }
 
 async fn a_declined_permission_is_asked_for_again() {

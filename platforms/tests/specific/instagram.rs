@@ -1,6 +1,6 @@
 //! Instagram: stories, tags in a carousel, and containers that can't be read.
 
-use super::actor;
+use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
@@ -23,6 +23,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_cover_that_does_not_fit_the_media_is_rejected,
             a_container_that_can_t_be_read_is_published_after_two_more,
             a_container_that_is_gone_is_made_anew,
+            a_thumbnail_after_the_end_of_its_video_is_refused,
             the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
         ],
     )
@@ -179,4 +180,19 @@ async fn the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one() {
     actor.set(&json!({ "limits": { "instagram.calls": 0 } })).await;
     let failure = actor.publish(&post).await.expect_err("the limit");
     assert_eq!((failure.code, failure.retry_after), (ErrorCode::RateLimited, None), "{failure}");
+}
+
+async fn a_thumbnail_after_the_end_of_its_video_is_refused() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let mut post = actor.post_with("a reel of five seconds", MediaKind::Video, 1);
+    // The platform measures the file, whatever the request's author believes.
+    post.media[0].duration = Some(Duration::from_mins(1));
+    for (offset, is_taken) in [(5_000, false), (30_000, false), (4_999, true)] {
+        post.settings = json!({ "thumb_offset": offset });
+        match actor.publish(&post).await {
+            Ok(_) => assert!(is_taken, "{offset}"),
+            Err(failure) => assert!(!is_taken && failure.code == rejected(400), "{offset}: {failure}"),
+        }
+    }
 }

@@ -362,7 +362,10 @@ async fn an_app_with_the_community_management_api_only_is_connected_and_publishe
     let identities = actor.identities().await.on("identities");
     let [member, page] = identities.as_slice() else { panic!("{identities:?}") };
     assert_eq!(member.profile.network_unique_id, actor.account.network_unique_id);
-    assert_eq!((member.profile.username.as_str(), member.profile.display_name.as_str()), ("ada", "ada"));
+    assert_eq!(
+        (member.profile.username.as_str(), member.profile.display_name.as_str()),
+        ("ada", "ada Åkesson")
+    );
     assert!(member.profile.profile_image_url.is_some());
     assert_eq!(page.profile.account_type, "organization");
     actor.healthy().await.on("health");
@@ -467,9 +470,12 @@ async fn mentions_are_looked_up_and_published() {
         let found = mentions(&actor, text).await.on(text);
         assert_eq!(found, [SelectOption { id: mention.clone(), name: "bob Works".into() }], "{text}");
     }
-    let member = format!("@[bob](urn:li:person:{})", bob.account.network_unique_id);
+    let member = format!("@[bob Åkesson](urn:li:person:{})", bob.account.network_unique_id);
     let found = mentions(&actor, "bo").await.on("a member");
-    assert_eq!(found, [SelectOption { id: member.clone(), name: "bob, Member of the sandbox".into() }]);
+    assert_eq!(
+        found,
+        [SelectOption { id: member.clone(), name: "bob Åkesson, Member of the sandbox".into() }]
+    );
     // A text that is no name is not searched for among the members.
     assert_eq!(mentions(&actor, "nobody 123").await.on("nobody"), []);
     assert_eq!(mentions(&actor, "1").await.on("no organization"), []);
@@ -482,7 +488,7 @@ async fn mentions_are_looked_up_and_published() {
 
     let id = actor.publish(&actor.post(&format!("with {mention} and {member}"))).await.on("publish");
     let shown = actor.shown(&id).await;
-    assert!(shown.contains("with @bob Works and @bob"), "{shown}");
+    assert!(shown.contains("with @bob Works and @bob Åkesson"), "{shown}");
 }
 
 async fn mentions_that_the_scopes_do_not_open_are_left_out() {

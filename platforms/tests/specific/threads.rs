@@ -4,7 +4,10 @@ use super::{actor, rejected};
 use crate::fixtures::{Named, RETURN, World};
 use crate::trials::{self, singles};
 use libtest_mimic::Trial;
-use platforms::{Checkpoint, MediaKind, Prepared};
+use platforms::{
+    Checkpoint, MediaKind, Prepared,
+    check::{Draft, check},
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -19,6 +22,8 @@ pub(super) fn trials() -> Vec<Trial> {
             a_container_that_can_t_be_read_is_published_after_two_more,
             polls_are_rare_when_a_limit_is_nearly_used_up,
             a_person_without_a_role_can_log_in_to_a_reviewed_app_only,
+            a_refusal_of_the_content_is_final_whatever_its_status,
+            links_exclude_each_other_and_count_without_their_scheme,
         ],
     )
 }
@@ -132,4 +137,37 @@ async fn a_person_without_a_role_can_log_in_to_a_reviewed_app_only() {
         let brought = stranger.consent("allow").await.expect("it has codes");
         stranger.exchange(&brought["code"]).await.on(name);
     }
+}
+
+async fn a_refusal_of_the_content_is_final_whatever_its_status() {
+    let world = World::start().await;
+    let actor = actor(&world, "threads");
+    for status in [400, 500] {
+        actor.set(&json!({ "meta_refusal_status": status })).await;
+        let failure = actor.publish(&actor.post(&"a".repeat(501))).await.expect_err("too long");
+        assert!(failure.code == rejected(400) && !failure.is_ambiguous(), "{status}: {failure:?}");
+        assert!(failure.message.contains("500 characters"), "{failure}");
+    }
+}
+
+async fn links_exclude_each_other_and_count_without_their_scheme() {
+    let world = World::start().await;
+    let actor = actor(&world, "threads");
+    let many = "www.a.com b.com c.org, d.net and https://e.com or f.com";
+    let both = json!({
+        "link_attachment": "https://a.com",
+        "text_attachment": { "plaintext": "more", "link_attachment_url": "https://b.com" },
+    });
+    for (text, settings, code) in
+        [(many, json!({}), "links_too_many"), ("two links", both, "settings_conflict")]
+    {
+        let mut post = actor.post(text);
+        post.settings = settings.clone();
+        assert_eq!(actor.publish(&post).await.expect_err(text).code, rejected(400), "{text}");
+        let found = check(actor.platform, &[Draft { text, media: &[] }], &settings);
+        let found: Vec<_> = found.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(found, [code], "{text}");
+    }
+    let post = actor.post("https://a.com a.com b.com c.org d.net e.com");
+    actor.publish(&post).await.on("five links");
 }

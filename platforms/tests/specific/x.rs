@@ -22,6 +22,8 @@ pub(super) fn trials() -> Vec<Trial> {
             a_self_serve_app_quotes_only_posts_that_invite_it,
             reading_and_renewing_wait_until_they_are_needed,
             renamed_fields_are_read,
+            a_limit_of_the_apps_contract_ends_neither_post_nor_grant,
+            metadata_have_the_members_of_the_description,
         ],
     )
 }
@@ -212,8 +214,14 @@ async fn a_self_serve_app_quotes_only_posts_that_invite_it() {
     ada.publish(&quote(&invited, "I agree")).await.on("invited");
     let failure = ada.publish(&quote(&other, "look at this")).await.expect_err("not invited");
     assert_eq!(failure.code, rejected(403), "{failure}");
-    let failure = ada.publish(&ada.post("$TSLA and $AAPL")).await.expect_err("two cashtags");
-    assert_eq!(failure.code, rejected(403), "{failure}");
+    assert!(failure.message.contains("where you are mentioned or are the author"), "{failure}");
+    for (text, code, words) in [
+        ("$TSLA and $AAPL", 403, "maximum of one cashtag"),
+        ("see https://sandbox-invalid.example", 400, "contains an invalid URL"),
+    ] {
+        let failure = ada.publish(&ada.post(text)).await.expect_err(text);
+        assert!(failure.code == rejected(code) && failure.message.contains(words), "{failure}");
+    }
     ada.set(&json!({ "app": "approved" })).await;
     ada.publish(&quote(&other, "look at this")).await.on("approved");
     ada.publish(&ada.post("$TSLA and $AAPL")).await.on("approved");
@@ -228,5 +236,43 @@ async fn reading_and_renewing_wait_until_they_are_needed() {
         assert_eq!(is_on_request, is_x, "{}", platform.id);
         let is_idle = platform.auth.oauth().is_some_and(|oauth| !oauth.idle_renewal.is_zero());
         assert_eq!(is_idle, is_x, "{}", platform.id);
+    }
+}
+
+async fn a_limit_of_the_apps_contract_ends_neither_post_nor_grant() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "x");
+    for name in ["x.spend-cap-reached", "x.spend-cap-until", "x.credits-depleted"] {
+        for path in ["/2/tweets", "/2/oauth2/token"] {
+            actor.set(&json!({ "recorded": { path: name } })).await;
+            let failure = match path {
+                "/2/tweets" => actor.publish(&actor.post("too expensive")).await.map(drop),
+                _ => actor.refresh().await.map(drop),
+            };
+            let failure = failure.expect_err(name);
+            assert!(failure.code == ErrorCode::AppRefused && !failure.message.is_empty(), "{path}: {failure:?}");
+        }
+    }
+    actor.set(&json!({ "recorded": {} })).await;
+    actor.grant = actor.refresh().await.on("refresh");
+    actor.publish(&actor.post("paid")).await.on("paid");
+}
+
+async fn metadata_have_the_members_of_the_description() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let post = actor.post_with("with a picture", MediaKind::Image, 1);
+    let at = actor.prepare(&post).await.on("prepare").0.to_string();
+    let id = at.split('"').find(|word| word.len() > 15 && word.bytes().all(|b| b.is_ascii_digit()));
+    let url = actor.sandbox("api.x.com") + "/2/media/metadata";
+    for (metadata, status) in [
+        (json!({ "sensitive_media_warning": { "adult_content": true } }), 200),
+        (json!({ "management_info": { "managed": true }, "upload_source": { "upload_source": "web" } }), 200),
+        (json!({ "management_info": {} }), 400),
+        (json!({ "nothing": {} }), 400),
+    ] {
+        let call = actor.http.post(&url).bearer_auth(&actor.grant.access_token);
+        let body = json!({ "id": id.expect("an id"), "metadata": metadata });
+        assert_eq!(call.json(&body).send().await.expect("an answer").status(), status, "{body}");
     }
 }

@@ -166,15 +166,10 @@ fn basic(account: &Account) -> Value {
     json!({
         "did": account.id,
         "handle": account.username,
-        "displayName": display_name(account),
+        "displayName": account.display_name(),
         "labels": [],
         "createdAt": time(account.created_at),
     })
-}
-
-/// Returns the account's display name.
-pub(super) fn display_name(account: &Account) -> String {
-    account.username.split('.').next().unwrap_or_default().to_owned()
 }
 
 fn view(tx: &Transaction, post: &Stored) -> Value {

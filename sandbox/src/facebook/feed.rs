@@ -207,7 +207,7 @@ impl Post {
             "created_time": graph::time(self.created_at),
             "updated_time": graph::time(self.created_at),
             "permalink_url": format!("https://{}", self.address()),
-            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
+            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.display_name()) },
             "is_published": self.is_public(tx.now),
             "scheduled_publish_time": match self.visibility {
                 Visibility::Scheduled(at) => Some(at.timestamp()),
@@ -244,7 +244,7 @@ impl Comment {
             "id": self.id,
             "message": self.message,
             "created_time": graph::time(self.created_at),
-            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
+            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.display_name()) },
             "permalink_url": format!("https://{}", self.address()),
             "parent": self.on.split_once('_').filter(|_| tx.store.get::<Comment>(&self.on).is_some()).map(|_| json!({ "id": self.on })),
             "comment_count": comments_of(tx, &self.id).count(),

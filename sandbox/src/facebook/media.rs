@@ -641,7 +641,7 @@ pub(super) fn collaborators(tx: &Transaction, _: &Request, me: &Account, id: &st
     let pages = video.collaborators.iter().filter_map(|page| account::by_id(tx.store, ID, page));
     let node = |page: Account| {
         let link = invitation(&video);
-        json!({ "id": video.id, "name": page.username, "invite_status": "Pending", "invitation_link": link })
+        json!({ "id": video.id, "name": page.display_name(), "invite_status": "Pending", "invitation_link": link })
     };
     Ok(Response::json(200, &json!({ "data": pages.map(node).collect::<Vec<_>>() })))
 }

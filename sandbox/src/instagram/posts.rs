@@ -226,7 +226,7 @@ pub(super) fn profile(tx: &Transaction, request: &Request, me: &Account) -> Outc
         "id": graph::account_id("instagram-app", &me.username, 24_000_000_000_000_000),
         "user_id": me.id,
         "username": me.username,
-        "name": me.username,
+        "name": me.display_name(),
         "account_type": "BUSINESS",
         "biography": "An account of the sandbox.",
         "followers_count": figure(&me.id, "followers", tx.now - me.created_at, 5_000),
@@ -257,6 +257,12 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     };
     check(request, kind, is_item)?;
     let file = fetch_medium(request, kind)?;
+    if let (Some(offset), Some(length)) =
+        (get("thumb_offset"), file.as_ref().and_then(|file| length_ms(tx, file)))
+        && offset.parse::<u64>().is_ok_and(|offset| offset >= length)
+    {
+        return Err(late_thumbnail());
+    }
     let items = if kind == "CAROUSEL" { carousel(tx, request, me)? } else { Vec::new() };
     graph::spend_cap(tx, CONTAINERS, &me.id)?;
     let container = Container {
@@ -275,6 +281,24 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     };
     tx.store.put(&container);
     Ok(Response::json(200, &json!({ "id": container.id })))
+}
+
+/// Returns the play time of a stored video in milliseconds, as its movie header tells (ISO/IEC 14496-12, 8.2.2).
+fn length_ms(tx: &Transaction, file: &Upload) -> Option<u64> {
+    let bytes = tx.files.read(&file.id)?;
+    let start = bytes.windows(4).position(|name| name == b"mvhd")? + 4;
+    let header = bytes.get(start..)?;
+    // The first byte is the version, whose 1 has times of eight bytes.
+    let number = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    let (scale, length) = match header.first()? {
+        0 => (number(12)?, u64::from(number(16)?)),
+        _ => (number(20)?, u64::from(number(24)?) << 32 | u64::from(number(28)?)),
+    };
+    (length * 1_000).checked_div(scale.into())
+}
+
+fn late_thumbnail() -> Response {
+    error(400, 1, 2_207_057, "The thumbnail offset must be within the video's duration.")
 }
 
 /// Checks the parameters of a container but for its medium.
@@ -319,7 +343,7 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     if let Some(offset) = get("thumb_offset")
         && !offset.parse::<u64>().is_ok_and(|offset| offset < 900_000)
     {
-        return Err(error(400, 1, 2_207_057, "The thumbnail offset must be within the video's duration."));
+        return Err(late_thumbnail());
     }
     if let Some(place) = get("location_id").filter(|place| !place.bytes().all(|byte| byte.is_ascii_digit())) {
         let message = format!("INSTAGRAM_PLATFORM_API__INVALID_LOCATION_ID: {place} is no place.");

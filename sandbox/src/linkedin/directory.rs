@@ -8,7 +8,7 @@
 use super::{
     Caller, ID, Outcome, Request, Response, Transaction, avatar, forbidden, invalid, page_of, paged, view,
 };
-use crate::account::Account;
+use crate::account::{Account, FAMILY_NAME};
 use serde_json::{Map, Value, json};
 
 /// Members in one answer of the typeahead.
@@ -84,8 +84,8 @@ pub(super) fn followers(tx: &mut Transaction, request: &Request, caller: &Caller
         .map(|member| {
             json!({
                 "member": format!("urn:li:person:{}", member.id),
-                "firstName": member.username,
-                "lastName": "",
+                "firstName": member.given_name(),
+                "lastName": FAMILY_NAME,
                 "headline": "Member of the sandbox",
                 "photo": avatar(&member),
             })

@@ -380,6 +380,17 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &s
 pub(super) fn actions(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
     let post = own(tx, caller, urn)?;
     caller.check_reads_comments(&post.author)?;
+    summary(tx, caller, &post)
+}
+
+/// `GET /v2/socialActions/{urn}`, which is open to who may post: integrations read it with `w_member_social` alone.
+pub(super) fn actions_for_members(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
+    let post = own(tx, caller, urn)?;
+    caller.check_writes_as(&post.author)?;
+    summary(tx, caller, &post)
+}
+
+fn summary(tx: &Transaction, caller: &Caller, post: &Post) -> Outcome {
     let own = comments_by(tx, &caller.account.id).filter(|comment| comment.post == post.urn).count();
     let comments = figure(&post.urn, "comments", tx.now - post.created_at, 12) + own as u64;
     Ok(Response::json(
@@ -388,7 +399,7 @@ pub(super) fn actions(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &
             "$URN": post.urn,
             "target": post.urn,
             "likesSummary": {
-                "totalLikes": likes(tx, &post), "aggregatedTotalLikes": likes(tx, &post), "likedByCurrentUser": false,
+                "totalLikes": likes(tx, post), "aggregatedTotalLikes": likes(tx, post), "likedByCurrentUser": false,
             },
             "commentsSummary": { "totalFirstLevelComments": comments, "aggregatedTotalComments": comments },
         }),

@@ -194,7 +194,7 @@ pub(super) fn profile(_: &Transaction, request: &Request, me: &Account) -> Outco
     let node = json!({
         "id": me.id,
         "username": me.username,
-        "name": me.username,
+        "name": me.display_name(),
         "threads_profile_picture_url": graph::avatar(me),
         "threads_biography": "An account of the sandbox.",
         "is_verified": false,
@@ -225,6 +225,11 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         if kind != "TEXT" && get(name).is_some() {
             return Err(invalid(&format!("Param {name} can only be used with media_type TEXT")));
         }
+    }
+    let longer = get("text_attachment").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let is_linked = longer.is_some_and(|longer| longer["link_attachment_url"].is_string());
+    if is_linked && get("link_attachment").is_some() {
+        return Err(invalid("Param link_attachment can't be used with a link_attachment_url"));
     }
     if let Some(poll) = get("poll_attachment") {
         check_poll(&poll)?;
@@ -301,7 +306,7 @@ fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Resu
         return Err(invalid("A carousel item must be of media_type IMAGE or VIDEO"));
     }
     let mut links: HashSet<&str> = links(text).collect();
-    links.extend(link);
+    links.extend(link.map(without_scheme));
     if links.len() > LINKS {
         let message = "The post has more than 5 unique links.";
         return Err(error(400, "THREADS_API__LINK_LIMIT_EXCEEDED", 0, message));
@@ -309,12 +314,30 @@ fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Resu
     Ok(())
 }
 
-/// Returns the addresses with a scheme in a text, without the punctuation around them.
+/// Returns the addresses in a text, which count with or without a scheme, without the scheme and the punctuation around
+/// them.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().filter_map(|word| {
-        let start = word.find("http://").or_else(|| word.find("https://"))?;
-        Some(word[start..].trim_end_matches(['.', ',', ':', ';', '!', '?', ')', '"', '\'']))
+        let word = word.trim_matches(['.', ',', ':', ';', '!', '?', '(', ')', '"', '\'']);
+        match word.find("http://").or_else(|| word.find("https://")) {
+            Some(start) => Some(without_scheme(&word[start..])),
+            None => is_host(word.split(['/', '?', '#']).next()?).then_some(word),
+        }
     })
+}
+
+fn without_scheme(address: &str) -> &str {
+    address.split_once("://").map_or(address, |(_, rest)| rest)
+}
+
+/// Returns whether a word is surely the host of an address.
+fn is_host(word: &str) -> bool {
+    let mut labels = word.rsplit('.');
+    let is_known = labels.next().is_some_and(|last| ["com", "org", "net", "example"].contains(&last));
+    let rest: Vec<_> = labels.collect();
+    let is_label =
+        |label: &&str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    is_known && !rest.is_empty() && rest.iter().all(is_label)
 }
 
 fn check_poll(text: &str) -> Result<(), Response> {

@@ -384,7 +384,11 @@ pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) 
     Ok(Response::json(200, &json!({ "data": data })))
 }
 
+/// `MediaMetadataRequest` of X's description, version 2.167, where some members have no schema of their own.
 static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({ "type": "string" });
+    let any = json!({ "type": "object", "additionalProperties": true });
+    let flag = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: { "type": "boolean" } } });
     json!({
         "type": "object",
         "required": ["id"],
@@ -399,6 +403,37 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
                         "properties": { "text": { "type": "string", "minLength": 1, "maxLength": 1000 } },
                     },
                     "allow_download_status": { "type": "object", "properties": { "allow_download": { "type": "boolean" } } },
+                    "audience_policy": any,
+                    "content_expiration": {
+                        "type": "object",
+                        "required": ["timestamp_sec"],
+                        "properties": { "timestamp_sec": { "type": "number" } },
+                    },
+                    "domain_restrictions": {
+                        "type": "object",
+                        "required": ["whitelist"],
+                        "properties": { "whitelist": { "type": "array", "items": text } },
+                    },
+                    "found_media_origin": {
+                        "type": "object",
+                        "required": ["provider", "id"],
+                        "properties": { "id": text, "provider": text },
+                    },
+                    "geo_restrictions": any,
+                    "management_info": flag("managed"),
+                    "preview_image": { "type": "object", "required": ["media_key"], "properties": { "media_key": any } },
+                    "sensitive_media_warning": any,
+                    "shared_info": flag("shared"),
+                    "sticker_info": {
+                        "type": "object",
+                        "required": ["stickers"],
+                        "properties": { "stickers": { "type": "array", "items": any } },
+                    },
+                    "upload_source": {
+                        "type": "object",
+                        "required": ["upload_source"],
+                        "properties": { "upload_source": text },
+                    },
                 },
             },
         },

@@ -16,6 +16,34 @@ const CLIENT_ID: &str = "fanfare-sandbox";
 /// The sandbox's public app, which has no secret.
 const PUBLIC_CLIENT_ID: &str = "fanfare-sandbox-public";
 
+/// The scopes of X's description, version 2.167.
+const SCOPES: [&str; 24] = [
+    "block.read",
+    "block.write",
+    "bookmark.read",
+    "bookmark.write",
+    "broadcast.read",
+    "broadcast.write",
+    "dm.read",
+    "dm.write",
+    "follows.read",
+    "follows.write",
+    "like.read",
+    "like.write",
+    "list.read",
+    "list.write",
+    "media.write",
+    "mute.read",
+    "mute.write",
+    "offline.access",
+    "space.read",
+    "timeline.read",
+    "tweet.moderate.write",
+    "tweet.read",
+    "tweet.write",
+    "users.read",
+];
+
 /// The tokens of X.
 pub(super) const TOKENS: TokenPolicy = TokenPolicy {
     simulator: &super::X,
@@ -91,6 +119,9 @@ impl AuthorizationRequest {
         let scopes: Vec<_> = field("scope").split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
             return refuse("scope is missing.");
+        }
+        if let Some(unknown) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
+            return refuse(&format!("There is no scope `{unknown}`."));
         }
         // In any case: twitter-api-v2 writes `s256`, so X presumably accepts that.
         let is_method =

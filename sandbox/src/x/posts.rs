@@ -5,7 +5,7 @@
 
 use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, X, account, avatar, body, invalid, media,
-    not_permitted, problem, snowflake, text, time,
+    not_permitted, problem, snowflake, text, time, uninvited,
 };
 use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -200,19 +200,28 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     }
     let is_self_serve = !tx.settings.is_approved();
     let limit = if is_premium(author) { text::PREMIUM_LIMIT } else { text::LIMIT };
-    if text::weighted_length(&words) > limit || is_self_serve && cashtags(&words) > 1 {
+    if text::weighted_length(&words) > limit {
         return Err(not_permitted());
+    }
+    // Of these two only a part of the text is known, from what other clients look for.
+    if is_self_serve && cashtags(&words) > 1 {
+        return Err(problem(403, "Forbidden", "A post may have a maximum of one cashtag."));
+    }
+    if words.split_whitespace().any(|word| word.contains("://sandbox-invalid")) {
+        return Err(invalid("text", &words, "The text contains an invalid URL."));
     }
     let may_answer = |tx: &Transaction, post: &Post| {
         !is_self_serve || post.author == author.id || invites_reply_from(tx, post, author)
     };
 
-    let parent = match id_at("/reply/in_reply_to_tweet_id") {
-        None => None,
-        Some(id) => Some(get(tx, &id).filter(|parent| may_answer(tx, parent)).ok_or_else(not_permitted)?),
+    let answered = |id: &str| match get(tx, id) {
+        None => Err(not_permitted()),
+        Some(post) if !may_answer(tx, &post) => Err(uninvited()),
+        Some(post) => Ok(post),
     };
-    if quote.as_ref().is_some_and(|id| get(tx, id).is_none_or(|quoted| !may_answer(tx, &quoted))) {
-        return Err(not_permitted());
+    let parent = id_at("/reply/in_reply_to_tweet_id").map(|id| answered(&id)).transpose()?;
+    if let Some(id) = &quote {
+        answered(id)?;
     }
     let earlier = match id_at("/edit_options/previous_post_id") {
         None => None,
@@ -814,7 +823,7 @@ fn render(tx: &Transaction, post: &Post, author: &Account) -> text::Rendered {
 }
 
 fn user(tx: &Transaction, account: &Account, fields: &[String]) -> Value {
-    let mut user = json!({ "id": account.id, "name": account.username, "username": account.username });
+    let mut user = json!({ "id": account.id, "name": account.display_name(), "username": account.username });
     for field in fields {
         let value = match field.as_str() {
             "created_at" => json!(time(account.created_at)),

@@ -172,7 +172,7 @@ impl Video {
             json!({ "url": url, "width": width, "height": height })
         };
         let channel = account::by_id(tx.store, ID, &self.channel);
-        let title = channel.map_or_else(String::new, |channel| channel.username);
+        let title = channel.map_or_else(String::new, |channel| channel.display_name());
         let mut snippet = self.snippet.clone();
         snippet["publishedAt"] = json!(time(self.uploaded_at));
         snippet["channelId"] = json!(self.channel);
