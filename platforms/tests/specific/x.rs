@@ -250,7 +250,10 @@ async fn a_limit_of_the_apps_contract_ends_neither_post_nor_grant() {
                 _ => actor.refresh().await.map(drop),
             };
             let failure = failure.expect_err(name);
-            assert!(failure.code == ErrorCode::AppRefused && !failure.message.is_empty(), "{path}: {failure:?}");
+            assert!(
+                failure.code == ErrorCode::AppRefused && !failure.message.is_empty(),
+                "{path}: {failure:?}"
+            );
         }
     }
     actor.set(&json!({ "recorded": {} })).await;
