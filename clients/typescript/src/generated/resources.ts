@@ -21,6 +21,7 @@ export type WebhookEvent =
   | schema.PostPublishedEvent
   | schema.PostRetriedEvent
   | schema.PostTargetFailedEvent
+  | schema.PostTargetIncompleteEvent
   | schema.PostTargetPublishedEvent
   | schema.WebhookFailingEvent
   | schema.WebhookTestEvent;
@@ -375,10 +376,12 @@ export class PostsOperations {
    * Retry a post.
    *
    * Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-   * new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+   * new budget of attempts. A `published` target that is `missing` a part which failed is retried as well: it stays
+   * `published`, and only its missing parts are published, below those that are live; edit the target first if the
+   * text was refused. Their events carry the `round` of the retry; `post.published` and `post.error` are
    * not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
-   * and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
-   * of all that are were disconnected. Scope `posts:write`.
+   * and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if there is no target to retry, or the
+   * accounts of all that are were disconnected. Scope `posts:write`.
    */
   retry(id: string, body?: schema.RetryPost, options?: RequestOptions): Promise<schema.Post> {
     return this.api.call({ method: "POST", path: `/posts/${encodeURIComponent(id)}/retry`, body }, options);
@@ -388,7 +391,8 @@ export class PostsOperations {
    * Edit a target.
    *
    * Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
-   * settings that the account's capabilities list under `editing`. The new values are checked as on creation
+   * settings that the account's capabilities list under `editing`. Replies that are `missing` can be changed on every
+   * platform, in a call of their own: nothing is published, and `POST /posts/{id}/retry` publishes the new texts. The new values are checked as on creation
    * first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
    * targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
    * of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
@@ -405,7 +409,7 @@ export class PostsOperations {
    *
    * Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
    * throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
-   * a `dead` one over.
+   * a `dead` one over, and publishes what is `missing` of a published one.
    * Scope `posts:write`.
    */
   retryTarget(id: string, targetId: string, options?: RequestOptions): Promise<schema.Target> {
