@@ -262,6 +262,7 @@ async fn a_server_on_this_machine_is_reached_only_in_a_range_that_the_operator_a
         access_token: text("accessJwt"),
         refresh_token: Some(text("refreshJwt")),
         expires_at: None,
+        ends_at: None,
         scopes: Vec::new(),
         extra: json!({ "service": pds.service(), "pds": pds.service() }),
     };

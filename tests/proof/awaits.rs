@@ -190,6 +190,7 @@ impl Runner {
             access_token: "token".to_owned(),
             refresh_token: Some("refresh".to_owned()),
             expires_at: None,
+            ends_at: None,
             scopes: Vec::new(),
             extra: serde_json::Value::Null,
         };
