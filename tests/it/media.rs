@@ -233,7 +233,8 @@ async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
     assert_eq!(facts(&announced), Value::Null, "nobody has looked yet");
 
     let validate = async |platform: &str, medium: &Value| {
-        let account = world.connect(platform, &format!("{platform}-encoding")).await;
+        let name = if platform == "bluesky" { "ada.bsky.social" } else { "ada" };
+        let account = world.connect(platform, name).await;
         let containers = json!([{ "content": "Dawn", "media": [{ "id": medium["id"] }] }]);
         let body = json!({ "containers": containers, "accounts": [account] });
         world.call(Method::POST, "/posts/validate", Some(&body)).await.1
