@@ -657,8 +657,8 @@ async fn an_account_an_asset_a_target_and_analytics_have_these_members_and_no_ot
         ),
         (
             &asset,
-            "alt_text content_type created_at duration_ms error expires_at filename has_location height id kind sha256 size \
-             status url width",
+            "alt_text content_type created_at duration_ms error expires_at facts filename has_location height id kind sha256 \
+             size status url width",
         ),
         (
             &post["targets"][0],

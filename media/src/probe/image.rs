@@ -44,6 +44,7 @@ pub(super) fn probe(
     // Read first, so that what is missing further below is no end of the file.
     if format.shape == Shape::Heif {
         mp4::check_boxes(&mut file, size).map_err(|error| broken(&error))?;
+        file.rewind().map_err(|error| broken(&error))?;
     }
     let pixels = imagesize::reader_size(&mut file).map_err(|error| match error {
         _ if format.shape == Shape::Heif => {
