@@ -83,11 +83,13 @@ mod store;
 mod threads;
 mod tiktok;
 mod tokens;
+mod unicode;
 mod x;
 mod youtube;
 
 pub use access::Access;
 pub use domain::sandbox::Address;
+pub use recorded::Recorded;
 pub use server::serve;
 pub use settings::{AppStatus, Settings};
 

@@ -11,7 +11,6 @@ use ipld_core::ipld::Ipld;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// Codec of a CID: DAG-CBOR.
 const DAG_CBOR: u64 = 0x71;
@@ -108,7 +107,7 @@ impl Walk<'_> {
                     return Err(format!("string too big (maximum {max}, got {}) at {at}", text.len()));
                 }
                 if let Some(max) = max("maxGraphemes") {
-                    let length = text.graphemes(true).count();
+                    let length = crate::unicode::graphemes(text).len();
                     if length as u64 > max {
                         return Err(format!("grapheme too big (maximum {max}, got {length}) at {at}"));
                     }

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// Characters with a meaning, unless escaped by a backslash.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
@@ -34,7 +33,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Returns the hashtag or mention that a text begins with, as it is shown, and its length in the source.
 fn element(text: &str) -> Option<(String, usize)> {
-    let belongs = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
+    let belongs = |c: char| c.is_alphanumeric() || crate::unicode::is_mark(c);
     let word = |text: &str| text.find(|c: char| !belongs(c)).unwrap_or(text.len());
     if let Some(rest) = text.strip_prefix(r"{hashtag|\#|").or_else(|| text.strip_prefix("{hashtag|#|")) {
         let end = rest.find('}').filter(|end| *end > 0 && word(rest) == *end)?;

@@ -294,7 +294,7 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
 }
 
 fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Response> {
-    let is_emoji = |c: char| unicode_properties::UnicodeEmoji::is_emoji_char(c) && !c.is_ascii();
+    let is_emoji = |c: char| crate::unicode::is_emoji(c) && !c.is_ascii();
     let length: usize = text.chars().map(|c| if is_emoji(c) { c.len_utf8() } else { 1 }).sum();
     if length > TEXT {
         return Err(invalid("Param text must be at most 500 characters long."));

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use unicode_normalization::UnicodeNormalization;
 
 /// Period in which a post's author may read private metrics.
 const PRIVATE_DAYS: i64 = 30;
@@ -264,7 +263,7 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
 
 /// Returns the key of a text in the check for duplicates.
 fn text_key(post: &Post) -> String {
-    let text: String = post.text.trim().nfc().collect();
+    let text = crate::unicode::nfc(post.text.trim());
     let extra = if post.media.is_empty() && post.poll.is_none() { "" } else { post.id.as_str() };
     format!("{}/{}", post.author, hex::encode(Sha256::digest(format!("{text}\n{extra}"))))
 }

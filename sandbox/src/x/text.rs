@@ -4,8 +4,6 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::ops::Range;
-use unicode_normalization::UnicodeNormalization;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// Maximum weighted length of a post by an account without Premium.
 pub(super) const LIMIT: usize = 280;
@@ -187,7 +185,7 @@ const COUNTRY_DOMAINS: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax a
 
 /// Returns the weighted length of a text.
 pub(super) fn weighted_length(text: &str) -> usize {
-    let text: String = text.nfc().collect();
+    let text = crate::unicode::nfc(text);
     let mut weight = 0;
     let mut end = 0;
     for link in links(&text) {
@@ -198,7 +196,8 @@ pub(super) fn weighted_length(text: &str) -> usize {
 }
 
 fn plain(text: &str) -> usize {
-    text.graphemes(true)
+    crate::unicode::graphemes(text)
+        .into_iter()
         .map(|cluster| if is_emoji(cluster) { 200 } else { cluster.chars().map(weight).sum() })
         .sum()
 }
