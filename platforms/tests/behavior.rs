@@ -1006,18 +1006,13 @@ async fn a_login_grants_what_was_asked_for_and_no_more(platform: &'static Adapte
     if let Some(own) = identities.into_iter().find_map(|identity| identity.grant) {
         actor.grant = own;
     }
-    let failure = actor.publish(&fitting(&actor)).await.expect_err(name);
+    let failure = actor.publish(&actor.post("not allowed")).await.expect_err(name);
     assert_eq!(
         (failure.code, failure.is_revoked(), failure.is_ambiguous()),
         (ErrorCode::Rejected(status), false, false),
         "{name}: {failure}"
     );
     assert_eq!(actor.accepted().await, 0, "{name}");
-}
-
-/// Returns a post of the least that the platform takes.
-fn fitting(actor: &Actor) -> Publication {
-    actor.post("not allowed")
 }
 
 async fn a_grant_lists_its_identities(platform: &'static Adapter) {
