@@ -264,7 +264,7 @@ async fn a_cropped_or_padded_photo_is_not_distorted() {
             let mut files = Vec::new();
             for account in &accounts {
                 let targets = ended["targets"].as_array().unwrap();
-                let target = targets.iter().find(|target| target["account_id"] == **account).unwrap();
+                let target = targets.iter().find(|target| target["social_account_id"] == **account).unwrap();
                 files.push(arrived(&world, target).await);
             }
             // The disc is at a third of the width and a quarter of the height.
