@@ -146,11 +146,7 @@ mod tests {
             let rendition = render(&original, &fit).unwrap();
             let (w, h) = (rendition.width, rendition.height);
             assert_eq!((w, h) == (width, height), max_bytes > 2_000, "{fit:?}: {w}x{h}");
-            assert_eq!(
-                (w / h, w.abs_diff(h * width / height) <= 1),
-                (width / height, true),
-                "{fit:?}: {w}x{h}"
-            );
+            assert!(w.abs_diff(h * width / height) <= 1, "{fit:?}: {w}x{h}");
             let image = decoded(&rendition);
             let at = |x: u32, y: u32| image.get_pixel(w * x / 100, h * y / 100).0;
             let (above, below) = (at(50, 20), at(50, 80));
