@@ -93,10 +93,13 @@ impl Simulator {
     async fn consent(&self) -> anyhow::Result<Code> {
         let app = self.connected.app.as_ref().context("the platform has no apps")?;
         let verifier = "a verifier of the simulator, of at least forty-three characters";
+        // As a login of Fanfare asks: an app has not every scope that a simulated grant has.
+        let usual = self.platform.auth.oauth().context("the platform has no OAuth")?.scopes;
+        let scopes: Vec<String> = usual.iter().map(|scope| (*scope).to_owned()).collect();
         let asked = authorization::Authorization {
             client_id: &app.client_id,
             redirect_uri: REDIRECT,
-            scopes: &self.connected.grant.scopes,
+            scopes: &scopes,
             parameters: &BTreeMap::new(),
             state: "state",
             verifier,

@@ -566,7 +566,7 @@ impl Upload for Pinterest {
 /// A chunk of a streamed body.
 enum Piece {
     Text(String),
-    Picture(Media),
+    Picture(Box<Media>),
 }
 
 /// Returns the members of a pin except its media.
@@ -694,7 +694,7 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, prefix: &str, media: &Media) -> 
     }
     let mime = json!(media.mime);
     pieces.push(Piece::Text(format!("{open}\"{prefix}content_type\":{mime},\"{prefix}data\":\"")));
-    pieces.push(Piece::Picture(media.clone()));
+    pieces.push(Piece::Picture(Box::new(media.clone())));
     pieces.push(Piece::Text("\"}".into()));
     Ok(())
 }

@@ -596,7 +596,8 @@ fn is_of_app(reply: &Reply) -> bool {
     let kind = reply.body["type"].as_str().and_then(|kind| kind.rsplit('/').next()).unwrap_or_default();
     ["spend-cap-reached", "credits-depleted", "credits"].contains(&kind)
         || reply.body["title"] == "SpendCapReached"
-        || reply.body["reason"] == "client-not-enrolled"
+        // A missing scope has this reason, too, but nothing to enrol in.
+        || reply.body["reason"] == "client-not-enrolled" && reply.body["required_enrollment"].is_string()
 }
 
 /// Returns the time until every exhausted window is reset.
@@ -943,7 +944,7 @@ mod tests {
             ),
             (
                 403,
-                r#"{"title":"Client Forbidden","reason":"client-not-enrolled","type":"https://api.x.com/2/problems/client-forbidden"}"#,
+                r#"{"title":"Client Forbidden","required_enrollment":"Standard Basic","reason":"client-not-enrolled","type":"https://api.x.com/2/problems/client-forbidden"}"#,
                 "app_refused",
                 false,
             ),

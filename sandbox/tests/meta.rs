@@ -368,12 +368,12 @@ async fn facebook_gives_a_token_for_each_page_that_was_ticked() {
     let allowed = person.get("/me/permissions").await;
     assert_eq!(allowed["data"][0], json!({ "permission": "pages_show_list", "status": "granted" }));
     let pages = person.get("/me/accounts?fields=id,name,access_token,tasks&limit=1").await;
-    assert_eq!(pages["data"][0]["name"], "ada");
+    assert_eq!(pages["data"][0]["name"], "ada Åkesson");
     assert!(pages["data"][0]["tasks"].as_array().unwrap().contains(&json!("CREATE_CONTENT")));
     // The address of the next page is complete, as Meta's SDK expects it.
     let next = pages["paging"]["next"].as_str().unwrap();
     let next: Value = world.http.get(next).send().await.unwrap().json().await.unwrap();
-    assert_eq!(next["data"][0]["name"], "bob");
+    assert_eq!(next["data"][0]["name"], "bob Åkesson");
     let id = next["data"][0]["id"].as_str().unwrap();
     let refused = person.post(&format!("/{id}/feed"), &[("message", "a")]).await;
     assert_eq!(self::code(&refused), (json!(200), 0), "a person is no Page");

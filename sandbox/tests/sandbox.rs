@@ -294,20 +294,20 @@ async fn x_refuses_what_x_refuses() {
         assert_eq!(status, 400, "{body}: {problem}");
         assert!(problem["type"].as_str().unwrap().ends_with("/problems/invalid-request"), "{problem}");
     }
-    for body in [
-        json!({ "text": "a".repeat(281) }),
-        json!({ "text": "日".repeat(141) }),
-        json!({ "text": "$TSLA and $AAPL" }),
-        json!({ "text": "a", "reply": { "in_reply_to_tweet_id": "1" } }),
-        json!({ "text": "a", "quote_tweet_id": "1" }),
-        reply(&stranger),
+    let (refused, uninvited) = (
+        "You are not permitted to perform this action.",
+        "You can only reply to or quote posts where you are mentioned or are the author.",
+    );
+    for (body, detail) in [
+        (json!({ "text": "a".repeat(281) }), refused),
+        (json!({ "text": "日".repeat(141) }), refused),
+        (json!({ "text": "$TSLA and $AAPL" }), "A post may have a maximum of one cashtag."),
+        (json!({ "text": "a", "reply": { "in_reply_to_tweet_id": "1" } }), uninvited),
+        (json!({ "text": "a", "quote_tweet_id": "1" }), uninvited),
+        (reply(&stranger), uninvited),
     ] {
         let (status, problem) = alice.post("/tweets", body.clone()).await;
-        assert_eq!(
-            (status, &problem["detail"]),
-            (StatusCode::FORBIDDEN, &json!("You are not permitted to perform this action.")),
-            "{body}"
-        );
+        assert_eq!((status, &problem["detail"]), (StatusCode::FORBIDDEN, &json!(detail)), "{body}");
     }
     assert_eq!(alice.post("/tweets", reply(&summons)).await.0, 201);
     assert_eq!(alice.tweet(&"a".repeat(280)).await.0, 201);

@@ -13,7 +13,7 @@ pub(super) fn frame_rate(frames: u128, seconds: u128) -> Option<u32> {
 /// Returns the codec with this name in an MP4, QuickTime or AVI file; `None` for a name of zeros.
 pub(super) fn of_fourcc(name: [u8; 4]) -> Option<String> {
     let lower = name.map(|byte| byte.to_ascii_lowercase());
-    Some(match &lower {
+    let name = match &lower {
         b"avc1" | b"avc2" | b"avc3" | b"avc4" | b"h264" | b"x264" => "h264",
         b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" | b"hevc" | b"h265" => "hevc",
         b"vp08" | b"vp80" => "vp8",
@@ -34,8 +34,8 @@ pub(super) fn of_fourcc(name: [u8; 4]) -> Option<String> {
         b"sowt" | b"twos" | b"lpcm" | b"in24" | b"in32" | b"fl32" | b"raw " | b"ipcm" => "pcm",
         // Encrypted, which hides the name.
         _ => return plain(&lower),
-    })
-    .map(str::to_owned)
+    };
+    Some(name.to_owned())
 }
 
 /// Returns the codec of sound with this number in a WAVE header.

@@ -60,8 +60,11 @@ const SAMPLES: &[Sample] = &[
     ("youtube", || json!({ "playlist": "PLnothing" }), Severity::Error, NOT_FOUND),
 ];
 
+/// Makes settings.
+type MakeSettings = fn() -> Value;
+
 /// Settings that a look-up has nothing against.
-const FINE: &[(&str, fn() -> Value)] = &[
+const FINE: &[(&str, MakeSettings)] = &[
     ("pinterest", || json!({ "board_id": "BOARD" })),
     ("reddit", || json!({ "subreddit": "r/flaired", "flair": "news" })),
     ("reddit", || json!({ "subreddit": "test" })),

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Requests after which a call counts as endless.
 const MAX_REQUESTS: usize = 400;
+/// The platforms of Meta.
+const META: [&str; 3] = ["facebook", "instagram", "threads"];
 /// Longest id, in bytes: the database indexes ids.
 const MAX_ID_BYTES: usize = 1_000;
 
@@ -82,6 +84,8 @@ impl Case<'_> {
             // Google's "Resume Incomplete": not all bytes have arrived.
             308 if self.actor.name() == "youtube" => true,
             100..=399 => !self.answer.is_broken && states_an_error(&self.answer.body),
+            // Meta names an invalid parameter or medium with 500, too.
+            500.. if META.contains(&self.actor.name()) => names_an_invalid_parameter(&self.answer.body),
             status => status < 500,
         };
         (is_publishing && !is_refused && !failure.is_ambiguous())
@@ -184,6 +188,12 @@ fn states_an_error(body: &[u8]) -> bool {
     ["/error", "/errors", "/json/errors", "/debug_info", "/error_type"]
         .iter()
         .any(|place| body.pointer(place).is_some_and(states))
+}
+
+fn names_an_invalid_parameter(body: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
+    let error = &body["error"];
+    matches!(error["code"].as_i64(), Some(100 | 36_000..=36_999)) && error["is_transient"] != true
 }
 
 fn too_long(pause: Duration) -> Option<String> {

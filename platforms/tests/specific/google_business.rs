@@ -45,7 +45,8 @@ async fn a_project_without_access_is_told_so() {
         actor.healthy().await.expect_err("no access"),
     ];
     for failure in refusals {
-        assert!(failure.code == rejected(403) && failure.message.contains("not granted"), "{failure}");
+        assert_eq!(failure.code, ErrorCode::AppRefused, "{failure}");
+        assert!(failure.message.contains("not granted"), "{failure}");
     }
     actor.set(&json!({ "app": "approved", "limits": { "google_business.calls": 1 } })).await;
     actor.healthy().await.on("the first call");

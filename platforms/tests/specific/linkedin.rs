@@ -272,7 +272,7 @@ async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
     assert_eq!(codes("", &card.media[..1], &card.settings), [""; 0]);
     card.media[0].width = Some(7_000);
     card.media[0].height = Some(6_000);
-    assert_eq!(codes("", &card.media, &json!({})), ["media_dimensions"]);
+    assert_eq!(codes("", &card.media, &json!({})), ["media_fitted"]);
 
     let mut poll = actor.post("which?");
     poll.settings =

@@ -152,7 +152,7 @@ async fn an_app_with_trial_access_creates_pins_in_the_api_sandbox() {
     let brought = actor.consent_to(actor.platform.auth.oauth().expect("it has").scopes, "allow").await;
     actor.grant = actor.exchange(&brought.expect("it has codes")["code"]).await.on("exchange");
     let failure = actor.publish(&actor.post("in production")).await.expect_err("trial access");
-    assert_eq!(failure.code, rejected(403));
+    assert_eq!(failure.code, ErrorCode::AppRefused);
     assert!(failure.message.contains("extra_config.access"), "{failure}");
     assert_eq!(actor.accepted().await, 2);
 }

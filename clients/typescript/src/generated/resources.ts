@@ -13,6 +13,7 @@ export type WebhookEvent =
   | schema.AccountDisconnectedEvent
   | schema.AccountReauthRequiredEvent
   | schema.AccountTokenExpiredEvent
+  | schema.AccountTokenExpiringEvent
   | schema.ImportCompletedEvent
   | schema.ImportFailedEvent
   | schema.MediaFailedEvent
@@ -324,9 +325,15 @@ export class PostsOperations {
    * of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
    * published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
    * that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
-   * meaning. Scope `posts:write`.
+   * meaning.
+   *
+   * With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
+   * that have no error of their own: `reference_not_found` tells that a board, section, flair, subreddit, category,
+   * playlist or quoted post does not exist, `reference_not_allowed` that the account or this post can't use it, and
+   * `setting_required` that the platform requires a setting. A platform that is not asked or does not answer is
+   * the warning `look_up_failed`. Scope `posts:write`.
    */
-  validate(body: schema.NewPost, options?: RequestOptions): Promise<schema.Verdict> {
+  validate(body: schema.PostProposal, options?: RequestOptions): Promise<schema.Verdict> {
     return this.api.call({ method: "POST", path: "/posts/validate", body, isRepeatable: true }, options);
   }
 

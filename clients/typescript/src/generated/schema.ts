@@ -463,7 +463,13 @@ export interface paths {
          *     of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
          *     published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
          *     that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
-         *     meaning. Scope `posts:write`.
+         *     meaning.
+         *
+         *     With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
+         *     that have no error of their own: `reference_not_found` tells that a board, section, flair, subreddit, category,
+         *     playlist or quoted post does not exist, `reference_not_allowed` that the account or this post can't use it, and
+         *     `setting_required` that the platform requires a setting. A platform that is not asked or does not answer is
+         *     the warning `look_up_failed`. Scope `posts:write`.
          */
         post: operations["validatePost"];
         delete?: never;
@@ -538,10 +544,12 @@ export interface paths {
         /**
          * Retry a post
          * @description Starts the `dead` targets of a post over, or those of them in `targets`: they are `queued` again, with a
-         *     new budget of attempts. Their events carry the `round` of the retry; `post.published` and `post.error` are
+         *     new budget of attempts. A `published` target that is `missing` a part which failed is retried as well: it stays
+         *     `published`, and only its missing parts are published, below those that are live; edit the target first if the
+         *     text was refused. Their events carry the `round` of the retry; `post.published` and `post.error` are
          *     not sent again, and one `post.retried` tells how the post ends. A target that may be live is looked up first,
-         *     and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if no target is dead, or the accounts
-         *     of all that are were disconnected. Scope `posts:write`.
+         *     and published only when its platform says that it is not. A `canceled` target is not retried. Fails with 409 if there is no target to retry, or the
+         *     accounts of all that are were disconnected. Scope `posts:write`.
          */
         post: operations["retryPost"];
         delete?: never;
@@ -566,7 +574,8 @@ export interface paths {
         /**
          * Edit a target
          * @description Changes a published target's posts on their platform: the text of the main post, texts of replies, and the
-         *     settings that the account's capabilities list under `editing`. The new values are checked as on creation
+         *     settings that the account's capabilities list under `editing`. Replies that are `missing` can be changed on every
+         *     platform, in a call of their own: nothing is published, and `POST /posts/{id}/retry` publishes the new texts. The new values are checked as on creation
          *     first. The target shows them in `edits`, with the time in `edited_at`; the post's containers and the other
          *     targets stay as they are. An edit can be repeated. Fails with 409 if the target is not live, or another edit
          *     of it is being made, with 422 `editing_unsupported` if the platform lets no app change such a post (X,
@@ -590,7 +599,7 @@ export interface paths {
          * Retry a target
          * @description Starts the next attempt of a target now that is `failed`, or `queued` with an `error_code`: the platform
          *     throttled another post of its account. One that is `frozen` waits on. Fails with 409 for any other target; `POST /posts/{id}/retry` starts
-         *     a `dead` one over.
+         *     a `dead` one over, and publishes what is `missing` of a published one.
          *     Scope `posts:write`.
          */
         post: operations["retryTarget"];
@@ -1544,6 +1553,44 @@ export interface components {
              */
             timestamp: string;
         };
+        /** @description An account's grant ends within a week, and no refresh extends it: connect it again; sent once for each grant */
+        AccountTokenExpiringEvent: {
+            data: {
+                /**
+                 * Format: uuid
+                 * @description Id of the account
+                 */
+                accountId: string;
+                /**
+                 * Format: date-time
+                 * @description Time until which the account has to be connected again
+                 */
+                grantExpiresAt: string;
+                /** @description Platform id */
+                network: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the organization
+                 */
+                orgId: string;
+                /** @description The caller's id for the owner of the account */
+                tenantId: string | null;
+                /** @description Handle on the platform, without `@` */
+                username: string;
+            };
+            /**
+             * @description Name of the event
+             * @enum {string}
+             */
+            event: "account.token_expiring";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the event
+             */
+            timestamp: string;
+        };
         /** @enum {string} */
         AuditAction: "api_key.created" | "api_key.rotated" | "api_key.revoked" | "client_token.created" | "client_token.revoked" | "session.started" | "session.refused" | "session.ended" | "member.invited" | "member.joined" | "member.removed" | "member.role_changed" | "passkey.added" | "passkey.removed" | "identity.linked" | "identity.unlinked" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_revealed" | "webhook.secret_prepared" | "webhook.secret_rotated" | "social_network.created" | "social_network.updated" | "social_network.deleted" | "social_account.connected" | "social_account.reconnected" | "social_account.moved" | "social_account.profile_changed" | "social_account.disconnected" | "profile.created" | "profile.updated" | "profile.deleted" | "connect_branding.updated" | "media_settings.updated" | "target.retried" | "target.stopped" | "delivery.repeated" | "publishing.frozen" | "publishing.released" | "sessions.ended" | "installation.reconciled" | "installation.restored" | "operator.signed_in";
         /** @enum {string} */
@@ -1885,7 +1932,7 @@ export interface components {
             errors: components["schemas"]["BatchFailure"][];
         };
         /** @enum {string} */
-        DeliveredEvent: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing";
+        DeliveredEvent: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "post.target.incomplete" | "account.token_expired" | "account.token_expiring" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing";
         /** @enum {string} */
         DeliveryStatus: "pending" | "delivering" | "delivered" | "failed";
         /**
@@ -2005,7 +2052,7 @@ export interface components {
             };
             /** @description New text of the main post. */
             content?: string;
-            /** @description New texts of replies that are live. */
+            /** @description New texts of replies that are live, or of replies that are missing. */
             replies?: components["schemas"]["EditReply"][];
         };
         /**
@@ -2013,7 +2060,7 @@ export interface components {
          * @description A container with another text on one platform.
          */
         EditedContainer: {
-            /** @description The text that the platform shows. */
+            /** @description The text that the platform shows, or, of a part that is missing, the one that a retry publishes. */
             content: string;
             /**
              * Format: uint16
@@ -2059,7 +2106,7 @@ export interface components {
             timestamp: string;
         };
         /** @enum {string} */
-        EventName: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "account.token_expired" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing" | "*";
+        EventName: "post.published" | "post.error" | "post.retried" | "post.target.published" | "post.target.failed" | "post.target.incomplete" | "account.token_expired" | "account.token_expiring" | "account.reauth_required" | "account.connected" | "account.disconnected" | "import.completed" | "import.failed" | "media.ready" | "media.failed" | "webhook.failing" | "*";
         /**
          * EventPage
          * @description A page of events.
@@ -2190,6 +2237,11 @@ export interface components {
                 start?: string | null;
                 title: string;
             } | null;
+            /**
+             * @description How a picture of less than 250 pixels, which is enlarged, is made to fit where it is too long as well: `crop` keeps its middle, `pad` lays it on a white ground. Without, a small picture is refused.
+             * @enum {string|null}
+             */
+            fit?: "crop" | "pad" | null;
             /** @description Language of the text (BCP 47). */
             languageCode?: string | null;
             /** @description Only for posts of kind OFFER; not used for others. */
@@ -2462,6 +2514,11 @@ export interface components {
              * @description URL of a reel's cover image, a JPEG. Only for posts of kind reel; not used for others.
              */
             cover_url?: string | null;
+            /**
+             * @description How a picture that is taller than 3:4 or wider than 1.91:1 is made to fit in the feed, and one that is taller than 1:10 or wider than 1.91:1 elsewhere: `crop` keeps its middle, `pad` lays it on a white ground.
+             * @enum {string|null}
+             */
+            fit?: "crop" | "pad" | null;
             /** @description Labels the post as made with AI. */
             is_ai_generated?: boolean | null;
             /** @description Id of the Facebook Page of the place to tag. Only for posts of kind image, carousel, reel; not used for others. */
@@ -2670,6 +2727,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string | null;
+            /** @description Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected. */
+            facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;
             /**
@@ -2732,7 +2791,8 @@ export interface components {
             max_count: number;
             /**
              * Format: uint64
-             * @description Maximum duration, in milliseconds.
+             * @description Maximum duration that every account may publish, in milliseconds. Where the platform decides by account, a
+             *     longer one is a warning.
              */
             max_duration_ms: number | null;
             /**
@@ -2740,6 +2800,11 @@ export interface components {
              * @description Maximum height, in pixels.
              */
             max_height: number | null;
+            /**
+             * Format: uint64
+             * @description Maximum width times height.
+             */
+            max_pixels: number | null;
             /**
              * Format: uint32
              * @description Maximum width, in pixels.
@@ -2770,6 +2835,32 @@ export interface components {
              * @description Minimum width, in pixels.
              */
             min_width: number | null;
+        };
+        /**
+         * MediaFacts
+         * @description What a file says of its encoding; null where it says nothing.
+         */
+        MediaFacts: {
+            /** @description Codec of its sound, such as `aac`, `mp3` or `opus`; null also if it is silent. */
+            audio_codec: string | null;
+            /**
+             * Format: uint32
+             * @description Bits per color.
+             */
+            bit_depth: number | null;
+            /**
+             * Format: double
+             * @description Average number of frames per second.
+             */
+            frame_rate: number | null;
+            /** @description True if the index of an MP4 or MOV file precedes the samples (`faststart`). */
+            index_first: boolean | null;
+            /** @description True if an MP4 or MOV file consists of fragments. */
+            is_fragmented: boolean | null;
+            /** @description True if a PDF is encrypted. */
+            is_locked: boolean | null;
+            /** @description Codec of the pictures of a video, such as `h264`, `hevc`, `vp9` or `av1`. */
+            video_codec: string | null;
         };
         /** @description A media asset was rejected, or could not be fetched */
         MediaFailedEvent: {
@@ -2909,6 +3000,8 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string;
+            /** @description Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected. */
+            facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;
             /**
@@ -2968,6 +3061,24 @@ export interface components {
              * @description Limit; null if unlimited.
              */
             limit: number | null;
+        };
+        /**
+         * MissingPart
+         * @description A part of a live post that is not published.
+         */
+        MissingPart: {
+            /**
+             * @description Code of its failure. Null for a part that was not tried: it follows one that failed, the platform has no place for
+             *     it, or it was given up.
+             */
+            error_code: string | null;
+            /** @description Why it is not published; may change. */
+            error_message: string;
+            /**
+             * Format: uint16
+             * @description Position of its container in the post, from 0.
+             */
+            position: number;
         };
         /** @enum {string} */
         Mode: "live" | "test";
@@ -3401,7 +3512,10 @@ export interface components {
         NewUpload: {
             /** @description Alt text. */
             alt_text?: string | null;
-            /** @description Declared content type. A file whose bytes contradict it is rejected. */
+            /**
+             * @description Declared content type, a hint: a file of another kind, such as a video declared as a picture, is rejected; within
+             *     a kind the type of the bytes is stored. Not needed.
+             */
             content_type?: string | null;
             /** @description File name. */
             filename: string;
@@ -3597,6 +3711,11 @@ export interface components {
             /** @description Color to show until the image has loaded. */
             dominant_color?: string | null;
             /**
+             * @description How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused.
+             * @enum {string|null}
+             */
+            fit?: "crop" | "pad" | null;
+            /**
              * Format: uri
              * @description URL that the pin links to.
              */
@@ -3778,6 +3897,105 @@ export interface components {
             data: components["schemas"]["PostSummary"][];
             /** @description Cursor of the next page; null on the last page. */
             next_cursor: string | null;
+        };
+        /**
+         * PostProposal
+         * @description A post to validate: the body of a creation, and whether platforms are asked.
+         */
+        PostProposal: {
+            /** @description Accounts to publish to: ids, usernames or platform-side ids. Required, except with `reply_to`. */
+            accounts?: string[] | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            bluesky?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings by platform. */
+            config?: components["schemas"]["PlatformConfig"] | null;
+            /**
+             * @description The main post, its first comment and further replies, in order. A platform that supports fewer replies
+             *     publishes as many as it can; the target's `error_message` mentions omitted ones.
+             */
+            containers?: components["schemas"]["NewContainer"][] | null;
+            /** @description Text of a post with a single container. */
+            content?: string | null;
+            /** @description Idempotency key; takes precedence over the header `Idempotency-Key`. */
+            external_ref?: string | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            facebook?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            google_business?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            instagram?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Keep the post as a draft until it is released. Platform limits are checked on release.
+             * @default false
+             */
+            is_draft?: boolean | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            linkedin?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Ask the platforms for what only they know, such as whether a board, a flair or a quoted post exists.
+             * @default false
+             */
+            look_up?: boolean | null;
+            /**
+             * @description Your own data on the post: up to 50 texts of at most 500 characters, by keys of 1 to 40 of the characters
+             *     `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. It is returned with the post and published nowhere.
+             */
+            metadata?: {
+                [key: string]: string | null;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            pinterest?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The IANA time zone that the slots are read in; `UTC` by default. */
+            queue_timezone?: string | null;
+            /** @description Publish at the next open posting slot of this account, which must be one of `accounts`. */
+            queued_from_account?: string | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            reddit?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Format: uuid
+             * @description Id of a post to reply to: on each account, this one is published below the last part of that one's thread, or as
+             *     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
+             *     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
+             *     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
+             *     not used.
+             */
+            reply_to?: string | null;
+            /**
+             * Format: date-time
+             * @description Time to publish, in ISO 8601, UTC without an offset; immediately by default.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            scheduled_at?: string | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            threads?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            tiktok?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            x?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema */
+            youtube?: {
+                [key: string]: unknown;
+            } | null;
         };
         /** @description A post reached its first account */
         PostPublishedEvent: {
@@ -3967,6 +4185,62 @@ export interface components {
              */
             timestamp: string;
         };
+        /** @description Parts of a post that is live on one account will not follow */
+        PostTargetIncompleteEvent: {
+            data: {
+                /**
+                 * Format: uuid
+                 * @description Id of the account
+                 */
+                accountId: string;
+                /** @description Parts of the post that are not published and not tried any more */
+                missing: {
+                    /** @description Error code of its failure; null if it was not tried */
+                    error_code: string | null;
+                    /** @description Reason */
+                    error_message: string;
+                    /** @description Position of its container in the post, from 0 */
+                    position: number;
+                }[];
+                /** @description Platform id */
+                network: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the organization
+                 */
+                orgId: string;
+                /** @description The platform's id of the post */
+                platformPostId: string;
+                /** @description Public address of the post; null if the platform did not return one */
+                platformPostUrl: string | null;
+                /**
+                 * Format: uuid
+                 * @description Id of the post
+                 */
+                postId: string;
+                /** @description Number of the retry that the target was published in; absent from the first publication */
+                round?: number;
+                /**
+                 * Format: uuid
+                 * @description Id of the target
+                 */
+                targetId: string;
+                /** @description Handle on the platform, without `@` */
+                username: string;
+            };
+            /**
+             * @description Name of the event
+             * @enum {string}
+             */
+            event: "post.target.incomplete";
+            /** @description Id of the event, the same in every attempt */
+            id: string;
+            /**
+             * Format: date-time
+             * @description Time of the event
+             */
+            timestamp: string;
+        };
         /** @description A post is live on one account */
         PostTargetPublishedEvent: {
             data: {
@@ -3975,6 +4249,15 @@ export interface components {
                  * @description Id of the account
                  */
                 accountId: string;
+                /** @description Parts of the post that are not published and not tried any more */
+                missing?: {
+                    /** @description Error code of its failure; null if it was not tried */
+                    error_code: string | null;
+                    /** @description Reason */
+                    error_message: string;
+                    /** @description Position of its container in the post, from 0 */
+                    position: number;
+                }[];
                 /** @description Platform id */
                 network: string;
                 /**
@@ -4188,6 +4471,12 @@ export interface components {
             spoiler?: boolean | null;
             /** @description Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile. */
             subreddit?: string | null;
+            /**
+             * @description Format of the text, and of comments. `plain` shows a text as it is written; `markdown` lets Reddit read its Markdown, where single line breaks are none and `#` begins a heading. The title is plain in both.
+             * @default plain
+             * @enum {string|null}
+             */
+            text_format?: "plain" | "markdown" | null;
             /** @description Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name. */
             title?: string | null;
             /**
@@ -4247,10 +4536,13 @@ export interface components {
         };
         /**
          * RetryPost
-         * @description Which dead targets to retry.
+         * @description Which targets to retry.
          */
         RetryPost: {
-            /** @description Ids of targets; those of them that are `dead` are retried. All of the post's dead targets by default. */
+            /**
+             * @description Ids of targets; those of them are retried that are `dead`, or `published` and `missing` a part that failed. All of
+             *     the post's by default.
+             */
             targets?: string[] | null;
         };
         /** @enum {string} */
@@ -4343,6 +4635,12 @@ export interface components {
             created_at: string;
             /** @description Display name. */
             display_name: string;
+            /**
+             * Format: date-time
+             * @description Time at which the platform ends the whole grant, if it tells one: the account has to be connected again until then.
+             * @example 2026-01-02T03:04:05.000Z
+             */
+            grant_expires_at: string | null;
             /**
              * Format: uuid
              * @description The account's id.
@@ -4590,7 +4888,8 @@ export interface components {
             attempts: number;
             /**
              * Format: date-time
-             * @description Time when the published post was last changed on the platform; null if it never was.
+             * @description Time when the published post was last changed on the platform, or the text of a part that is missing; null if
+             *     neither ever was.
              * @example 2026-01-02T03:04:05.000Z
              */
             edited_at: string | null;
@@ -4603,7 +4902,10 @@ export interface components {
              *     says which and why.
              */
             error_code: string | null;
-            /** @description Human-readable error of the platform, or why the target was canceled; may change. */
+            /**
+             * @description Human-readable error of the platform, or why the target was canceled; may change. That of a published target
+             *     begins with the part of the post that failed, such as `part 3 of 4`.
+             */
             error_message: string | null;
             /** @description Who can fix it: `user`, `platform` or `service`. */
             error_source: components["schemas"]["ErrorSource"] | null;
@@ -4612,6 +4914,11 @@ export interface components {
              * @description The target's id.
              */
             id: string;
+            /**
+             * @description Parts of a live post that are not published and not tried any more, each with the reason, in order. Empty while a
+             *     part is still awaited.
+             */
+            missing: components["schemas"]["MissingPart"][];
             /**
              * Format: date-time
              * @description Time of the next attempt. Null if none is scheduled, also while publishing is `frozen`.
@@ -4810,7 +5117,8 @@ export interface components {
             max_bytes: number | null;
             /**
              * Format: uint64
-             * @description Maximum length, in `unit`.
+             * @description Maximum length that every account may have, in `unit`. Where it is not known whether an account may have more,
+             *     a longer text is a warning.
              */
             max_length: number;
             /** @description Unit of `max_length`, for example `graphemes`. */
@@ -4833,6 +5141,11 @@ export interface components {
             crossreshare_to_ig?: boolean | null;
             /** @description Shows replies only after approval. */
             enable_reply_approvals?: boolean | null;
+            /**
+             * @description How a picture that is more than ten times as wide as high, or as high as wide, is made to fit: `crop` keeps its middle, `pad` lays it on a white ground. Without, it is refused.
+             * @enum {string|null}
+             */
+            fit?: "crop" | "pad" | null;
             /** @description A GIF of a provider's collection. Not together with media. */
             gif_attachment?: {
                 gif_id: string;
@@ -5586,6 +5899,7 @@ export type AccountLimits = components['schemas']['AccountLimits'];
 export type AccountReauthRequiredEvent = components['schemas']['AccountReauthRequiredEvent'];
 export type AccountStatus = components['schemas']['AccountStatus'];
 export type AccountTokenExpiredEvent = components['schemas']['AccountTokenExpiredEvent'];
+export type AccountTokenExpiringEvent = components['schemas']['AccountTokenExpiringEvent'];
 export type AuditAction = components['schemas']['AuditAction'];
 export type AuditActor = components['schemas']['AuditActor'];
 export type AuditEntry = components['schemas']['AuditEntry'];
@@ -5650,6 +5964,7 @@ export type LinkedinSettings = components['schemas']['LinkedinSettings'];
 export type LoggedRequest = components['schemas']['LoggedRequest'];
 export type Media = components['schemas']['Media'];
 export type MediaCapability = components['schemas']['MediaCapability'];
+export type MediaFacts = components['schemas']['MediaFacts'];
 export type MediaFailedEvent = components['schemas']['MediaFailedEvent'];
 export type MediaKind = components['schemas']['MediaKind'];
 export type MediaPage = components['schemas']['MediaPage'];
@@ -5660,6 +5975,7 @@ export type MediaSettingsPatch = components['schemas']['MediaSettingsPatch'];
 export type MediaStatus = components['schemas']['MediaStatus'];
 export type MediaUpload = components['schemas']['MediaUpload'];
 export type Metered = components['schemas']['Metered'];
+export type MissingPart = components['schemas']['MissingPart'];
 export type Mode = components['schemas']['Mode'];
 export type NewAuthorization = components['schemas']['NewAuthorization'];
 export type NewClientToken = components['schemas']['NewClientToken'];
@@ -5699,12 +6015,14 @@ export type Post = components['schemas']['Post'];
 export type PostAnalytics = components['schemas']['PostAnalytics'];
 export type PostErrorEvent = components['schemas']['PostErrorEvent'];
 export type PostPage = components['schemas']['PostPage'];
+export type PostProposal = components['schemas']['PostProposal'];
 export type PostPublishedEvent = components['schemas']['PostPublishedEvent'];
 export type PostReference = components['schemas']['PostReference'];
 export type PostRetriedEvent = components['schemas']['PostRetriedEvent'];
 export type PostStatus = components['schemas']['PostStatus'];
 export type PostSummary = components['schemas']['PostSummary'];
 export type PostTargetFailedEvent = components['schemas']['PostTargetFailedEvent'];
+export type PostTargetIncompleteEvent = components['schemas']['PostTargetIncompleteEvent'];
 export type PostTargetPublishedEvent = components['schemas']['PostTargetPublishedEvent'];
 export type PostVariant = components['schemas']['PostVariant'];
 export type Problem = components['schemas']['Problem'];
@@ -6563,32 +6881,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "accounts": [
-                 *         "fanfare",
-                 *         "fanfare.bsky.social"
-                 *       ],
-                 *       "config": {
-                 *         "x": {
-                 *           "reply_settings": "following"
-                 *         }
-                 *       },
-                 *       "containers": [
-                 *         {
-                 *           "content": "We are live. Here is what changed:"
-                 *         },
-                 *         {
-                 *           "content": "The details are on our blog."
-                 *         }
-                 *       ],
-                 *       "external_ref": "launch-2026",
-                 *       "metadata": {
-                 *         "campaign": "launch"
-                 *       }
-                 *     }
-                 */
-                "application/json": components["schemas"]["NewPost"];
+                "application/json": components["schemas"]["PostProposal"];
             };
         };
         responses: {
@@ -6731,7 +7024,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The dead targets start over. */
+            /** @description The dead targets start over, and the missing parts of published ones are published. */
             202: {
                 headers: {
                     [name: string]: unknown;

@@ -267,6 +267,53 @@ class AccountTokenExpiredEventData(Model):
     """
 
 
+class AccountTokenExpiringEvent(Model):
+    """
+    An account's grant ends within a week, and no refresh extends it: connect it again; sent once for each grant
+    """
+
+    data: AccountTokenExpiringEventData
+    event: Literal["account.token_expiring"]
+    """
+    Name of the event
+    """
+    id: str
+    """
+    Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
+    """
+
+
+class AccountTokenExpiringEventData(Model):
+    account_id: Annotated[str, Field(alias="accountId")]
+    """
+    Id of the account
+    """
+    grant_expires_at: Annotated[AwareDatetime, Field(alias="grantExpiresAt")]
+    """
+    Time until which the account has to be connected again
+    """
+    network: str
+    """
+    Platform id
+    """
+    org_id: Annotated[str, Field(alias="orgId")]
+    """
+    Id of the organization
+    """
+    tenant_id: Annotated[str | None, Field(alias="tenantId")]
+    """
+    The caller's id for the owner of the account
+    """
+    username: str
+    """
+    Handle on the platform, without `@`
+    """
+
+
 AuditAction = TypeAliasType(
     "AuditAction",
     Literal[
@@ -716,7 +763,9 @@ DeliveredEvent = TypeAliasType(
         "post.retried",
         "post.target.published",
         "post.target.failed",
+        "post.target.incomplete",
         "account.token_expired",
+        "account.token_expiring",
         "account.reauth_required",
         "account.connected",
         "account.disconnected",
@@ -740,7 +789,7 @@ class EditedContainer(Model):
 
     content: str
     """
-    The text that the platform shows.
+    The text that the platform shows, or, of a part that is missing, the one that a retry publishes.
     """
     position: int
     """
@@ -801,7 +850,9 @@ EventName = TypeAliasType(
         "post.retried",
         "post.target.published",
         "post.target.failed",
+        "post.target.incomplete",
         "account.token_expired",
+        "account.token_expiring",
         "account.reauth_required",
         "account.connected",
         "account.disconnected",
@@ -1281,6 +1332,10 @@ class Media(Model):
     When the asset is deleted unless a post needs it until then; null while an unfinished post uses it, or if
     the operator keeps files without limit.
     """
+    facts: MediaFacts | None
+    """
+    Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    """
     filename: str
     """
     File name.
@@ -1351,11 +1406,16 @@ class MediaCapability(Model):
     """
     max_duration_ms: int | None
     """
-    Maximum duration, in milliseconds.
+    Maximum duration that every account may publish, in milliseconds. Where the platform decides by account, a
+    longer one is a warning.
     """
     max_height: int | None
     """
     Maximum height, in pixels.
+    """
+    max_pixels: int | None
+    """
+    Maximum width times height.
     """
     max_width: int | None
     """
@@ -1380,6 +1440,41 @@ class MediaCapability(Model):
     min_width: int | None
     """
     Minimum width, in pixels.
+    """
+
+
+class MediaFacts(Model):
+    """
+    What a file says of its encoding; null where it says nothing.
+    """
+
+    audio_codec: str | None
+    """
+    Codec of its sound, such as `aac`, `mp3` or `opus`; null also if it is silent.
+    """
+    bit_depth: int | None
+    """
+    Bits per color.
+    """
+    frame_rate: float | None
+    """
+    Average number of frames per second.
+    """
+    index_first: bool | None
+    """
+    True if the index of an MP4 or MOV file precedes the samples (`faststart`).
+    """
+    is_fragmented: bool | None
+    """
+    True if an MP4 or MOV file consists of fragments.
+    """
+    is_locked: bool | None
+    """
+    True if a PDF is encrypted.
+    """
+    video_codec: str | None
+    """
+    Codec of the pictures of a video, such as `h264`, `hevc`, `vp9` or `av1`.
     """
 
 
@@ -1531,6 +1626,10 @@ class MediaUpload(Model):
     """
     Expiry time of the URL. Of an asset, `expires_at` is when it is deleted.
     """
+    facts: MediaFacts | None
+    """
+    Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    """
     filename: str
     """
     File name.
@@ -1598,6 +1697,26 @@ class Metered(Model):
     limit: int | None
     """
     Limit; null if unlimited.
+    """
+
+
+class MissingPart(Model):
+    """
+    A part of a live post that is not published.
+    """
+
+    error_code: str | None
+    """
+    Code of its failure. Null for a part that was not tried: it follows one that failed, the platform has no place for
+    it, or it was given up.
+    """
+    error_message: str
+    """
+    Why it is not published; may change.
+    """
+    position: int
+    """
+    Position of its container in the post, from 0.
     """
 
 
@@ -2179,13 +2298,13 @@ class PostTargetFailedEventData(Model):
     """
 
 
-class PostTargetPublishedEvent(Model):
+class PostTargetIncompleteEvent(Model):
     """
-    A post is live on one account
+    Parts of a post that is live on one account will not follow
     """
 
-    data: PostTargetPublishedEventData
-    event: Literal["post.target.published"]
+    data: PostTargetIncompleteEventData
+    event: Literal["post.target.incomplete"]
     """
     Name of the event
     """
@@ -2199,10 +2318,14 @@ class PostTargetPublishedEvent(Model):
     """
 
 
-class PostTargetPublishedEventData(Model):
+class PostTargetIncompleteEventData(Model):
     account_id: Annotated[str, Field(alias="accountId")]
     """
     Id of the account
+    """
+    missing: list[PostTargetIncompleteEventDataMissingItem]
+    """
+    Parts of the post that are not published and not tried any more
     """
     network: str
     """
@@ -2235,6 +2358,99 @@ class PostTargetPublishedEventData(Model):
     username: str
     """
     Handle on the platform, without `@`
+    """
+
+
+class PostTargetIncompleteEventDataMissingItem(Model):
+    error_code: str | None
+    """
+    Error code of its failure; null if it was not tried
+    """
+    error_message: str
+    """
+    Reason
+    """
+    position: int
+    """
+    Position of its container in the post, from 0
+    """
+
+
+class PostTargetPublishedEvent(Model):
+    """
+    A post is live on one account
+    """
+
+    data: PostTargetPublishedEventData
+    event: Literal["post.target.published"]
+    """
+    Name of the event
+    """
+    id: str
+    """
+    Id of the event, the same in every attempt
+    """
+    timestamp: AwareDatetime
+    """
+    Time of the event
+    """
+
+
+class PostTargetPublishedEventData(Model):
+    account_id: Annotated[str, Field(alias="accountId")]
+    """
+    Id of the account
+    """
+    missing: list[PostTargetPublishedEventDataMissingItem] | None = None
+    """
+    Parts of the post that are not published and not tried any more
+    """
+    network: str
+    """
+    Platform id
+    """
+    org_id: Annotated[str, Field(alias="orgId")]
+    """
+    Id of the organization
+    """
+    platform_post_id: Annotated[str, Field(alias="platformPostId")]
+    """
+    The platform's id of the post
+    """
+    platform_post_url: Annotated[str | None, Field(alias="platformPostUrl")]
+    """
+    Public address of the post; null if the platform did not return one
+    """
+    post_id: Annotated[str, Field(alias="postId")]
+    """
+    Id of the post
+    """
+    round: int | None = None
+    """
+    Number of the retry that the target was published in; absent from the first publication
+    """
+    target_id: Annotated[str, Field(alias="targetId")]
+    """
+    Id of the target
+    """
+    username: str
+    """
+    Handle on the platform, without `@`
+    """
+
+
+class PostTargetPublishedEventDataMissingItem(Model):
+    error_code: str | None
+    """
+    Error code of its failure; null if it was not tried
+    """
+    error_message: str
+    """
+    Reason
+    """
+    position: int
+    """
+    Position of its container in the post, from 0
     """
 
 
@@ -2588,6 +2804,10 @@ class SocialAccount(Model):
     """
     Display name.
     """
+    grant_expires_at: AwareDatetime | None
+    """
+    Time at which the platform ends the whole grant, if it tells one: the account has to be connected again until then.
+    """
     id: str
     """
     The account's id.
@@ -2857,7 +3077,8 @@ class Target(Model):
     """
     edited_at: AwareDatetime | None
     """
-    Time when the published post was last changed on the platform; null if it never was.
+    Time when the published post was last changed on the platform, or the text of a part that is missing; null if
+    neither ever was.
     """
     edits: TargetEdits | None
     """
@@ -2872,7 +3093,8 @@ class Target(Model):
     """
     error_message: str | None
     """
-    Human-readable error of the platform, or why the target was canceled; may change.
+    Human-readable error of the platform, or why the target was canceled; may change. That of a published target
+    begins with the part of the post that failed, such as `part 3 of 4`.
     """
     error_source: ErrorSource | None
     """
@@ -2881,6 +3103,11 @@ class Target(Model):
     id: str
     """
     The target's id.
+    """
+    missing: list[MissingPart]
+    """
+    Parts of a live post that are not published and not tried any more, each with the reason, in order. Empty while a
+    part is still awaited.
     """
     next_attempt_at: AwareDatetime | None
     """
@@ -3084,7 +3311,8 @@ class TextCapability(Model):
     """
     max_length: int
     """
-    Maximum length, in `unit`.
+    Maximum length that every account may have, in `unit`. Where it is not known whether an account may have more,
+    a longer text is a warning.
     """
     unit: str
     """

@@ -129,7 +129,9 @@ DeliveredEvent: TypeAlias = Literal[
     "post.retried",
     "post.target.published",
     "post.target.failed",
+    "post.target.incomplete",
     "account.token_expired",
+    "account.token_expiring",
     "account.reauth_required",
     "account.connected",
     "account.disconnected",
@@ -273,7 +275,7 @@ class EditTarget(TypedDict):
     """
     replies: NotRequired[list[EditReply]]
     """
-    New texts of replies that are live.
+    New texts of replies that are live, or of replies that are missing.
     """
 
 
@@ -283,7 +285,9 @@ EventName: TypeAlias = Literal[
     "post.retried",
     "post.target.published",
     "post.target.failed",
+    "post.target.incomplete",
     "account.token_expired",
+    "account.token_expiring",
     "account.reauth_required",
     "account.connected",
     "account.disconnected",
@@ -351,6 +355,10 @@ class GoogleBusinessSettings(TypedDict):
     event: NotRequired[GoogleBusinessSettingsEvent | None]
     """
     The event with its times in the location's time zone. Required for an offer as well. Only for posts of kind EVENT, OFFER; not used for others.
+    """
+    fit: NotRequired[Literal["crop", "pad"] | None]
+    """
+    How a picture of less than 250 pixels, which is enlarged, is made to fit where it is too long as well: `crop` keeps its middle, `pad` lays it on a white ground. Without, a small picture is refused.
     """
     languageCode: NotRequired[str | None]
     """
@@ -462,6 +470,10 @@ class InstagramSettings(TypedDict):
     cover_url: NotRequired[str | None]
     """
     URL of a reel's cover image, a JPEG. Only for posts of kind reel; not used for others.
+    """
+    fit: NotRequired[Literal["crop", "pad"] | None]
+    """
+    How a picture that is taller than 3:4 or wider than 1.91:1 is made to fit in the feed, and one that is taller than 1:10 or wider than 1.91:1 elsewhere: `crop` keeps its middle, `pad` lays it on a white ground.
     """
     is_ai_generated: NotRequired[bool | None]
     """
@@ -1317,6 +1329,10 @@ class PinterestSettings(TypedDict):
     """
     Color to show until the image has loaded.
     """
+    fit: NotRequired[Literal["crop", "pad"] | None]
+    """
+    How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on a white ground. Without, they are refused.
+    """
     link: NotRequired[str | None]
     """
     URL that the pin links to.
@@ -1393,6 +1409,111 @@ class PlatformDefaults(TypedDict, closed=True):
     tiktok: NotRequired[TiktokSettings | None]
     x: NotRequired[XSettings | None]
     youtube: NotRequired[YoutubeSettings | None]
+
+
+class PostProposal(TypedDict):
+    """
+    A post to validate: the body of a creation, and whether platforms are asked.
+    """
+
+    accounts: NotRequired[list[str] | None]
+    """
+    Accounts to publish to: ids, usernames or platform-side ids. Required, except with `reply_to`.
+    """
+    bluesky: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    config: NotRequired[PlatformConfig | None]
+    """
+    Settings by platform.
+    """
+    containers: NotRequired[list[NewContainer] | None]
+    """
+    The main post, its first comment and further replies, in order. A platform that supports fewer replies
+    publishes as many as it can; the target's `error_message` mentions omitted ones.
+    """
+    content: NotRequired[str | None]
+    """
+    Text of a post with a single container.
+    """
+    external_ref: NotRequired[str | None]
+    """
+    Idempotency key; takes precedence over the header `Idempotency-Key`.
+    """
+    facebook: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    google_business: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    instagram: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    is_draft: NotRequired[bool | None]
+    """
+    Keep the post as a draft until it is released. Platform limits are checked on release.
+    """
+    linkedin: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    look_up: NotRequired[bool | None]
+    """
+    Ask the platforms for what only they know, such as whether a board, a flair or a quoted post exists.
+    """
+    metadata: NotRequired[dict[str, Any] | None]
+    """
+    Your own data on the post: up to 50 texts of at most 500 characters, by keys of 1 to 40 of the characters
+    `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. It is returned with the post and published nowhere.
+    """
+    pinterest: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    queue_timezone: NotRequired[str | None]
+    """
+    The IANA time zone that the slots are read in; `UTC` by default.
+    """
+    queued_from_account: NotRequired[str | None]
+    """
+    Publish at the next open posting slot of this account, which must be one of `accounts`.
+    """
+    reddit: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    reply_to: NotRequired[str | None]
+    """
+    Id of a post to reply to: on each account, this one is published below the last part of that one's thread, or as
+    a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
+    which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
+    live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
+    not used.
+    """
+    scheduled_at: NotRequired[str | None]
+    """
+    Time to publish, in ISO 8601, UTC without an offset; immediately by default.
+    """
+    threads: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    tiktok: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    x: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
+    youtube: NotRequired[dict[str, Any] | None]
+    """
+    Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema
+    """
 
 
 PostStatus: TypeAlias = Literal[
@@ -1476,6 +1597,10 @@ class RedditSettings(TypedDict):
     """
     Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile.
     """
+    text_format: NotRequired[Literal["plain", "markdown"] | None]
+    """
+    Format of the text, and of comments. `plain` shows a text as it is written; `markdown` lets Reddit read its Markdown, where single line breaks are none and `#` begins a heading. The title is plain in both.
+    """
     title: NotRequired[str | None]
     """
     Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
@@ -1517,12 +1642,13 @@ class RedditSettingsPoll(TypedDict):
 
 class RetryPost(TypedDict):
     """
-    Which dead targets to retry.
+    Which targets to retry.
     """
 
     targets: NotRequired[list[str] | None]
     """
-    Ids of targets; those of them that are `dead` are retried. All of the post's dead targets by default.
+    Ids of targets; those of them are retried that are `dead`, or `published` and `missing` a part that failed. All of
+    the post's by default.
     """
 
 
@@ -1661,6 +1787,10 @@ class ThreadsSettings(TypedDict):
     enable_reply_approvals: NotRequired[bool | None]
     """
     Shows replies only after approval.
+    """
+    fit: NotRequired[Literal["crop", "pad"] | None]
+    """
+    How a picture that is more than ten times as wide as high, or as high as wide, is made to fit: `crop` keeps its middle, `pad` lays it on a white ground. Without, it is refused.
     """
     gif_attachment: NotRequired[ThreadsSettingsGifAttachment | None]
     """

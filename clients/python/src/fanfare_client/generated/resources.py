@@ -19,6 +19,7 @@ WebhookEvent: TypeAlias = (
     | models.AccountDisconnectedEvent
     | models.AccountReauthRequiredEvent
     | models.AccountTokenExpiredEvent
+    | models.AccountTokenExpiringEvent
     | models.ImportCompletedEvent
     | models.ImportFailedEvent
     | models.MediaFailedEvent
@@ -39,6 +40,7 @@ EVENTS: dict[str, type[WebhookEvent]] = {
     "account.disconnected": models.AccountDisconnectedEvent,
     "account.reauth_required": models.AccountReauthRequiredEvent,
     "account.token_expired": models.AccountTokenExpiredEvent,
+    "account.token_expiring": models.AccountTokenExpiringEvent,
     "import.completed": models.ImportCompletedEvent,
     "import.failed": models.ImportFailedEvent,
     "media.failed": models.MediaFailedEvent,
@@ -436,14 +438,20 @@ class PostsOperations:
         """
         return self._api.call("POST", "/posts/batch", timeout=timeout, body=body, model=models.CreatedPosts)
 
-    def validate(self, *, timeout: float | None = None, **body: Unpack[params.NewPost]) -> models.Verdict:
+    def validate(self, *, timeout: float | None = None, **body: Unpack[params.PostProposal]) -> models.Verdict:
         """Validate a post.
 
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
         that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
-        meaning. Scope `posts:write`.
+        meaning.
+
+        With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
+        that have no error of their own: `reference_not_found` tells that a board, section, flair, subreddit, category,
+        playlist or quoted post does not exist, `reference_not_allowed` that the account or this post can't use it, and
+        `setting_required` that the platform requires a setting. A platform that is not asked or does not answer is
+        the warning `look_up_failed`. Scope `posts:write`.
         """
         return self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
@@ -1597,14 +1605,20 @@ class AsyncPostsOperations:
         """
         return await self._api.call("POST", "/posts/batch", timeout=timeout, body=body, model=models.CreatedPosts)
 
-    async def validate(self, *, timeout: float | None = None, **body: Unpack[params.NewPost]) -> models.Verdict:
+    async def validate(self, *, timeout: float | None = None, **body: Unpack[params.PostProposal]) -> models.Verdict:
         """Validate a post.
 
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
         that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
-        meaning. Scope `posts:write`.
+        meaning.
+
+        With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
+        that have no error of their own: `reference_not_found` tells that a board, section, flair, subreddit, category,
+        playlist or quoted post does not exist, `reference_not_allowed` that the account or this post can't use it, and
+        `setting_required` that the platform requires a setting. A platform that is not asked or does not answer is
+        the warning `look_up_failed`. Scope `posts:write`.
         """
         return await self._api.call(
             "POST", "/posts/validate", is_repeatable=True, timeout=timeout, body=body, model=models.Verdict
