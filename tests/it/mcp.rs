@@ -101,7 +101,7 @@ async fn tools_are_listed_with_schemas_and_annotations() {
             ("list_account_options", [yes, no, yes, yes]),
             ("get_account_limits", [yes, no, yes, yes]),
             ("create_post", [no, no, no, yes]),
-            ("validate_post", [yes, no, yes, no]),
+            ("validate_post", [yes, no, yes, yes]),
             ("get_post", [yes, no, yes, no]),
             ("get_post_timeline", [yes, no, yes, no]),
             ("list_posts", [yes, no, yes, no]),

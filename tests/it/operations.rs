@@ -158,6 +158,18 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     };
     world.until_at(&path, "both deliveries", arrived).await;
 
+    // What the app may spend is spent. Its owner raises the limit, and a retry looks.
+    let spent = json!({ "recorded": { "/2/tweets": "x.spend-cap-reached" } });
+    world.set_sandbox(spent).await;
+    let held = published(&world, "Held").await;
+    let refused = |post: &Value| post["targets"][0]["error_code"] == "app_refused";
+    world.until(id(&held), "its refusal", refused).await;
+    world.set_sandbox(json!({ "recorded": {} })).await;
+    age(&world).await;
+    let shown = page.follow(&world, "A platform refuses the app", &[("TARGET", target(&held))]).await;
+    has(&shown, &[target(&held), "spend cap"]);
+    world.until(id(&held), "its publication", |post| post["status"] == "published").await;
+
     // Its answer is held back for as long as the operator is at work.
     let hold = world.hold(json!({ "platform": "x", "account": "ada", "nth": 1, "when": "after" })).await;
     let doubtful = published(&world, "Doubtful").await;
@@ -168,7 +180,7 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     has(&shown, &["it may be live: look before posting again", "was dead and starts over"]);
     hold.release().await;
     world.until(id(&doubtful), "its look-up", |post| post["status"] == "published").await;
-    assert_eq!(world.accepted("x", "ada").await, 1);
+    assert_eq!(world.accepted("x", "ada").await, 2);
 
     let parked = json!({
         "type": "retry_target", "target": target(&late), "post": id(&late), "owner": { "org": org, "mode": "test" },
@@ -247,7 +259,7 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     world.run("api").await;
     world.run("worker").await;
     assert_eq!(world.ended(&waiting).await["status"], "published");
-    assert_eq!(world.accepted("x", "ada").await, 2);
+    assert_eq!(world.accepted("x", "ada").await, 3);
     assert_eq!(world.accepted("threads", "bob").await, 1);
 
     let section = "The disk is full";

@@ -133,12 +133,16 @@ async fn the_same_text_on_the_same_account_within_a_day_is_a_warning() {
 #[tokio::test]
 async fn a_post_is_checked_again_before_it_is_published() {
     let world = world().platforms(&["x"]).start().await;
-    let ada = world.connect("x", "premium_ada").await;
+    let ada = world.connect("x", "ada").await;
+    let becomes = async |kind: &str| {
+        let sql = format!("update accounts set account_type = '{kind}' where id = '{ada}'");
+        tests::sql(&world.db, &sql).await;
+    };
+    becomes("premium").await;
     let due = domain::event::timestamp(tests::now() + TimeDelta::seconds(3));
     let body = json!({ "content": "a".repeat(300), "accounts": [ada], "scheduled_at": due });
     let post = world.post(body).await;
-    let ended = format!("update accounts set account_type = 'profile' where id = '{ada}'");
-    tests::sql(&world.db, &ended).await;
+    becomes("profile").await;
     let ended = world.ended(&post).await;
     let target = &ended["targets"][0];
     assert_eq!(
@@ -148,5 +152,5 @@ async fn a_post_is_checked_again_before_it_is_published() {
     );
     let message = target["error_message"].as_str().unwrap();
     assert!(message.contains("X would refuse the post: x takes 280 weighted characters"), "{message}");
-    assert_eq!(world.accepted("x", "premium_ada").await, 0);
+    assert_eq!(world.accepted("x", "ada").await, 0);
 }
