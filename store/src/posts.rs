@@ -776,8 +776,8 @@ pub async fn delete(
     let detail = timeline::caused_by(request_id, detail);
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
-    // The workflow of a post that is being published finds its targets canceled.
-    if before.is_editable() && may_have_workflow {
+    // One that publishes already finds its targets canceled, but may wait for the time that one of them had of its own.
+    if may_have_workflow && (before.is_editable() || canceled > 0) {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
     wake_replies(&mut tx, owner, id, Replies::All).await?;

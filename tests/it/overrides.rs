@@ -21,6 +21,21 @@ fn time(value: &Value) -> DateTime<Utc> {
     value.as_str().unwrap().parse().unwrap()
 }
 
+/// The workflow would wait for years: the world's end finds it.
+#[tokio::test]
+async fn a_post_that_is_deleted_between_the_times_of_its_accounts_leaves_no_workflow() {
+    let world = world().platforms(&["x", "bluesky"]).start().await;
+    let (ada, sky) = (world.connect("x", "ada").await, world.connect("bluesky", "ada.bsky.social").await);
+    let later = json!({ "bluesky": { "scheduled_at": "2999-01-02T03:04:05Z" } });
+    let body = json!({ "content": "Hello", "accounts": [ada, sky], "config": later });
+    let post = world.post(body).await;
+    let id = post["id"].as_str().unwrap();
+    world.until(id, "its first account", |post| target(post, &ada)["status"] == "published").await;
+    let (status, deleted) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
+    assert!(status.is_success(), "{deleted}");
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
+}
+
 #[tokio::test]
 async fn each_platform_and_account_gets_its_own_content() {
     let world = world().start().await;
