@@ -58,10 +58,8 @@ struct Account {
     tenant: Option<String>,
     error: Option<String>,
     expires: Option<RelativeTime>,
-    /// Time until which the account has to be connected again.
-    ends: Option<RelativeTime>,
-    /// True in the week before.
-    is_ending: bool,
+    /// End of its grant, within a week.
+    ending: Option<RelativeTime>,
     /// Last successful call to the platform.
     synced: Option<RelativeTime>,
     profile: Option<String>,
@@ -171,8 +169,8 @@ async fn draw(
                         .last_error_code
                         .map(|code| happened(&code, platforms::display_name(platform))),
                     expires: account.token_expires_at.map(|at| RelativeTime::of(at.0, now)),
-                    ends: account.grant_expires_at.map(|at| RelativeTime::of(at.0, now)),
-                    is_ending: account.grant_expires_at.is_some_and(|at| at.0 - now < TimeDelta::days(7)),
+                    ending: (account.grant_expires_at.filter(|at| at.0 - now < TimeDelta::days(7)))
+                        .map(|at| RelativeTime::of(at.0, now)),
                     synced: account.last_synced_at.map(|at| RelativeTime::of(at.0, now)),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
                     handle: (!is_oauth(platform))
