@@ -96,7 +96,7 @@ impl TextLimit {
     }
 
     /// Creates a limit in characters (Unicode scalar values).
-    pub(crate) const fn characters(max: usize) -> Self {
+    pub const fn characters(max: usize) -> Self {
         Self { max, usual: None, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
     }
 }
@@ -177,7 +177,7 @@ pub struct Encoding {
 
 impl MediaLimit {
     /// One image of any type, size and shape; a base for adapters.
-    pub(crate) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         kind: MediaKind::Image,
         count: 0..=1,
         max_text: None,

@@ -12,7 +12,10 @@ use regex::Regex;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+};
 use url::Url;
 
 /// Maximum number of items of a list whose schema has no `maxItems`.
@@ -92,12 +95,10 @@ pub(crate) struct Mismatch {
 impl Schema {
     /// Returns the schema of a platform's `config` block.
     pub(crate) fn of(platform: &Adapter) -> &'static Self {
-        static ALL: LazyLock<HashMap<&str, Schema>> = LazyLock::new(|| {
-            let schemas =
-                crate::all().iter().map(|platform| (platform.id, Schema::new((platform.settings)())));
-            schemas.collect()
-        });
-        ALL.get(platform.id).expect("every platform is listed")
+        // Each is made once, and there are as many as adapters.
+        static KNOWN: LazyLock<Mutex<HashMap<&'static str, &'static Schema>>> = LazyLock::new(Mutex::default);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(platform.id).or_insert_with(|| Box::leak(Box::new(Self::new((platform.settings)()))))
     }
 
     fn new(mut document: Value) -> Self {

@@ -5,10 +5,10 @@
 //! at the second made one whose answer is lost.
 
 use async_trait::async_trait;
-use domain::{Failure, TargetId};
+use domain::{Failure, MediaKind, TargetId};
 use platforms::{
-    Adapter, Auth, Checkpoint, Committed, Grant, Idempotency, Identity, Limits, Located, Prepared,
-    Publication, Publisher, Publishing, Replies, Result, Session,
+    Adapter, Auth, Checkpoint, Committed, Grant, Idempotency, Identity, Limits, Located, MediaLimit,
+    Prepared, Publication, Publisher, Publishing, Replies, Result, Session, TextLimit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -426,10 +426,17 @@ impl Publisher for Scripted {
 }
 
 /// The scripted platform's adapter.
+/// Returns the limits of media of a kind, of which it takes any.
+const fn media(kind: MediaKind) -> MediaLimit {
+    MediaLimit { kind, count: 0..=10, mimes: &["image/png"], ..MediaLimit::ANY }
+}
+
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "scripted",
     name: "Scripted",
     limits: Limits {
+        text: TextLimit::characters(10_000),
+        media: &[media(MediaKind::Image), media(MediaKind::Video)],
         replies: Replies::Thread,
         publishing: Publishing::Asynchronous { window: WINDOW },
         idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
