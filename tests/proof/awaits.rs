@@ -339,7 +339,11 @@ impl Runner {
         let row = sqlx::query(
             "select t.status, t.error_code, t.error_message, t.attempts - t.free_attempts as attempts, t.next_attempt_at is null as is_over,
                p.status as post_status,
-               (select array_agg(e.event order by e.event) from events e where e.post_id = p.id) as events
+               (select array_agg(e.event order by e.event) from events e
+                where e.post_id = p.id and e.event <> 'post.target.incomplete') as events,
+               -- Missing parts are told at once, or when they are given up.
+               (select count(*) from events e where e.post_id = p.id and (e.event = 'post.target.incomplete'
+                  or e.event = 'post.target.published' and e.body::jsonb -> 'data' ? 'missing')) as times_told
              from targets t join posts p on p.id = t.post_id where t.id = $1",
         )
         .bind(key.target.0)
@@ -368,6 +372,7 @@ impl Runner {
                 assert!(if code.is_none() { is_complete } else { !is_complete || is_doubtful }, "{report}");
                 assert_eq!(post_status, "published", "{report}");
                 assert_eq!(events, ["post.published", "post.target.published"], "{report}");
+                assert_eq!(row.get::<i64, _>("times_told"), i64::from(code.is_some()), "{report}");
             }
             TargetStatus::Dead => {
                 let message = message.as_deref().unwrap_or_default();
