@@ -127,6 +127,17 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     })
 }
 
+/// Encoding of videos for Instagram and Threads, whose pages name the same; without the page.
+pub(crate) const ENCODING: Encoding = Encoding {
+    video_codecs: &["h264", "hevc"],
+    audio_codecs: &["aac"],
+    frame_rate: Some(23..=60),
+    max_bit_depth: None,
+    index_first: true,
+    source: "",
+    checked: "2026-11",
+};
+
 /// Code of an invalid parameter.
 const INVALID: i64 = 100;
 

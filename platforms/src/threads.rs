@@ -71,13 +71,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 max_width: Some(1920),
                 aspect_ratio: Some(0.01..=10.0),
                 encoding: Some(Encoding {
-                    video_codecs: &["h264", "hevc"],
-                    audio_codecs: &["aac"],
-                    frame_rate: Some(23..=60),
-                    max_bit_depth: None,
-                    index_first: true,
                     source: "https://developers.facebook.com/docs/threads/overview",
-                    checked: "2026-11",
+                    ..graph::ENCODING
                 }),
                 ..MediaLimit::ANY
             },

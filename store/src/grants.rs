@@ -282,8 +282,8 @@ pub async fn mark_lost(
     tx.commit().await
 }
 
-/// Time before the end of a grant at which its owner is told.
-const NOTICE_SECONDS: f64 = 7.0 * 86_400.0;
+/// Time before the end of a grant from which its owner is told.
+pub const END_NOTICE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Appends the event of each grant that ends within a week, once for each grant, up to `limit`. Returns their number. A
 /// platform that tells the seconds that are left moves the end by some at each refresh: an end that moves by over a day is
@@ -301,7 +301,7 @@ pub async fn tell_ends(db: &PgPool, limit: i64) -> sqlx::Result<usize> {
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.username, a.tenant_id,
              a.grant_expires_at as "ends_at!", now() as "now!""#,
         limit,
-        NOTICE_SECONDS
+        END_NOTICE.as_secs_f64()
     )
     .fetch_all(&mut *tx)
     .await?;

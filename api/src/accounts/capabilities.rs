@@ -175,7 +175,7 @@ pub(crate) fn of_platform(platform: &Adapter) -> Accepted {
 
 fn accepted(platform: &Adapter, account_type: &str, closed: impl Fn(Feature) -> Option<String>) -> Accepted {
     let is_open = |feature| closed(feature).is_none();
-    let Limits { content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
+    let Limits { content, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
     let text = platform.text_limit(account_type);
     Accepted {
         platform: EnumString::of(platform.id),
@@ -190,9 +190,7 @@ fn accepted(platform: &Adapter, account_type: &str, closed: impl Fn(Feature) -> 
             Content::Media => Holds::Media,
         },
         media: platform
-            .publisher
             .media_limits(account_type, 0, &serde_json::Value::Null)
-            .unwrap_or(media)
             .iter()
             .map(Medium::from)
             .collect(),

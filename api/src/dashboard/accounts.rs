@@ -18,7 +18,6 @@ use crate::{
     networks,
 };
 use askama::Template;
-use chrono::TimeDelta;
 use domain::AccountId;
 use platforms::Window;
 use poem::{
@@ -27,7 +26,7 @@ use poem::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use store::accounts::AccountStatus;
+use store::{accounts::AccountStatus, grants::END_NOTICE};
 use url::Url;
 
 #[derive(Template)]
@@ -169,7 +168,7 @@ async fn draw(
                         .last_error_code
                         .map(|code| happened(&code, platforms::display_name(platform))),
                     expires: account.token_expires_at.map(|at| RelativeTime::of(at.0, now)),
-                    ending: (account.grant_expires_at.filter(|at| at.0 - now < TimeDelta::days(7)))
+                    ending: (account.grant_expires_at.filter(|at| at.0 < now + END_NOTICE))
                         .map(|at| RelativeTime::of(at.0, now)),
                     synced: account.last_synced_at.map(|at| RelativeTime::of(at.0, now)),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
