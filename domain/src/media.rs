@@ -74,7 +74,7 @@ pub struct DeclaredFile {
     pub sha256: Option<String>,
 }
 
-/// What a file says of its encoding. A fact that it does not state, or that nobody looks for in its type, is `None`.
+/// Encoding of a file. A fact that the file does not state, or that is not read from files of its type, is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -92,13 +92,13 @@ pub struct Facts {
     /// Bits per color of a video.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bit_depth: Option<u8>,
-    /// Whether the index of a video precedes its samples, so that it is played while it is fetched.
+    /// True if the index of a video precedes its samples, so that it can be played while it is fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_first: Option<bool>,
-    /// Whether a video consists of fragments with an index each.
+    /// True if a video consists of fragments, each with an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_fragmented: Option<bool>,
-    /// Whether a document is encrypted.
+    /// True if a document is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_locked: Option<bool>,
 }

@@ -628,7 +628,7 @@ mod tests {
     fn each_exceeded_limit_is_reported() {
         let long = x(&"a".repeat(25_001), &[], json!({}));
         assert_eq!(long, [("text_too_long".into(), "containers.0.content".into())]);
-        // Whether the account has Premium is not known.
+        // It is not known whether the account has Premium.
         assert_eq!(codes(&x(&"a".repeat(281), &[], json!({}))), ["text_may_be_too_long"]);
         assert_eq!(codes(&x(" ", &[], json!({}))), ["content_required"]);
         assert_eq!(codes(&x("", &vec![image(); 5], json!({}))), ["media_too_many"]);

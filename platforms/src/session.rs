@@ -74,7 +74,7 @@ pub struct Transport {
 /// The forms of a call in different versions of a platform's API. A form that the platform does not know is followed by
 /// the next; the one that it knows is named first from then on.
 pub(crate) struct Forms {
-    /// What they are forms of.
+    /// Key under which the form that the platform knows is remembered.
     pub(crate) key: &'static str,
     /// Their names, the most likely first.
     pub(crate) names: Vec<String>,
@@ -610,7 +610,7 @@ impl Call {
     }
 }
 
-/// What is needed to send a call's requests.
+/// The parts of a call that each of its requests needs.
 struct Exchange {
     client: Client,
     has_grant: bool,

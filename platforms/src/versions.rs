@@ -49,7 +49,7 @@ const SCHEMES: &[(&str, Scheme, &str)] = &[
     ("reddit", Scheme::Endless, "https://www.reddit.com/dev/api"),
 ];
 
-/// What the forms of a call to LinkedIn are forms of.
+/// Key of the forms of calls to LinkedIn.
 pub(crate) const LINKEDIN: &str = "linkedin";
 
 /// Days before the end of a version from which its operator is told.

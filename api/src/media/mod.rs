@@ -640,7 +640,7 @@ pub struct Asset {
     pub created_at: Timestamp,
 }
 
-/// What a file says of its encoding; null where it says nothing.
+/// Encoding of a file, as the file states it; a member that it does not state is null.
 #[derive(Debug, Object)]
 #[oai(rename = "MediaFacts")]
 pub struct Facts {

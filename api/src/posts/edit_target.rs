@@ -249,7 +249,7 @@ async fn rewrite(
         }
         _ => false,
     };
-    // What was wrong with the live parts is not the edit's; what is wrong with these was not published.
+    // The live parts stay as they are, so that only the texts that are changed have to be accepted.
     let findings = findings.into_iter().filter(about).map(|mut finding| {
         finding.issue.path = path_in_body(finding.issue.path, &replies);
         finding

@@ -98,7 +98,7 @@ pub(super) fn closed_to(about: &Value, kind: &PostKind) -> Option<&'static str> 
     }
 }
 
-/// What moderators require of posts. Expressions of theirs are not evaluated.
+/// Requirements of moderators for posts. Their regular expressions are not evaluated.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Requirements {

@@ -10,7 +10,7 @@ use sqlx::{PgConnection, PgPool, types::Json};
 pub struct LeftOut {
     /// Position of the first of them.
     pub from: u16,
-    /// What was left out and why, for the target's `error_message`.
+    /// Names the parts that were left out, and the reason, for the target's `error_message`.
     pub message: String,
 }
 

@@ -2838,7 +2838,7 @@ export interface components {
         };
         /**
          * MediaFacts
-         * @description What a file says of its encoding; null where it says nothing.
+         * @description Encoding of a file, as the file states it; a member that it does not state is null.
          */
         MediaFacts: {
             /** @description Codec of its sound, such as `aac`, `mp3` or `opus`; null also if it is silent. */
@@ -6881,6 +6881,28 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "accounts": [
+                 *         "fanfare",
+                 *         "fanfare.bsky.social"
+                 *       ],
+                 *       "config": {
+                 *         "x": {
+                 *           "reply_settings": "following"
+                 *         }
+                 *       },
+                 *       "containers": [
+                 *         {
+                 *           "content": "We are live. Here is what changed:"
+                 *         },
+                 *         {
+                 *           "content": "The details are on our blog."
+                 *         }
+                 *       ],
+                 *       "look_up": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["PostProposal"];
             };
         };

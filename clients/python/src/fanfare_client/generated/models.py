@@ -1445,7 +1445,7 @@ class MediaCapability(Model):
 
 class MediaFacts(Model):
     """
-    What a file says of its encoding; null where it says nothing.
+    Encoding of a file, as the file states it; a member that it does not state is null.
     """
 
     audio_codec: str | None
