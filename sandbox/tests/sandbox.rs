@@ -302,8 +302,8 @@ async fn x_refuses_what_x_refuses() {
         (json!({ "text": "a".repeat(281) }), refused),
         (json!({ "text": "日".repeat(141) }), refused),
         (json!({ "text": "$TSLA and $AAPL" }), "A post may have a maximum of one cashtag."),
-        (json!({ "text": "a", "reply": { "in_reply_to_tweet_id": "1" } }), uninvited),
-        (json!({ "text": "a", "quote_tweet_id": "1" }), uninvited),
+        (json!({ "text": "a", "reply": { "in_reply_to_tweet_id": "1" } }), refused),
+        (json!({ "text": "a", "quote_tweet_id": "1" }), refused),
         (reply(&stranger), uninvited),
     ] {
         let (status, problem) = alice.post("/tweets", body.clone()).await;
