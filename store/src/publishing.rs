@@ -294,6 +294,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
              t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
+             t.wait_reason is not null and exists (
+               select from timeline r where r.target_id = t.id and r.kind = 'retry' and not exists (
+                 select from timeline w where w.target_id = t.id and w.kind in ('waiting', 'rest') and w.id > r.id)
+             ) as "is_retried!",
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
              h.app as "held_app?", h.message as "hold_message?",
@@ -413,8 +417,12 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         return Ok(BeginResult::Early(Look::of_row(until_due)));
     }
     let reason = row.wait_reason.as_deref().and_then(|reason| reason.parse().ok());
-    let waiting =
-        reason.zip(row.wait_since).map(|(reason, since)| Waiting { reason, since, until: row.wait_until });
+    let waiting = reason.zip(row.wait_since).map(|(reason, since)| Waiting {
+        reason,
+        since,
+        until: row.wait_until,
+        is_retried: row.is_retried,
+    });
     let mut waited_in_vain = None;
     if !has_begun
         && row.deleted_at.is_none()
@@ -673,7 +681,7 @@ impl Rest<'_> {
             self.since,
             self.reason.as_str(),
             self.since + self.limit,
-            waiting.is_none_or(|waiting| waiting.reason != self.reason),
+            waits::is_untold(waiting, self.reason),
             self.code == ErrorCode::RateLimited
         )
         .fetch_one(tx)

@@ -13,7 +13,7 @@ use crate::{WHOLE, database};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::{
     AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Missing, Mode, OrgId, Owner, PostStatus,
-    TargetId, TargetStatus, WebhookId,
+    TargetId, TargetStatus, Then, Wait, WaitReason, WebhookId,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -1013,7 +1013,7 @@ async fn a_target_rests_with_its_account_for_two_days_at_most() {
     assert_eq!(entries.iter().filter(|entry| entry.kind == "rest").count(), 1, "{entries:?}");
     tests::sql(&db, "update targets set throttled_since = throttled_since - interval '4 hours'").await;
     let (_, BeginResult::Attempt(last)) = begin(&db, owner, &post, 0).await else { panic!("it ends") };
-    assert_eq!((last.waited_in_vain, last.attempts), (Some(domain::WaitReason::Rest), 0));
+    assert_eq!((last.waited_in_vain, last.attempts), (Some(WaitReason::Rest), 0));
 }
 
 /// A retry tells that the app's owner may have acted.
@@ -1061,6 +1061,55 @@ async fn a_retry_lets_one_post_look_whether_an_app_is_taken_again() {
         panic!("it goes on")
     };
     assert!(!goes_on.is_app_held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_of_a_requested_retry_is_told_though_the_post_waits_as_before() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&account])).await;
+    let target = post.targets[0].id;
+    let told = async || {
+        let entries = timeline::list(&db, unbounded(owner), post.id, WHOLE, None).await.unwrap().items;
+        entries.iter().filter(|entry| ["waiting", "rest"].contains(&entry.kind.as_str())).count()
+    };
+    let refuse = async || {
+        let (key, begun) = begin(&db, owner, &post, 0).await;
+        let BeginResult::Attempt(attempt) = begun else { panic!("{begun:?}") };
+        let failure = Failure::app_refused("spent", None);
+        let wait = Wait {
+            reason: WaitReason::App,
+            look_after: Duration::ZERO,
+            until: tests::now() + TimeDelta::hours(1),
+            then: Then::GiveUp(failure.clone()),
+            failure: Some(failure),
+        };
+        let waits = publishing::wait(&db, &attempt, wait).await.unwrap();
+        assert!(matches!(waits, publishing::Waits::Until(_)), "{waits:?}");
+        key
+    };
+    let key = refuse().await;
+    assert_eq!(told().await, 1);
+    refuse().await;
+    assert_eq!(told().await, 1, "a look is not told");
+    let retry =
+        async || publishing::retry_now(&db, unbounded(owner), post.id, target, None, tests::now()).await;
+    assert!(retry().await.unwrap());
+    refuse().await;
+    assert_eq!(told().await, 2, "what comes of the retry is told");
+    refuse().await;
+    assert_eq!(told().await, 2);
+    // Also where another post looks.
+    publishing::hold(&db, key, "spent", Duration::from_secs(3600)).await.unwrap();
+    let held = async || matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Held { .. });
+    assert!(held().await);
+    assert_eq!(told().await, 2);
+    assert!(retry().await.unwrap());
+    let another_looks = "update app_holds set until = now() + interval '1 hour'";
+    sqlx::query(another_looks).execute(&db).await.unwrap();
+    assert!(held().await);
+    assert_eq!(told().await, 3);
 }
 
 /// As it does when its clock is set while a transaction is open.
@@ -1179,10 +1228,12 @@ async fn canceling_the_last_target_of_a_failing_post_reports_the_failure() {
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Failed);
     assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
-    let [Message::DrainEndpoint(endpoint)] = &messages(&db).await[..] else {
-        panic!("one event, one message")
+    let sent = messages(&db).await;
+    // The workflow may wait for a time that the canceled target had of its own.
+    let [Message::DrainEndpoint(endpoint), Message::PostCanceled { post: canceled, .. }] = &sent[..] else {
+        panic!("one event and one end of the post, a message each: {sent:?}")
     };
-    assert_eq!(endpoint.webhook, webhook.id);
+    assert_eq!((endpoint.webhook, *canceled), (webhook.id, post.id));
     let claimed = claim(&db, webhook.id).await;
     let [claim] = &claimed[..] else { panic!("one delivery: {claimed:?}") };
     assert!(claim.body.contains("\"post.error\""), "{}", claim.body);

@@ -1,8 +1,8 @@
 //! Waits: an attempt that can neither publish nor fail returns only with a wait that its target's row contains.
 //!
 //! A wait costs no attempt. So it has an end in the row, and its next look is in the row as well, by which the sweeper
-//! finds a target whose workflow is gone. It is noted in the timeline once, not at each look. [`Look`] is made by what
-//! has written it only.
+//! finds a target whose workflow is gone. It is noted in the timeline once, and again after a requested retry, but not at
+//! each look. [`Look`] is made by what has written it only.
 
 use super::{Attempt, TargetKey};
 use chrono::{DateTime, Utc};
@@ -28,7 +28,7 @@ impl Look {
         self.pause
     }
 
-    /// Returns true if the target did not wait for this before.
+    /// Returns true if the timeline did not tell of the wait before.
     pub fn is_new(self) -> bool {
         self.is_new
     }
@@ -54,6 +54,13 @@ pub struct Waiting {
     pub since: DateTime<Utc>,
     /// When that ends; `None` for a slot.
     pub until: Option<DateTime<Utc>>,
+    /// True if a retry has been requested since the timeline told of the wait: what comes of it is told again.
+    pub is_retried: bool,
+}
+
+/// Returns true if the timeline does not tell yet that a target waits for this.
+pub(super) fn is_untold(waiting: Option<Waiting>, reason: WaitReason) -> bool {
+    waiting.is_none_or(|waiting| waiting.reason != reason || waiting.is_retried)
 }
 
 /// Lets the target of an attempt wait, which then counts as none.
@@ -66,7 +73,7 @@ pub async fn wait(db: &PgPool, attempt: &Attempt, wait: Wait) -> sqlx::Result<Wa
         return Ok(Waits::Over(wait.then));
     }
     let since = before.map_or(attempt.begun_at, |before| before.since);
-    let is_new = before.is_none_or(|before| before.reason != wait.reason);
+    let is_new = is_untold(before, wait.reason);
     let failure = wait.failure.as_ref();
     let next = sqlx::query_scalar!(
         r#"with waiting as (
@@ -136,7 +143,7 @@ pub(super) async fn wait_before(
     if now >= wait.until {
         return Ok(None);
     }
-    let is_new = waiting.is_none_or(|waiting| waiting.reason != wait.reason);
+    let is_new = is_untold(waiting, wait.reason);
     sqlx::query!(
         "with waiting as (
            update targets
