@@ -131,7 +131,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                     &["w_organization_social_feed"],
                 ],
             ),
-            (Feature::Analytics, &[&["rw_organization_admin"], &["r_member_postAnalytics"]]),
+            // Of the others, with the first one alone likes and comments.
+            (
+                Feature::Analytics,
+                &[&["w_member_social"], &["rw_organization_admin"], &["r_member_postAnalytics"]],
+            ),
             (Feature::Import, &[&["r_organization_social"], &["r_member_social"]]),
         ],
         presets: &[
@@ -544,7 +548,7 @@ fn rest(cx: &Session<'_>, call: Call) -> Call {
     })
 }
 
-/// Adds the headers of a call to the comments of one of the two APIs.
+/// Adds the headers of a call to the likes and comments of one of the two APIs.
 fn social(cx: &Session<'_>, api: &str, call: Call) -> Call {
     if api == REST { rest(cx, call) } else { call.header("X-Restli-Protocol-Version", "2.0.0") }
 }

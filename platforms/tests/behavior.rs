@@ -1073,15 +1073,6 @@ async fn metrics_are_read_and_a_missing_post_fails_permanently(platform: &'stati
     let Some(analytics) = actor.platform.analytics else { return };
     let id = actor.publish(&actor.post("measured")).await.on(name);
     let keep = fixtures::Kept::default();
-    if actor.has_closed_reads() {
-        let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err(name);
-        assert_eq!(
-            (failure.code, failure.is_revoked()),
-            (ErrorCode::Rejected(403), false),
-            "{name}: {failure}"
-        );
-        return;
-    }
     if actor.has_private_posts() {
         let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err(name);
         assert_eq!(failure.code, ErrorCode::Rejected(404), "{name}: {failure}");

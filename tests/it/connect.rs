@@ -385,7 +385,7 @@ async fn an_app_with_few_scopes_connects_publishes_and_names_what_is_off() {
     let world = world().platforms(&["threads", "linkedin"]).start().await;
     for (platform, preset, off) in [
         ("threads", "publishing", json!(["replies", "analytics", "deletion"])),
-        ("linkedin", "self_service", json!(["analytics", "import"])),
+        ("linkedin", "self_service", json!(["import"])),
     ] {
         let app = sandbox::app(platform).unwrap();
         let body = json!({

@@ -1,7 +1,8 @@
-//! Metrics of posts: a page's are in two lists, a member's are one call each.
+//! Metrics of posts: a page's are in two lists, a member's are one call each. Any app that may post reads likes and
+//! comments.
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/organizations/share-statistics>
 
-use super::{Elements, LinkedIn, REST, encode, finder, has, is_closed, is_page, rest};
+use super::{Elements, LinkedIn, REST, V2, encode, finder, has, is_closed, is_page, social};
 use crate::{Analytics, Result, Session};
 use async_trait::async_trait;
 use domain::{Failure, Metrics};
@@ -16,9 +17,7 @@ impl Analytics for LinkedIn {
 
     async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
         let mut metrics = Metrics::default();
-        let actions: Result<Actions> =
-            rest(cx, cx.get(format!("{REST}/socialActions/{}", encode(id)))).send().await;
-        let closed = match actions {
+        let closed = match actions(cx, id).await {
             Ok(actions) => {
                 metrics.likes = actions.likes.total;
                 metrics.comments = actions.comments.all.max(actions.comments.first_level);
@@ -40,6 +39,18 @@ impl Analytics for LinkedIn {
             (Err(failure), Some(closed)) if is_closed(&failure) => Err(closed),
             (Err(failure), _) => Err(failure),
         }
+    }
+}
+
+/// Returns the numbers of likes and comments. Apps of self-service get 403 from the versioned API, and read those of a
+/// member's post from the unversioned one with `w_member_social`: <https://github.com/trypostit/trypost/pull/364>.
+async fn actions(cx: &Session<'_>, id: &str) -> Result<Actions> {
+    let read = async |api: &str| {
+        social(cx, api, cx.get(format!("{api}/socialActions/{}", encode(id)))).send::<Actions>().await
+    };
+    match read(REST).await {
+        Err(failure) if is_closed(&failure) && !is_page(cx) => read(V2).await,
+        actions => actions,
     }
 }
 

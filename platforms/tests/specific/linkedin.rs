@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Located, MediaKind, Prepared, Publication, SelectOption, check::Draft,
+    Checkpoint, Committed, Feature, Located, MediaKind, Prepared, Publication, SelectOption, check::Draft,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,6 +22,7 @@ pub(super) fn trials() -> Vec<Trial> {
             the_checkpoint_keeps_the_time_of_an_uncertain_call,
             an_app_with_few_scopes_publishes_and_other_calls_are_rejected,
             metrics_are_read_without_access_to_the_post,
+            an_app_of_self_service_reads_likes_and_comments,
             a_post_contains_a_card_a_poll_a_document_or_a_reshare,
             a_comment_has_its_own_limits,
             each_part_of_a_video_is_sent_once,
@@ -221,9 +222,6 @@ async fn an_app_with_few_scopes_publishes_and_other_calls_are_rejected() {
     let id = actor.publish(&post).await.on("publish");
     assert!(actor.shown(&id).await.contains("alt=\"gray\""));
     let keep = Kept::default();
-    let analytics = actor.platform.analytics.expect("it has figures");
-    let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err("closed");
-    assert_eq!(failure.code, rejected(403));
     let history = actor.platform.history.expect("it has one");
     let failure = history.page(&actor.session(&keep), None).await.expect_err("closed");
     assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
@@ -249,6 +247,36 @@ async fn metrics_are_read_without_access_to_the_post() {
     let heard = world.heard();
     let asked = heard.iter().filter(|call| call.path.ends_with("/rest/memberCreatorPostAnalytics"));
     assert_eq!(asked.count(), 7, "one call per metric");
+}
+
+async fn an_app_of_self_service_reads_likes_and_comments() {
+    let world = World::tapped().await;
+    let actor = limited(&world, &FEW).await;
+    let granted: Vec<_> = FEW.iter().map(ToString::to_string).collect();
+    assert_eq!(actor.platform.explain(Feature::Analytics, &granted), None);
+    let ids = vec![actor.publish(&actor.post("measured")).await.on("publish")];
+    actor.publish(&actor.reply("a comment", &ids)).await.on("comment");
+    let keep = Kept::default();
+    let analytics = actor.platform.analytics.expect("it has figures");
+    let figures = analytics.metrics(&actor.session(&keep), &ids[0]).await.on("metrics");
+    assert_eq!((figures.comments, figures.impressions), (1, 0), "{figures:?}");
+    let asked = || -> Vec<_> {
+        let heard = world.heard().into_iter();
+        let asked = heard.filter(|call| call.method == "GET" && call.path.contains("/socialActions/"));
+        asked.map(|call| (call.path.contains("/rest/"), call.status)).collect()
+    };
+    assert_eq!(asked(), [(true, 403), (false, 200)], "the versioned API is closed to it");
+    let gone = actor.unknown(&ids);
+    let failure = analytics.metrics(&actor.session(&keep), &gone).await.expect_err("there is no such post");
+    assert!(failure.code.is_permanent(), "{failure}");
+
+    // Of a page no more is known to be open than the versioned API, which is asked alone.
+    let before = asked().len();
+    let mut page = actor.clone();
+    page.account.account_type = "organization".into();
+    let failure = analytics.metrics(&page.session(&keep), &ids[0]).await.expect_err("closed");
+    assert_eq!(failure.code, rejected(403));
+    assert_eq!(asked()[before..], [(true, 403)]);
 }
 
 async fn a_post_contains_a_card_a_poll_a_document_or_a_reshare() {
