@@ -47,7 +47,7 @@ const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Time within which a new post can be commented on. Until then its comments are answered with 404.
 const ACTIVITY_DELAY: TimeDelta = TimeDelta::minutes(10);
-/// Wait before the next call when LinkedIn refuses the version, which only a newer Fanfare can change.
+/// Wait before the next call when LinkedIn refuses the version, which only the operator can change.
 const VERSION_RETRY: Duration = Duration::from_secs(3600);
 const IMAGES: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
@@ -289,9 +289,13 @@ impl Publisher for LinkedIn {
             }
             // The existing post may belong to an earlier call with a lost response.
             422 if duplicate(reply).is_some() => Some(Failure::rejected(422, message).ambiguous()),
+            // None of the versions that were tried is served, which is for the operator to mend.
             426 => {
-                let message = format!("LinkedIn no longer serves this version of its API: {message}");
-                Some(Failure::network(message, false).after(Some(VERSION_RETRY)))
+                let message = format!(
+                    "LinkedIn no longer serves the versions of its API that Fanfare knows: update Fanfare, or name one \
+                     in FANFARE_LINKEDIN_VERSION ({message})"
+                );
+                Some(Failure::app_refused(message, Some(VERSION_RETRY)))
             }
             // Posted before the asset is available. An asset whose processing has failed never is:
             // MEDIA_ASSET_PROCESSING_FAILED.
@@ -1057,7 +1061,7 @@ mod tests {
                 false,
             ),
             (404, r#"{"code":"NOT_FOUND","message":"Entity does not exist"}"#, "rejected_404", false),
-            (426, r#"{"code":"NONEXISTENT_VERSION"}"#, "network_error", false),
+            (426, r#"{"code":"NONEXISTENT_VERSION"}"#, "app_refused", false),
             (429, r#"{"serviceErrorCode":101,"code":"TOO_MANY_REQUESTS"}"#, "rate_limited", false),
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),

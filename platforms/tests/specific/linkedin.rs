@@ -104,8 +104,10 @@ async fn a_version_that_has_ended_is_followed_by_one_that_is_served() {
     let post = actor.post("refused");
     let at = actor.prepare(&post).await.on("prepare");
     let failure = actor.commit(&post, &at).await.expect_err("no version is served");
-    assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::NetworkError, false));
+    // It concerns the app's operator, and is held with the app.
+    assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::AppRefused, false));
     assert_eq!(failure.retry_after, Some(Duration::from_secs(3600)));
+    assert!(failure.message.contains("FANFARE_LINKEDIN_VERSION"), "{failure}");
     assert_eq!(calls(), 9, "six versions are tried");
 
     // LinkedIn has no version of December, and the simulator neither.
