@@ -149,10 +149,46 @@ struct Settings {
     /// Second of a video to use as its cover, if no image is beside the video. Defaults to 0.
     #[schemars(extend("kinds" = ["video"]))]
     cover_image_key_frame_time: Option<u64>,
+    /// What the pin declares about AI in it, which Pinterest shows with the pin.
+    #[schemars(length(max = 2), extend("kinds" = ["image", "images", "video"], "isPromise" = true))]
+    ai_disclosures: Option<Vec<AiDisclosure>>,
+    /// Titles, descriptions and links of several pictures, in the order of the pictures. A pin of one picture has its own.
+    #[schemars(length(max = 5), extend("kinds" = ["images"]))]
+    carousel_slots: Option<Vec<Slot>>,
     /// How several pictures of different shapes get the first one's size: `crop` keeps the middle of each, `pad` lays it on
     /// a white ground. Without, they are refused.
     #[expect(dead_code, reason = "the fitting of pictures reads it")]
     fit: Option<fit::Fitting>,
+}
+
+/// A declaration about AI. Named by API 5.28, of which only clients that are generated from it are public:
+/// <https://github.com/oapicf/pinterest-sdk>.
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum AiDisclosure {
+    AiModified,
+    SyntheticPerformer,
+}
+
+/// What belongs to one of several pictures.
+#[derive(Deserialize, JsonSchema)]
+struct Slot {
+    title: Option<String>,
+    description: Option<String>,
+    #[schemars(extend("format" = "uri"))]
+    link: Option<String>,
+}
+
+impl Settings {
+    /// Returns what belongs to the picture at `index` of several, as members of its item.
+    fn item(&self, index: usize) -> Map<String, Value> {
+        let slot = self.carousel_slots.as_ref().and_then(|slots| slots.get(index));
+        let texts = slot.map(|Slot { title, description, link }| {
+            [("title", title), ("description", description), ("link", link)]
+        });
+        let given = texts.into_iter().flatten().filter_map(|(name, text)| Some((name, text.as_ref()?)));
+        given.filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name.into(), json!(text))).collect()
+    }
 }
 
 /// Returns the sizes of several pictures of one pin, as far as they are known; `None` if it has a video or one picture.
@@ -464,8 +500,15 @@ fn cover(media: &[Media]) -> Option<&Media> {
     media.iter().find(|medium| is_video(media) && medium.kind == MediaKind::Image)
 }
 
-/// Returns what does not fit a video with its cover: the setting, if it is one, and a message.
+/// Returns what does not fit the media: the setting, if it is one, and a message.
 fn objections(media: &[Media], settings: &Settings) -> Vec<(Option<&'static str>, String)> {
+    let slots = settings.carousel_slots.as_ref().map_or(0, Vec::len);
+    if let Some(count) = carousel(media).map(|_| media.len()).filter(|count| slots > *count) {
+        let message = format!(
+            "takes one of carousel_slots for each picture, and there are {slots} for {count} pictures"
+        );
+        return vec![(Some("carousel_slots"), message)];
+    }
     let Some(_) = cover(media) else { return Vec::new() };
     let count = media.iter().filter(|medium| medium.kind == MediaKind::Image).count();
     let mixed = (count > 1)
@@ -591,6 +634,9 @@ fn members(post: &Publication, settings: &Settings, step: &Step) -> Map<String, 
     if let Some(alt) = alt(&post.media) {
         pin.insert("alt_text".into(), json!(alt));
     }
+    if let Some(values) = settings.ai_disclosures.as_ref().filter(|values| !values.is_empty()) {
+        pin.insert("ai_disclosures".into(), json!({ "values": values }));
+    }
     pin
 }
 
@@ -602,9 +648,11 @@ async fn body_of_addresses(
     step: &Step,
 ) -> Result<Value> {
     let mut items = Vec::new();
-    for media in post.media.iter().filter(|media| media.kind == MediaKind::Image) {
+    for (index, media) in post.media.iter().filter(|media| media.kind == MediaKind::Image).enumerate() {
         let address = cx.media.address(media).await?;
-        items.push(json!({ "url": address.as_str() }));
+        let mut item = settings.item(index);
+        item.insert("url".into(), json!(address.as_str()));
+        items.push(Value::Object(item));
     }
     let source = match (items.as_mut_slice(), step.uploads.first()) {
         ([one], Some(video)) => {
@@ -651,7 +699,11 @@ fn body(
         (media @ [_, _, ..], _, None) => {
             pieces.push(Piece::Text("{\"source_type\":\"multiple_image_base64\",\"items\":[".into()));
             for (index, media) in media.iter().enumerate() {
-                picture(&mut pieces, if index == 0 { "{" } else { ",{" }, "", media)?;
+                let mut item = Value::Object(settings.item(index)).to_string();
+                item.pop();
+                let (before, after) =
+                    (if index > 0 { "," } else { "" }, if item.len() > 1 { "," } else { "" });
+                picture(&mut pieces, &format!("{before}{item}{after}"), "", media)?;
             }
             pieces.push(Piece::Text("]}".into()));
         }
@@ -861,6 +913,19 @@ struct Shown {
 #[derive(Deserialize)]
 struct Item {
     images: Option<BTreeMap<String, Size>>,
+    title: Option<String>,
+    link: Option<String>,
+}
+
+impl Item {
+    /// Returns true unless its title or link shows that it is another picture's.
+    fn is(&self, slot: &Slot) -> bool {
+        let agree = |own: &Option<String>, sent: &Option<String>, same: fn(&str, &str) -> bool| {
+            own.as_deref().zip(sent.as_deref()).is_none_or(|(own, sent)| same(own, sent))
+        };
+        agree(&self.title, &slot.title, |a, b| collapse_whitespace(a) == collapse_whitespace(b))
+            && agree(&self.link, &slot.link, |a, b| bare_link(a) == bare_link(b))
+    }
 }
 
 #[derive(Deserialize)]
@@ -902,6 +967,7 @@ impl Pin {
                 .as_deref()
                 .is_none_or(|link| bare_link(link) == bare_link(settings.link.as_deref().unwrap_or_default()))
             && alt(&post.media).is_none_or(|alt| self.alt_text.is_none() || same(&self.alt_text, &alt))
+            && self.media.items.iter().zip(settings.carousel_slots.iter().flatten()).all(|(a, b)| a.is(b))
     }
 
     fn metrics(&self) -> Metrics {

@@ -1,4 +1,5 @@
-//! Pinterest: API v5, as its OpenAPI description 5.23 says (<https://github.com/pinterest/api-description>).
+//! Pinterest: API v5, as its OpenAPI description 5.23 says (<https://github.com/pinterest/api-description>), and
+//! declarations about AI as of 5.28 (<https://github.com/oapicf/pinterest-sdk>).
 //!
 //! Refresh tokens are replaced with each use; videos are uploaded to a separate storage by a signed form, and
 //! processed for a while. An account begins with one board.
@@ -221,6 +222,12 @@ fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
         .extend((pin.realm == Realm::Sandbox).then(|| "In the API sandbox, visible to its owner".to_owned()));
     notes.extend(pin.title.iter().map(|title| format!("Title: {title}")));
     notes.extend(pin.link.iter().map(|link| format!("Leads to {link}")));
+    notes.extend(pin.disclosures.iter().map(|declared| format!("Declared: {declared}")));
+    for (index, slot) in pin.slots.iter().enumerate() {
+        let number = index + 1;
+        notes.extend(slot.title.iter().map(|title| format!("Title of picture {number}: {title}")));
+        notes.extend(slot.link.iter().map(|link| format!("Picture {number} leads to {link}")));
+    }
     let alt = pin.alt.clone().unwrap_or_default();
     let one = |file: &Upload, alt: String| MediaView {
         files: vec![file.id.clone()],

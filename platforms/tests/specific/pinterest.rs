@@ -1,13 +1,13 @@
 //! Pinterest: boards, and the settings of a pin.
 
 use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
     AppAccess, Checkpoint, Located, MediaKind, Prepared, Publication,
-    check::{Draft, check},
+    check::{Draft, Severity, check},
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_look_up_reads_no_figures,
             a_picture_beside_a_video_is_its_cover,
             a_video_has_one_cover,
+            a_pin_declares_ai_or_is_not_created,
+            each_of_several_pictures_has_its_own_title_and_link,
+            slots_are_those_of_several_pictures,
         ],
     )
 }
@@ -285,4 +288,144 @@ async fn a_look_up_reads_no_figures() {
     let keep = Kept::default();
     actor.platform.analytics.expect("it has figures").metrics(&actor.session(&keep), &id).await.on("metrics");
     actor.platform.history.expect("it has one").page(&actor.session(&keep), None).await.on("history");
+}
+
+/// Returns the code, severity and path of each issue with a post.
+fn issues(actor: &Actor, post: &Publication) -> Vec<(String, Severity, Value)> {
+    let drafts = [Draft { text: &post.text, media: &post.media }];
+    let issues = check(actor.platform, &drafts, &post.settings).into_iter();
+    issues.map(|issue| (issue.code, issue.severity, Value::Array(issue.path))).collect()
+}
+
+/// Returns the bodies of the calls that create pins.
+fn pins(world: &World) -> Vec<Value> {
+    let heard = world.heard().into_iter();
+    heard.filter(|call| call.method == "POST" && call.path.ends_with("/pins")).map(|call| call.body).collect()
+}
+
+async fn a_pin_declares_ai_or_is_not_created() {
+    trials::approve();
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    let label = json!({ "ai_disclosures": ["AI_MODIFIED"] });
+    for (kind, count) in [(MediaKind::Image, 1), (MediaKind::Image, 2), (MediaKind::Video, 1)] {
+        let mut post = actor.post_with("made", kind, count);
+        post.settings = label.clone();
+        assert_eq!(issues(&actor, &post), []);
+        let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+        assert!(page.contains("Declared: AI_MODIFIED"), "{page}");
+    }
+    // An empty list declares nothing, and Pinterest takes none.
+    let mut post = actor.post("by hand");
+    post.settings = json!({ "ai_disclosures": [] });
+    let page = actor.shown(&actor.publish(&post).await.on("without")).await;
+    assert!(!page.contains("Declared"), "{page}");
+    let sent: Vec<_> = pins(&world).iter().map(|body| body["ai_disclosures"].clone()).collect();
+    let values = json!({ "values": ["AI_MODIFIED"] });
+    assert_eq!(sent, [values.clone(), values.clone(), values, Value::Null]);
+    for (wrong, place) in [(json!(["AI_GENERATED"]), json!(0)), (json!("AI_MODIFIED"), Value::Null)] {
+        post.settings = json!({ "ai_disclosures": wrong });
+        let [(code, Severity::Error, path)] = &issues(&actor, &post)[..] else { panic!("{wrong} is taken") };
+        assert_eq!((code.as_str(), &path[3]), ("setting_invalid", &place));
+    }
+
+    // Where Pinterest refuses the declaration, no pin is created without it.
+    let words = "Invalid request: Additional properties are not allowed ('ai_disclosures' was unexpected)";
+    world.lie(&[("/api.pinterest.com/v5/pins", 400, json!({ "code": 1, "message": words }))]);
+    let before = pins(&world).len();
+    post.settings = label;
+    let at = actor.prepare(&post).await.on("prepare");
+    let failure = actor.commit(&post, &at).await.expect_err("it is refused");
+    assert_eq!((failure.code, failure.is_ambiguous()), (rejected(400), false));
+    assert!(failure.message.contains("ai_disclosures"), "{failure}");
+    assert_eq!(pins(&world).len(), before + 1);
+}
+
+async fn each_of_several_pictures_has_its_own_title_and_link() {
+    trials::approve();
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    let mut post = actor.post_with("three", MediaKind::Image, 3);
+    post.settings = json!({ "link": "https://example.com/all", "carousel_slots": [
+        { "title": "First \"one\"", "description": "d", "link": "https://example.com/1" }, {}, { "title": "Third" },
+    ] });
+    assert_eq!(issues(&actor, &post), []);
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    for words in [
+        "Title of picture 1: First \"one\"",
+        "Picture 1 leads to https://example.com/1",
+        "Title of picture 3: Third",
+        "Leads to https://example.com/all",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("picture 2") && !page.contains("Picture 2"), "{page}");
+    let source = pins(&world).remove(0)["media_source"].clone();
+    assert_eq!(
+        (&source["source_type"], &source["items"][0]["description"]),
+        (&json!("multiple_image_base64"), &json!("d"))
+    );
+    assert_eq!(source["items"][1].as_object().expect("an item").len(), 2, "a type and bytes");
+
+    // One link for three pictures is the first one's.
+    post.settings = json!({ "carousel_slots": [{ "link": "https://example.com/first" }] });
+    assert_eq!(issues(&actor, &post), []);
+    let page = actor.shown(&actor.publish(&post).await.on("one link")).await;
+    assert!(page.contains("Picture 1 leads to https://example.com/first"), "{page}");
+    assert!(!page.contains("Picture 2") && !page.contains("Picture 3"), "{page}");
+
+    // Pictures that Pinterest fetches keep theirs.
+    for medium in &mut post.media {
+        *medium = actor.sized(medium, 10 << 20);
+    }
+    let page = actor.shown(&actor.publish(&post).await.on("fetched")).await;
+    assert!(page.contains("Picture 1 leads to https://example.com/first"), "{page}");
+    let source = pins(&world).pop().expect("a call")["media_source"].clone();
+    assert_eq!(source["source_type"], "multiple_image_urls");
+
+    // A pin that is looked up after a lost response is told apart by the links of its pictures.
+    let mut lost = actor.post_with("the same #sandbox-lost-reply", MediaKind::Image, 2);
+    lost.settings = json!({ "carousel_slots": [{ "link": "https://example.com/a" }] });
+    let other = Publication {
+        settings: json!({ "carousel_slots": [{ "link": "https://example.com/b" }] }),
+        ..lost.clone()
+    };
+    let at = actor.prepare(&lost).await.on("prepare");
+    actor.commit(&lost, &at).await.expect_err("the answer is lost");
+    assert_eq!(actor.settle(&other, &at).await.on("another"), Located::Absent);
+    assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
+}
+
+async fn slots_are_those_of_several_pictures() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "pinterest");
+    let at = |member: &str| json!(["config", "pinterest", member]);
+    let slots = |count: usize| json!({ "carousel_slots": vec![json!({ "title": "a" }); count] });
+    let conflict = ("settings_conflict".to_owned(), Severity::Error, at("carousel_slots"));
+    let unused = ("setting_not_used".to_owned(), Severity::Warning, at("carousel_slots"));
+    let mut mixed = actor.post_with("mixed", MediaKind::Image, 1);
+    mixed.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    for (media, count, expected) in [
+        (actor.post_with("", MediaKind::Image, 2).media, 3, vec![conflict]),
+        (actor.post_with("", MediaKind::Image, 3).media, 1, vec![]),
+        (actor.post_with("", MediaKind::Image, 1).media, 1, vec![unused.clone()]),
+        (actor.post_with("", MediaKind::Video, 1).media, 1, vec![unused.clone()]),
+        (mixed.media.clone(), 2, vec![unused]),
+    ] {
+        let post = Publication { media, settings: slots(count), ..mixed.clone() };
+        assert_eq!(issues(&actor, &post), expected, "{count} for {} media", post.media.len());
+    }
+    // What is not used is not sent.
+    for media in [actor.post_with("", MediaKind::Image, 1).media, mixed.media.clone()] {
+        let post = Publication { media, settings: slots(1), ..mixed.clone() };
+        let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+        assert!(!page.contains("Title of picture"), "{page}");
+    }
+    let wrong = Publication {
+        media: actor.post_with("", MediaKind::Image, 2).media,
+        settings: json!({ "carousel_slots": [{ "link": "example.com" }] }),
+        ..mixed
+    };
+    assert_eq!(issues(&actor, &wrong)[0].0, "setting_invalid");
 }

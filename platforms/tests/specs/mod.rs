@@ -88,9 +88,14 @@ async fn calls_to_pinterest_match_its_openapi_document() {
     let Some(folder) = folder() else { return };
     trials::approve();
     let document = openapi::Document::open(&folder, "pinterest-v5-openapi", "/api.pinterest.com/v5");
-    let settings =
-        json!({ "title": "A title", "link": "https://example.com/a?b=c", "dominant_color": "#6E7874" });
-    let heard = walk("pinterest", &[json!({}), settings, json!({ "board_id": "1" })]).await;
+    let settings = json!({
+        "title": "A title", "link": "https://example.com/a?b=c", "dominant_color": "#6E7874",
+        "ai_disclosures": ["AI_MODIFIED"],
+    });
+    let mut heard = walk("pinterest", &[json!({}), settings, json!({ "board_id": "1" })]).await;
+    let slots =
+        json!({ "carousel_slots": [{ "title": "a", "description": "b", "link": "https://a.example" }] });
+    heard.extend(walk_several("pinterest", platforms::MediaKind::Image, &slots).await);
     let calls = heard.iter().filter(|call| document.covers(call));
     let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
@@ -388,6 +393,16 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
     }
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on(platform);
+    world.heard()
+}
+
+/// Publishes several media of a kind with these settings, and returns the requests that the platform received.
+async fn walk_several(platform: &str, kind: platforms::MediaKind, settings: &Value) -> Vec<Heard> {
+    let world = World::tapped().await;
+    let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
+    let mut post = actor.post_with("several", kind, 2);
+    post.settings = settings.clone();
+    actor.publish(&post).await.on(platform);
     world.heard()
 }
 

@@ -29,7 +29,13 @@ pub(super) struct Pin {
     /// Alternative text.
     pub(super) alt: Option<String>,
     color: Option<String>,
+    /// What its creator declares about AI in it.
+    #[serde(default)]
+    pub(super) disclosures: Vec<String>,
     kind: String,
+    /// Titles, descriptions and links of several images.
+    #[serde(default)]
+    pub(super) slots: Vec<Slot>,
     /// Its images, or its video.
     pub(super) files: Vec<Upload>,
     /// The cover of a video, if it is no moment of it.
@@ -38,6 +44,23 @@ pub(super) struct Pin {
     #[serde(default)]
     pub(super) realm: Realm,
     pub(super) created_at: DateTime<Utc>,
+}
+
+/// What belongs to one of several images.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Slot {
+    pub(super) title: Option<String>,
+    description: Option<String>,
+    pub(super) link: Option<String>,
+}
+
+/// A pin's media.
+struct Source {
+    kind: &'static str,
+    files: Vec<Upload>,
+    slots: Vec<Slot>,
+    /// The cover of a video.
+    cover: Option<Upload>,
 }
 
 impl Record for Pin {
@@ -95,18 +118,15 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     let title = text(&body, "title", 100)?;
     let description = text(&body, "description", 800)?;
     let alt = text(&body, "alt_text", 500)?;
-    let link = text(&body, "link", 2048)?;
+    let link = address(&body, 2048)?;
     let color = text(&body, "dominant_color", 7)?;
+    let disclosures = disclosures(&body["ai_disclosures"])?;
     number(&body, "parent_pin_id")?;
-    let is_address = |link: &str| link.starts_with("http://") || link.starts_with("https://");
-    if link.as_deref().is_some_and(|link| !is_address(link)) {
-        return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
-    }
     let board = boards::own(tx, request, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(404, 2031, "Board section not found."));
     }
-    let (kind, files, cover) = source(tx, request, caller, &body["media_source"])?;
+    let Source { kind, files, slots, cover } = source(tx, request, caller, &body["media_source"])?;
     let words =
         [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
     let fault = Pinterest.trigger_fault(tx, request, &caller.username, &words)?;
@@ -120,7 +140,9 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
         link,
         alt,
         color,
-        kind,
+        disclosures,
+        kind: kind.to_owned(),
+        slots,
         files,
         cover,
         realm,
@@ -131,13 +153,45 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     Ok(Response::json(201, &view).with_post(pin.id).with_fault(fault))
 }
 
-/// Returns a pin's kind, its files, and the cover of a video.
-fn source(
-    tx: &Transaction,
-    request: &Request,
-    caller: &Account,
-    source: &Value,
-) -> Result<(String, Vec<Upload>, Option<Upload>), Response> {
+/// Returns the link of a pin or of an item.
+fn address(body: &Value, max: usize) -> Result<Option<String>, Response> {
+    let link = text(body, "link", max)?;
+    let is_address = |link: &str| link.starts_with("http://") || link.starts_with("https://");
+    if link.as_deref().is_some_and(|link| !is_address(link)) {
+        return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
+    }
+    Ok(link)
+}
+
+/// Returns what a pin declares about AI, by API 5.28.
+fn disclosures(declared: &Value) -> Result<Vec<String>, Response> {
+    const VALUES: [&str; 2] = ["AI_MODIFIED", "SYNTHETIC_PERFORMER"];
+    if declared.is_null() {
+        return Ok(Vec::new());
+    }
+    let values = declared["values"].as_array().ok_or_else(|| invalid("'values' is a required property"))?;
+    if values.is_empty() {
+        return Err(invalid("'values' is too short, constraint: minItems=1"));
+    }
+    let known = |value: &Value| match value.as_str().filter(|value| VALUES.contains(value)) {
+        Some(value) => Ok(value.to_owned()),
+        None => Err(invalid(&format!("{value} is not one of {VALUES:?}"))),
+    };
+    values.iter().map(known).collect()
+}
+
+/// Returns what belongs to one of several images. Its members have no maximum in the description of the API.
+fn slot(item: &Value) -> Result<Slot, Response> {
+    Ok(Slot {
+        title: text(item, "title", usize::MAX)?,
+        description: text(item, "description", usize::MAX)?,
+        link: address(item, usize::MAX)?,
+    })
+}
+
+/// Returns a pin's media.
+fn source(tx: &Transaction, request: &Request, caller: &Account, source: &Value) -> Result<Source, Response> {
+    let one = |file: Upload| Source { kind: "image", files: vec![file], slots: Vec::new(), cover: None };
     let decoded = |item: &Value| decode_image(tx, &item["content_type"], &item["data"]);
     let one_size = |files: Vec<Upload>| {
         let sizes: HashSet<_> = files.iter().filter_map(|file| file.pixels).collect();
@@ -152,16 +206,17 @@ fn source(
         }
     };
     match source["source_type"].as_str() {
-        Some("image_base64") => Ok(("image".into(), vec![decoded(source)?], None)),
-        Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?], None)),
-        Some("multiple_image_base64") => {
-            let files: Result<_, Response> = items()?.iter().map(decoded).collect();
-            Ok(("multiple_images".into(), one_size(files?)?, None))
-        }
-        Some("multiple_image_urls") => {
-            let files: Result<_, Response> =
-                items()?.iter().map(|item| fetched(request, &item["url"])).collect();
-            Ok(("multiple_images".into(), one_size(files?)?, None))
+        Some("image_base64") => Ok(one(decoded(source)?)),
+        Some("image_url") => Ok(one(fetched(request, &source["url"])?)),
+        Some(kind @ ("multiple_image_base64" | "multiple_image_urls")) => {
+            let items = items()?;
+            let slots = items.iter().map(slot).collect::<Result<_, _>>()?;
+            let file = |item: &Value| match kind {
+                "multiple_image_base64" => decoded(item),
+                _ => fetched(request, &item["url"]),
+            };
+            let files = one_size(items.iter().map(file).collect::<Result<_, _>>()?)?;
+            Ok(Source { kind: "multiple_images", files, slots, cover: None })
         }
         Some("video_id") if Realm::of(request) == Realm::Sandbox => {
             Err(invalid("video Pins can't be created in the API Sandbox"))
@@ -188,7 +243,8 @@ fn source(
                 }
                 () => None,
             };
-            Ok(("video".into(), media.upload.into_iter().collect(), cover))
+            let files = media.upload.into_iter().collect();
+            Ok(Source { kind: "video", files, slots: Vec::new(), cover })
         }
         Some(other) => Err(invalid(&format!("'{other}' is no source_type that is served here"))),
         None => Err(invalid("'media_source' has to have a 'source_type'")),
@@ -247,9 +303,13 @@ impl Pin {
             }),
             _ => json!({
                 "media_type": "multiple_images",
-                "items": self.files.iter().map(|file| json!({
-                    "item_type": "image", "images": images(file), "title": null, "description": null, "link": null,
-                })).collect::<Vec<_>>(),
+                "items": self.files.iter().enumerate().map(|(index, file)| {
+                    let Slot { title, description, link } = self.slots.get(index).cloned().unwrap_or_default();
+                    json!({
+                        "item_type": "image", "images": images(file), "title": title, "description": description,
+                        "link": link,
+                    })
+                }).collect::<Vec<_>>(),
             }),
         };
         let mut view = json!({
@@ -272,6 +332,9 @@ impl Pin {
             "product_tags": [],
             "pin_metrics": null,
         });
+        if !self.disclosures.is_empty() {
+            view["ai_disclosures"] = json!({ "values": self.disclosures });
+        }
         if with_metrics {
             let age = tx.now - self.created_at;
             let names = [
