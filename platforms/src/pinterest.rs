@@ -250,6 +250,7 @@ impl Publisher for Pinterest {
                     }
                 }
             }));
+            issues.extend(alts(main.media).1.into_iter().map(unheard));
         }
         issues
     }
@@ -751,16 +752,40 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, prefix: &str, media: &Media) -> 
     Ok(())
 }
 
-/// Returns the alt text of a pin: those of its images, in order, up to the limit.
+/// Returns the alt text of a pin, which has one whatever it shows; its items have none.
 fn alt(media: &[Media]) -> Option<String> {
-    let mut texts: Vec<&str> = Vec::new();
-    for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
+    let (texts, _) = alts(media);
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// Returns the alt texts of a pin's media, in order and up to the limit, and the indices of the media whose alt text has
+/// no room.
+fn alts(media: &[Media]) -> (Vec<&str>, Vec<usize>) {
+    let (mut texts, mut left_out): (Vec<&str>, Vec<usize>) = Default::default();
+    let all = media.iter().enumerate().filter_map(|(index, media)| Some((index, media.alt_text.as_deref()?)));
+    for (index, alt) in all.filter(|(_, alt)| !alt.is_empty()) {
         let length: usize = texts.iter().map(|one| one.chars().count() + 1).sum();
-        if !texts.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
-            texts.push(alt);
+        match length + alt.chars().count() <= MAX_ALT_TEXT {
+            _ if texts.contains(&alt) => {}
+            true => texts.push(alt),
+            false => left_out.push(index),
         }
     }
-    (!texts.is_empty()).then(|| texts.join("\n"))
+    (texts, left_out)
+}
+
+/// Says that the alt text of the medium at `index` is left out.
+fn unheard(index: usize) -> Issue {
+    Issue {
+        severity: Severity::Warning,
+        code: "alt_text_not_supported".to_owned(),
+        message: format!(
+            "pinterest has one alt text of a pin, of {MAX_ALT_TEXT} characters, to which those of its media are joined; \
+             that of medium {} is left out",
+            index + 1
+        ),
+        path: vec![json!("containers"), json!(0), json!("media"), json!(index), json!("alt_text")],
+    }
 }
 
 /// The account's pins.

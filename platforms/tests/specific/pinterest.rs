@@ -30,6 +30,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_pin_declares_ai_or_is_not_created,
             each_of_several_pictures_has_its_own_title_and_link,
             slots_are_those_of_several_pictures,
+            alt_texts_that_a_pin_has_no_room_for_are_told,
         ],
     )
 }
@@ -428,4 +429,28 @@ async fn slots_are_those_of_several_pictures() {
         ..mixed
     };
     assert_eq!(issues(&actor, &wrong)[0].0, "setting_invalid");
+}
+
+async fn alt_texts_that_a_pin_has_no_room_for_are_told() {
+    trials::approve();
+    let world = World::tapped().await;
+    let actor = actor(&world, "pinterest");
+    let mut post = actor.post_with("described", MediaKind::Image, 4);
+    for (medium, alt) in post.media.iter_mut().zip(["a".repeat(300), "b".repeat(300), "c".into(), "c".into()])
+    {
+        medium.alt_text = Some(alt);
+    }
+    let left_out = json!(["containers", 0, "media", 1, "alt_text"]);
+    assert_eq!(issues(&actor, &post), [("alt_text_not_supported".into(), Severity::Warning, left_out)]);
+    actor.publish(&post).await.on("publish");
+    assert_eq!(pins(&world)[0]["alt_text"], format!("{}\nc", "a".repeat(300)));
+    // A pin with a video has one as well, of the video and its cover.
+    let mut film = actor.post_with("a film", MediaKind::Image, 1);
+    film.media.extend(actor.post_with("", MediaKind::Video, 1).media);
+    for (medium, alt) in film.media.iter_mut().zip(["the cover", "the film"]) {
+        medium.alt_text = Some(alt.into());
+    }
+    assert_eq!(issues(&actor, &film), []);
+    actor.publish(&film).await.on("publish");
+    assert_eq!(pins(&world)[1]["alt_text"], "the cover\nthe film");
 }
