@@ -7,6 +7,7 @@
 //! repeated, and the existing post is ours if it is no older than the first call. Texts are "little text",
 //! in which unescaped reserved characters truncate a post.
 
+mod document;
 mod identities;
 mod media;
 mod mentions;
@@ -58,6 +59,28 @@ const IMAGES: MediaLimit = MediaLimit {
     max_pixels: Some(36_152_319),
     ..MediaLimit::ANY
 };
+const VIDEO: MediaLimit = MediaLimit {
+    kind: MediaKind::Video,
+    count: 0..=1,
+    mimes: &["video/mp4"],
+    max_bytes: 500 << 20,
+    duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
+    max_pixels: None,
+    ..IMAGES
+};
+const DOCUMENT: MediaLimit = MediaLimit {
+    kind: MediaKind::Document,
+    count: 0..=1,
+    mimes: &[
+        "application/pdf",
+        "application/msword",
+        "application/vnd.ms-powerpoint",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ],
+    max_bytes: document::MAX_BYTES,
+    ..IMAGES
+};
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "linkedin",
@@ -67,28 +90,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         media: &[
             IMAGES,
             MediaLimit { kind: MediaKind::Gif, count: 0..=1, mimes: &["image/gif"], ..IMAGES },
-            MediaLimit {
-                kind: MediaKind::Video,
-                count: 0..=1,
-                mimes: &["video/mp4"],
-                max_bytes: 500 << 20,
-                duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
-                max_pixels: None,
-                ..IMAGES
-            },
-            MediaLimit {
-                kind: MediaKind::Document,
-                count: 0..=1,
-                mimes: &[
-                    "application/pdf",
-                    "application/msword",
-                    "application/vnd.ms-powerpoint",
-                    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-                ],
-                max_bytes: 100 << 20,
-                ..IMAGES
-            },
+            VIDEO,
+            DOCUMENT,
         ],
         alt_text: Some(AltTextLimit { max: 4086, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
@@ -212,6 +215,9 @@ struct Settings {
     /// A poll. Lasts three days by default.
     #[schemars(extend("excludes" = ["media", "link", "reshare"]))]
     poll: Option<Poll>,
+    /// Publishes the pictures as the pages of a PDF, which LinkedIn shows as a carousel. A page shows no alt text.
+    #[schemars(extend("kinds" = ["image", "images"], "excludes" = ["link", "poll", "reshare"]))]
+    document: Option<PictureDocument>,
     /// The post to share with this text.
     #[schemars(
         regex(pattern = "^urn:li:(share|ugcPost):[0-9]+$"),
@@ -239,6 +245,12 @@ struct Link {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct PictureDocument {
+    #[schemars(length(min = 1, max = 400))]
+    title: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Poll {
     #[schemars(length(min = 1, max = 140))]
     question: String,
@@ -260,7 +272,22 @@ enum PollDuration {
 impl Publisher for LinkedIn {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Ok(settings) = schema::read::<Settings>(settings) else { return Vec::new() };
-        misfits(containers, settings.link.as_ref())
+        let mut issues = misfits(containers, settings.link.as_ref());
+        if let Some(main) = containers.first().filter(|main| document::is_made_of(main.media, &settings)) {
+            issues.extend(main.media.iter().enumerate().filter_map(unheard));
+        }
+        issues
+    }
+
+    /// Pictures that become the pages of a document are JPEGs.
+    fn media_limits(
+        &self,
+        _account_type: &str,
+        position: usize,
+        settings: &Value,
+    ) -> Option<&'static [MediaLimit]> {
+        const MEDIA: &[MediaLimit] = &[document::PAGE, VIDEO, DOCUMENT];
+        (position == 0 && settings["document"].is_object()).then_some(MEDIA)
     }
 
     fn validate_replies(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
@@ -366,8 +393,10 @@ impl Publisher for LinkedIn {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         step.doubt(post.commit_begun_at);
-        let uploads = Uploads { owner: author(cx, &settings) };
-        let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        let uploads = Uploads { owner: author(cx, &settings), pages: document::pages(post, &settings) };
+        let made = (!uploads.pages.is_empty()).then(|| document::medium(uploads.pages));
+        let media = made.as_ref().map_or(post.media.as_slice(), std::slice::from_ref);
+        let pause = upload::advance(&uploads, cx, media, &mut step, |step| &mut step.uploads).await?;
         Ok(upload::prepared(&step, pause))
     }
 
@@ -652,6 +681,20 @@ fn misfits(containers: &[Draft<'_>], link: Option<&Link>) -> Vec<Issue> {
     validate.collect()
 }
 
+/// Says that the alt text of a picture that becomes a page is not shown.
+fn unheard((index, media): (usize, &Media)) -> Option<Issue> {
+    media.alt_text.as_deref().filter(|alt| !alt.is_empty())?;
+    Some(Issue {
+        severity: Severity::Warning,
+        code: "alt_text_not_supported".to_owned(),
+        message: format!(
+            "linkedin shows no alt text of the pages of a document, and picture {} has one",
+            index + 1
+        ),
+        path: vec![json!("containers"), json!(0), json!("media"), json!(index), json!("alt_text")],
+    })
+}
+
 /// Checks of a container that no table can express; an issue code and a message.
 fn fits(media: &[Media], link: Option<&Link>) -> Result<(), (&'static str, String)> {
     if link.is_some() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind))) {
@@ -700,6 +743,11 @@ fn content(post: &Publication, settings: &Settings, step: &Step) -> Option<Value
             }
         }
         return Some(json!({ "article": article }));
+    }
+    if let (Some(PictureDocument { title }), [_, ..], [upload]) =
+        (&settings.document, document::pages(post, settings), step.uploads.as_slice())
+    {
+        return Some(json!({ "media": { "id": upload.ticket.urn, "title": title } }));
     }
     if let Some(poll) = &settings.poll {
         let options: Vec<_> = poll.options.iter().map(|text| json!({ "text": text })).collect();

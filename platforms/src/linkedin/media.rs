@@ -3,7 +3,7 @@
 //!
 //! Most apps can't read the state of a member's image or document, so there the upload waits blindly.
 
-use super::{POLL_INTERVAL, REST, encode, is_picture, is_undistributed, rest};
+use super::{POLL_INTERVAL, REST, document::Pdf, encode, is_picture, is_undistributed, rest};
 use crate::{
     Media, MediaKind, Result, Session,
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -25,18 +25,21 @@ fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
 }
 
 /// Uploads as the author.
-pub(super) struct Uploads {
+pub(super) struct Uploads<'a> {
     pub(super) owner: String,
+    /// The pictures that are the pages of the only medium; none if the media are files.
+    pub(super) pages: &'a [Media],
 }
 
 #[async_trait]
-impl Upload for Uploads {
+impl Upload for Uploads<'_> {
     type Ticket = Ticket;
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
 
     /// Begins the upload: of a video in parts, to URLs that LinkedIn returns; of other media in one call.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
         let (plural, name) = collection(media.kind)?;
+        let pdf = if self.pages.is_empty() { None } else { Some(Pdf::of(cx, self.pages).await?) };
         let mut request = json!({ "owner": self.owner });
         if media.kind == MediaKind::Video {
             request["fileSizeBytes"] = json!(media.size_bytes);
@@ -55,7 +58,12 @@ impl Upload for Uploads {
             Ticket { urn: value[name].as_str().ok_or_else(nameless)?.to_owned(), ..Ticket::default() };
         if media.kind != MediaKind::Video {
             let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
-            cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
+            let call = cx.put(address);
+            let call = match pdf {
+                Some(pdf) => call.upload(&media.mime, pdf.length, pdf.into_stream(cx)),
+                None => call.upload(&media.mime, media.size_bytes, cx.stream(media)),
+            };
+            call.send_ok().await?;
             return Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Unchecked) });
         }
         ticket.parts = serde_json::from_value(value["uploadInstructions"].clone())

@@ -39,6 +39,9 @@ pub(super) fn trials() -> Vec<Trial> {
             mentions_are_looked_up_and_published,
             mentions_that_the_scopes_do_not_open_are_left_out,
             a_version_that_has_ended_is_followed_by_one_that_is_served,
+            pictures_become_the_pages_of_a_document,
+            a_document_is_made_of_pictures_only,
+            a_lost_post_with_a_document_of_pictures_is_found,
         ],
     )
 }
@@ -603,4 +606,180 @@ async fn comments_of_an_app_of_a_newer_product_need_their_own_scopes() {
     assert!(page.publish(&comment).await.expect_err("it is lost").is_ambiguous());
     let located = page.settle(&comment, &Checkpoint::default()).await.on("settle");
     assert!(matches!(located, Located::Live(_)), "{located:?}");
+}
+
+/// Returns the codes of the issues with a post.
+fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
+    let drafts = [Draft { text: &post.text, media: &post.media }];
+    let issues = platforms::check::check(actor.platform, &drafts, &post.settings);
+    issues.into_iter().map(|issue| issue.code).collect()
+}
+
+/// Returns the document of a post's page, as LinkedIn got it.
+async fn document(actor: &Actor, page: &str) -> Vec<u8> {
+    let (_, rest) = page.split_once("/_media/").expect("a file");
+    let id = rest.split(['"', '?']).next().expect("an id");
+    let answer = actor.http.get(actor.url.join(&format!("/_media/{id}")).expect("a URL")).send().await;
+    answer.expect("an answer").bytes().await.expect("bytes").to_vec()
+}
+
+/// Returns the objects of a PDF, each with its dictionary and its stream, by the table at the end of it.
+fn objects(pdf: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let find = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).position(|window| window == word);
+    assert!(pdf.starts_with(b"%PDF-1.4\n") && pdf.ends_with(b"\n%%EOF\n"), "it is no PDF");
+    let tail = String::from_utf8_lossy(&pdf[pdf.len() - 40..]).into_owned();
+    let at = tail.rsplit("startxref\n").next().and_then(|rest| rest.lines().next()).expect("a place");
+    let table = String::from_utf8(pdf[at.parse().expect("a number")..].to_vec()).expect("a table");
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("xref"));
+    let size: usize = lines.next().and_then(|line| line.strip_prefix("0 ")?.parse().ok()).expect("a size");
+    assert_eq!(lines.next(), Some("0000000000 65535 f "));
+    let offsets = lines.take(size - 1).map(|line| line[..10].parse::<usize>().expect("an offset"));
+    let object = |(index, offset): (usize, usize)| {
+        let rest = &pdf[offset..];
+        let rest = rest.strip_prefix(format!("{} 0 obj\n", index + 1).as_bytes()).expect("an object");
+        let end = find(rest, b"\n").expect("an end");
+        let dictionary = String::from_utf8(rest[..end].to_vec()).expect("a dictionary");
+        let Some(stream) = rest[end..].strip_prefix(b"\nstream\n") else { return (dictionary, Vec::new()) };
+        let length = dictionary.rsplit("/Length ").next().expect("a length").trim_end_matches('>');
+        let length = length.parse::<usize>().expect("a number");
+        assert!(stream[length..].starts_with(b"\nendstream\nendobj\n"), "{dictionary}");
+        (dictionary, stream[..length].to_vec())
+    };
+    offsets.enumerate().map(object).collect()
+}
+
+async fn pictures_become_the_pages_of_a_document() {
+    let world = World::tapped().await;
+    // Any app may upload documents; this one can't read their state.
+    let actor = limited(&world, &FEW).await;
+    let settings = json!({ "document": { "title": "Three pages" } });
+    let mut post = actor.post("swipe");
+    post.media =
+        [(400, 300), (300, 400), (64, 64)].map(|(width, height)| actor.picture(width, height)).into();
+    post.settings = settings.clone();
+    assert_eq!(codes(&actor, &post), [""; 0]);
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("Title: Three pages"), "{page}");
+    let found = objects(&document(&actor, &page).await);
+    assert!(found[1].0.contains("/Count 3/Kids[3 0 R 6 0 R 9 0 R ]"), "{}", found[1].0);
+    for (index, size) in [(2, "[0 0 400 300]"), (5, "[0 0 300 400]"), (8, "[0 0 64 64]")] {
+        assert!(found[index].0.contains(&format!("/MediaBox{size}")), "{}", found[index].0);
+        let (image, bytes) = &found[index + 2];
+        assert!(image.contains("/ColorSpace /DeviceGray") && image.contains("/DCTDecode"), "{image}");
+        // The pixels are those of the file, of which nothing is decoded.
+        assert!(bytes.starts_with(b"\xff\xd8") && bytes.len() == 12 << 10, "{}", bytes.len());
+    }
+    let heard = world.heard();
+    let begun = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/rest/documents"));
+    assert_eq!(begun.count(), 1, "one document");
+    assert!(!heard.iter().any(|call| call.path.ends_with("/rest/images")));
+    let sent = heard.iter().find(|call| call.path.ends_with("/rest/posts")).expect("a post");
+    assert_eq!(sent.body["content"]["media"]["title"], "Three pages");
+
+    // A worker that dies after the upload does not repeat it, and other pictures are another document.
+    let at = actor.prepare(&post).await.on("prepare");
+    let at = actor.prepare_from(&post, at).await.on("again");
+    let uploads = || world.heard().iter().filter(|call| call.path.contains("dms-uploads")).count();
+    assert_eq!(uploads(), 2);
+    post.media.swap(0, 1);
+    actor.prepare_from(&post, at).await.on("swapped");
+    assert_eq!(uploads(), 3);
+
+    // One picture is a document of one page.
+    let one = Publication { media: vec![post.media[2].clone()], ..post.clone() };
+    assert_eq!(codes(&actor, &one), [""; 0]);
+    let page = actor.shown(&actor.publish(&one).await.on("one")).await;
+    assert!(page.contains("Title: Three pages"), "{page}");
+    assert_eq!(objects(&document(&actor, &page).await).len(), 5);
+
+    // A comment of the thread keeps its picture.
+    let mut comment = actor.reply("with a picture", &[actor.publish(&actor.post("a post")).await.on("post")]);
+    comment.media = actor.post_with("", MediaKind::Image, 1).media;
+    comment.settings = settings;
+    actor.publish(&comment).await.on("comment");
+    assert!(world.heard().iter().any(|call| call.path.ends_with("/rest/images")));
+}
+
+async fn a_document_is_made_of_pictures_only() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let settings = json!({ "document": { "title": "Pages" } });
+    let of = |kinds: &[(MediaKind, usize)]| {
+        let media = kinds.iter().flat_map(|(kind, count)| actor.post_with("", *kind, *count).media);
+        Publication { media: media.collect(), settings: settings.clone(), ..actor.post("a post") }
+    };
+    let pictures = of(&[(MediaKind::Image, 3)]);
+    // PNGs and animations become JPEGs.
+    assert_eq!(codes(&actor, &pictures), ["media_fitted"; 3]);
+    assert_eq!(codes(&actor, &of(&[(MediaKind::Gif, 1)])), ["media_fitted"]);
+    for (kinds, expected) in [
+        (&[][..], &["setting_not_used"][..]),
+        (&[(MediaKind::Video, 1)], &["setting_not_used"]),
+        (&[(MediaKind::Document, 1)], &["setting_not_used"]),
+        (
+            &[(MediaKind::Image, 1), (MediaKind::Video, 1)],
+            &["media_fitted", "media_mixed", "setting_not_used"],
+        ),
+    ] {
+        assert_eq!(codes(&actor, &of(kinds)), expected, "{kinds:?}");
+    }
+    // What is no picture is published as it is.
+    for kinds in [&[][..], &[(MediaKind::Video, 1)], &[(MediaKind::Document, 1)]] {
+        let page = actor.shown(&actor.publish(&of(kinds)).await.on("publish")).await;
+        assert!(!page.contains("Title: Pages"), "{page}");
+    }
+    let mut several = of(&[(MediaKind::Image, 1), (MediaKind::Gif, 1)]);
+    assert_eq!(codes(&actor, &several), ["media_fitted"; 2]);
+    several.media = actor.fitted(&several.media, &several.settings);
+    let page = actor.shown(&actor.publish(&several).await.on("a still image")).await;
+    assert!(objects(&document(&actor, &page).await)[1].0.contains("/Count 2"), "{page}");
+
+    let mut described = Publication { media: vec![actor.picture(64, 64)], ..pictures.clone() };
+    described.media[0].alt_text = Some("gray".into());
+    assert_eq!(codes(&actor, &described), ["alt_text_not_supported"]);
+    for (other, value) in [
+        ("link", json!({ "url": "https://example.com", "title": "a" })),
+        ("title", json!("Its own title")),
+        ("visibility", json!("PUBLIC")),
+    ] {
+        let mut post = Publication { media: vec![actor.picture(64, 64)], ..pictures.clone() };
+        post.settings[other] = value;
+        let expected: &[&str] = match other {
+            "link" => &["settings_conflict"],
+            "title" => &["setting_not_used"],
+            _ => &[],
+        };
+        assert_eq!(codes(&actor, &post), expected, "{other}");
+    }
+    for wrong in [json!(true), json!({}), json!({ "title": " " })] {
+        let post = Publication { settings: json!({ "document": wrong }), ..pictures.clone() };
+        assert!(codes(&actor, &post).contains(&"setting_invalid".to_owned()), "{wrong}");
+    }
+
+    // A file that is no JPEG in spite of its type is refused before anything is sent.
+    let mut broken = Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..pictures };
+    broken.media[0].mime = "image/jpeg".into();
+    let before = actor.heard().await;
+    let failure = actor.publish(&broken).await.expect_err("a PNG");
+    assert_eq!((failure.code, failure.is_ambiguous()), (rejected(415), false), "{failure}");
+    assert!(failure.message.contains("it is no JPEG"), "{failure}");
+    assert_eq!(actor.heard().await, before);
+}
+
+async fn a_lost_post_with_a_document_of_pictures_is_found() {
+    trials::approve();
+    let world = World::start().await;
+    let actor = page_of(&actor(&world, "linkedin")).await;
+    let mut lost = actor.post("pages #sandbox-lost-reply");
+    lost.media = vec![actor.picture(64, 64), actor.picture(64, 80)];
+    lost.settings = json!({ "document": { "title": "Pages" } });
+    let at = actor.prepare(&lost).await.on("prepare");
+    actor.commit(&lost, &at).await.expect_err("the answer is lost");
+    assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
+    // The same words with another document are another post.
+    let other = Publication { media: vec![actor.picture(80, 64), actor.picture(64, 80)], ..lost };
+    let at = actor.prepare(&other).await.on("prepare");
+    assert_eq!(actor.settle(&other, &at).await.on("another"), Located::Absent);
 }
