@@ -2,10 +2,11 @@
 //!
 //! A video is created with its last byte, so all parts but the last are uploaded by `prepare`, and the last
 //! part is the publishing call. After a lost response, the upload's URL shows whether the video exists.
-//! Processing, thumbnail, captions and playlist follow; a video that is processed for long counts as published
+//! Processing, thumbnail, captions and playlists follow; a video that is processed for long counts as published
 //! meanwhile. A first comment has no such URL and is searched for.
 
 mod captions;
+mod playlists;
 
 use self::captions::Caption;
 use crate::{
@@ -159,6 +160,9 @@ struct Settings {
     /// Id of the playlist to add the video to; options/playlists lists them.
     #[schemars(length(min = 1))]
     playlist: Option<String>,
+    /// Ids of further playlists to add the video to, each once.
+    #[schemars(length(max = playlists::MAX_FURTHER), inner(length(min = 1)))]
+    playlists: Option<Vec<String>>,
     /// Id of the container's medium to use as the thumbnail. Defaults to its image.
     thumbnail: Option<String>,
     /// Caption tracks, which are uploaded once the video is live. Each costs 400 units of the project's quota.
@@ -253,6 +257,18 @@ impl Settings {
         given(self.playlist.as_deref()).or_else(|| given(self.playlist_id.as_ref()?.as_str()))
     }
 
+    /// Returns the ids of all playlists, each once.
+    fn playlists(&self) -> Vec<&str> {
+        let further = self.playlists.iter().flatten().filter_map(|id| given(Some(id)));
+        let mut ids = Vec::new();
+        for id in self.playlist().into_iter().chain(further) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        ids
+    }
+
     fn made_for_kids(&self) -> Option<bool> {
         self.self_declared_made_for_kids.as_ref().and_then(Value::as_bool).or(self.made_for_kids)
     }
@@ -312,13 +328,17 @@ impl Publisher for YouTube {
         let settings: Settings = schema::read(settings).ok()?;
         match settings.captions.as_ref().is_some_and(|captions| !captions.is_empty()) {
             true => Some(("captions", &[&[FORCE_SSL]])),
-            false => settings.playlist().map(|_| ("playlist", MANAGING)),
+            false => {
+                let playlists = settings.playlists();
+                let needy = playlists.first().map(|playlist| settings.setting_of(playlist));
+                needy.map(|setting| (setting, MANAGING))
+            }
         }
     }
 
     fn looks_up(&self, subject: &Subject) -> bool {
         let settings = schema::read::<Settings>(&subject.settings);
-        settings.is_ok_and(|settings| settings.category().or(settings.playlist()).is_some())
+        settings.is_ok_and(|settings| settings.category().is_some() || !settings.playlists().is_empty())
     }
 
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
@@ -329,13 +349,7 @@ impl Publisher for YouTube {
             let message = format!("takes no video in a category {category}: options/categories lists them");
             found.error(look_up::NOT_FOUND, "category", &message);
         }
-        if let Some(playlist) = settings.playlist()
-            && !has_playlist(cx, playlist).await?
-        {
-            let message = format!("has no playlist {playlist} of this channel");
-            found.error(look_up::NOT_FOUND, "playlist", &message);
-        }
-        Ok(())
+        playlists::look_up(cx, &settings, found).await
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -389,11 +403,7 @@ impl Publisher for YouTube {
         }
         if step.upload.is_none() {
             // Before anything is uploaded.
-            if let Some(playlist) = settings.playlist()
-                && !has_playlist(cx, playlist).await?
-            {
-                return Err(Failure::rejected(422, format!("the channel has no playlist {playlist}")));
-            }
+            playlists::check(cx, &settings).await?;
             step.upload = Some(begin(cx, &settings, video, &body).await?);
             cx.save(&step).await?;
         }
@@ -883,14 +893,6 @@ fn ended() -> Failure {
     Failure::upstream(503, message).certain()
 }
 
-/// Returns true if the playlist is one of the channel.
-async fn has_playlist(cx: &Session<'_>, id: &str) -> Result<bool> {
-    let found: List<Titled> =
-        cx.get(format!("{API}/playlists")).query(&[("part", "snippet"), ("id", id)]).send().await?;
-    let ours = Some(cx.account.network_unique_id.as_str());
-    Ok(found.items.iter().any(|item| item.snippet.channel_id.as_deref() == ours))
-}
-
 /// Returns true if videos may have this category. Categories have the same ids in all regions.
 /// <https://developers.google.com/youtube/v3/docs/videoCategories/list>
 async fn is_category(cx: &Session<'_>, id: &str) -> Result<bool> {
@@ -900,7 +902,7 @@ async fn is_category(cx: &Session<'_>, id: &str) -> Result<bool> {
     Ok(found.is_some_and(|found| found.items.iter().any(|item| item.snippet.assignable != Some(false))))
 }
 
-/// Sets a video's thumbnail, uploads its captions and adds it to a playlist. The video is already live, so a
+/// Sets a video's thumbnail, uploads its captions and adds it to its playlists. The video is already live, so a
 /// permanent rejection is told to its owner and does not fail the post.
 async fn complete(cx: &Session<'_>, post: &Publication, settings: &Settings, id: &str) -> Result<()> {
     if let Some(image) = thumbnail(&post.media, settings) {
@@ -916,27 +918,7 @@ async fn complete(cx: &Session<'_>, post: &Publication, settings: &Settings, id:
         cx.note_refusal(set, "its own thumbnail", advice, false).await?;
     }
     captions::upload(cx, settings, id).await?;
-    if let Some(playlist) = settings.playlist() {
-        cx.note_refusal(add_to_playlist(cx, id, playlist).await, "its playlist", "", false).await?;
-    }
-    Ok(())
-}
-
-async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
-    let there: List<Value> = cx
-        .get(format!("{API}/playlistItems"))
-        .query(&[("part", "id"), ("playlistId", playlist), ("videoId", id)])
-        .send()
-        .await?;
-    if !there.items.is_empty() {
-        return Ok(());
-    }
-    let resource = json!({ "kind": "youtube#video", "videoId": id });
-    cx.post(format!("{API}/playlistItems"))
-        .query(&[("part", "snippet")])
-        .json(&json!({ "snippet": { "playlistId": playlist, "resourceId": resource } }))
-        .send_ok()
-        .await
+    playlists::add(cx, settings, id).await
 }
 
 /// Comments on a video and returns the comment's id.
@@ -1074,7 +1056,7 @@ struct Step {
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// True when thumbnail, captions and playlist are set.
+    /// True when thumbnail, captions and playlists are set.
     #[serde(default)]
     is_complete: bool,
 }

@@ -58,6 +58,7 @@ const SAMPLES: &[Sample] = &[
     ("youtube", || json!({ "category": "21" }), Severity::Error, NOT_FOUND),
     ("youtube", || json!({ "category": "100000" }), Severity::Error, NOT_FOUND),
     ("youtube", || json!({ "playlist": "PLnothing" }), Severity::Error, NOT_FOUND),
+    ("youtube", || json!({ "playlists": ["PLnothing"] }), Severity::Error, NOT_FOUND),
 ];
 
 /// Makes settings.

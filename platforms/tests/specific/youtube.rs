@@ -33,6 +33,10 @@ pub(super) fn trials() -> Vec<Trial> {
             refused_captions_are_told_and_the_video_stays,
             an_app_that_only_uploads_connects_and_publishes,
             made_for_kids_is_asked_for,
+            a_video_is_added_to_each_of_its_playlists_once,
+            a_worker_crash_after_any_call_adds_to_each_playlist_once,
+            a_playlist_that_is_refused_keeps_the_video_out_of_no_other,
+            a_playlist_of_somebody_else_is_told_before_the_upload,
         ],
     )
 }
@@ -63,7 +67,9 @@ async fn an_app_that_only_uploads_connects_and_publishes() {
     assert_eq!(codes(&post.settings, &drafts[..1]), []);
     assert_eq!(codes(&post.settings, &drafts), [(Severity::Warning, "replies_not_supported".to_owned())]);
     let captions = json!([{ "language": "en", "content": "1\n00:00:00,000 --> 00:00:01,000\nhi\n" }]);
-    for needy in [json!({ "playlist": "PL1" }), json!({ "captions": captions })] {
+    for needy in
+        [json!({ "playlist": "PL1" }), json!({ "playlists": ["PL1"] }), json!({ "captions": captions })]
+    {
         let mut settings = needy.clone();
         settings["madeForKids"] = json!(false);
         let found = codes(&settings, &drafts[..1]);
@@ -471,4 +477,112 @@ async fn refused_captions_are_told_and_the_video_stays() {
     assert!(notes.len() == 1 && notes[0].contains("its captions: "), "{notes:?}");
     assert!(notes[0].contains("youtube.force-ssl"), "{notes:?}");
     assert_eq!(actor.accepted().await, 3);
+}
+
+/// Path of the additions to playlists.
+const PLAYLIST_ITEMS: &str = "/www.googleapis.com/youtube/v3/playlistItems";
+
+/// Creates a playlist of the channel and returns its id.
+async fn playlist(actor: &crate::fixtures::Actor, title: &str) -> String {
+    let address = actor.sandbox("www.googleapis.com/youtube/v3/playlists");
+    let call = actor.http.post(address).query(&[("part", "snippet")]).bearer_auth(&actor.grant.access_token);
+    let answer = call.json(&json!({ "snippet": { "title": title } })).send().await.expect("an answer");
+    let body: Value = answer.json().await.expect("JSON");
+    body["id"].as_str().expect("an id").to_owned()
+}
+
+async fn a_video_is_added_to_each_of_its_playlists_once() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "youtube");
+    let [first, second] = [playlist(&actor, "Walks").await, playlist(&actor, "Talks").await];
+    let mut post = actor.post("in two lists");
+    // Twice as the only one's and among the further ones, and with white space around it.
+    post.settings = json!({ "playlist": first, "playlists": [second, first, format!(" {second} ")] });
+    assert_eq!(actor.look_up(&post).await, (Vec::new(), None));
+    let id = actor.publish(&post).await.on("publish");
+    let additions = || {
+        let is_addition = |call: &&crate::specs::Heard| call.method == "POST" && call.path == PLAYLIST_ITEMS;
+        world.heard().iter().filter(is_addition).count()
+    };
+    let counted = async || {
+        let page = actor.shown(&id).await;
+        ["Walks", "Talks"].map(|title| page.matches(&arrived(&format!("In the playlist {title}"))).count())
+    };
+    assert_eq!((additions(), counted().await), (2, [1, 1]));
+
+    // A worker that died before it saved that all is done looks first.
+    let at = Checkpoint(json!({ "media": post.media[0].id, "video": id }));
+    assert_eq!(actor.settle(&post, &at).await.on("settle").id(), Some(&*id));
+    assert_eq!((additions(), counted().await), (2, [1, 1]));
+}
+
+async fn a_worker_crash_after_any_call_adds_to_each_playlist_once() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "youtube");
+    let [first, second] = [playlist(&actor, "Walks").await, playlist(&actor, "Talks").await];
+    // All lives together take more than a day's quota.
+    actor.set(&json!({ "limits": { "youtube.units": 100_000 } })).await;
+    for call in 1.. {
+        let mut post = actor.post(&format!("the {call}. life"));
+        post.settings = json!({ "playlists": [first, second] });
+        let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
+        let Located::Live(found) = located else { panic!("{located:?} after call {call}") };
+        let page = actor.shown(&found.into_id()).await;
+        for title in ["Walks", "Talks"] {
+            let count = page.matches(&arrived(&format!("In the playlist {title}"))).count();
+            assert_eq!(count, 1, "{title} after call {call}");
+        }
+        if !has_died {
+            assert!(call > 8, "there were {call} calls");
+            break;
+        }
+    }
+}
+
+async fn a_playlist_that_is_refused_keeps_the_video_out_of_no_other() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let stranger = world.named(actor.platform, "grace");
+    let [theirs, ours] = [playlist(&stranger, "Not ours").await, playlist(&actor, "Ours").await];
+    let mut post = actor.post("a video");
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("processing follows")
+    };
+    // One was given to another channel, and one was deleted, since the upload began.
+    post.settings = json!({ "playlists": [theirs, "PLdeleted", ours] });
+    post.commit_begun_at = Some(clock());
+    let keep = Kept::default();
+    let id = loop {
+        match actor.platform.publisher.locate(&actor.session(&keep), &post, &at).await.on("locate") {
+            Located::Processing { poll_after } => crate::fixtures::pause(poll_after).await,
+            located => break located.id().expect("it is live").to_owned(),
+        }
+    };
+    let page = actor.shown(&id).await;
+    assert!(page.contains("In the playlist Ours") && !page.contains("Not ours"), "{page}");
+    let notes: std::collections::BTreeSet<_> = keep.notes().into_iter().collect();
+    for playlist in [&*theirs, "PLdeleted"] {
+        let words = format!("live without its place in playlist {playlist}: ");
+        assert!(notes.iter().any(|note| note.contains(&words)), "{notes:?}");
+    }
+    assert_eq!(notes.len(), 2, "{notes:?}");
+}
+
+async fn a_playlist_of_somebody_else_is_told_before_the_upload() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let stranger = world.named(actor.platform, "grace");
+    let [theirs, ours] = [playlist(&stranger, "Not ours").await, playlist(&actor, "Ours").await];
+    let mut post = actor.post("a video");
+    post.settings = json!({ "playlist": ours, "playlists": [ours, theirs, "PLnothing"] });
+    let (issues, failure) = actor.look_up(&post).await;
+    let found: Vec<_> = issues.iter().map(|issue| (&*issue.code, json!(issue.path[2..]))).collect();
+    let missing = ("reference_not_found", json!(["playlists"]));
+    assert_eq!((found, failure), (vec![missing.clone(), missing], None), "{issues:?}");
+    assert!(issues[0].message.contains(&theirs) && issues[1].message.contains("PLnothing"), "{issues:?}");
+
+    let failure = actor.prepare(&post).await.expect_err("it is not ours");
+    assert!(failure.code == rejected(422) && failure.message.contains(&theirs), "{failure}");
+    assert_eq!(actor.accepted().await, 0);
 }
