@@ -6,9 +6,10 @@
 //! meanwhile. A first comment has no such URL and is searched for.
 
 mod captions;
+mod localizations;
 mod playlists;
 
-use self::captions::Caption;
+use self::{captions::Caption, localizations::Localization};
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
@@ -47,6 +48,8 @@ const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 const PROCESSING_TIMEOUT: TimeDelta = TimeDelta::hours(1);
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 100;
+/// Maximum length of a description, in bytes.
+const MAX_DESCRIPTION: usize = 5000;
 /// Maximum length of a Short.
 const MAX_SHORT: Duration = Duration::from_secs(180);
 /// Maximum length of all tags together, in characters.
@@ -64,7 +67,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     id: "youtube",
     name: "YouTube",
     limits: Limits {
-        text: TextLimit { max: 5000, usual: None, unit: "bytes", count: str::len, max_bytes: None },
+        text: TextLimit {
+            max: MAX_DESCRIPTION,
+            usual: None,
+            unit: "bytes",
+            count: str::len,
+            max_bytes: None,
+        },
         content: Content::Media,
         media: &[
             MediaLimit {
@@ -189,6 +198,11 @@ struct Settings {
     /// Language spoken in the video (BCP 47).
     #[schemars(regex(pattern = schema::LANGUAGE))]
     default_audio_language: Option<String>,
+    /// Title and description in other languages, which YouTube shows to viewers of these; needs defaultLanguage.
+    localizations: Option<Vec<Localization>>,
+    /// Day on which the video was recorded, or its time.
+    #[schemars(regex(pattern = r"^\d{4}-\d\d-\d\d([Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d))?$"))]
+    recording_date: Option<String>,
 
     // YouTube's own names of three settings above, which are accepted and not validated.
     #[schemars(skip)]
@@ -269,6 +283,21 @@ impl Settings {
         ids
     }
 
+    /// Returns the languages of title and description beside the default one.
+    fn localizations(&self) -> &[Localization] {
+        self.localizations.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the time of the recording as YouTube takes it, which is the beginning of a day that has no time; `None`
+    /// if the calendar has no such day.
+    fn recorded_at(&self) -> Option<String> {
+        let text = given(self.recording_date.as_deref())?;
+        match text.parse::<NaiveDate>() {
+            Ok(day) => Some(format!("{day}T00:00:00Z")),
+            Err(_) => DateTime::parse_from_rfc3339(text).is_ok().then(|| text.to_owned()),
+        }
+    }
+
     fn made_for_kids(&self) -> Option<bool> {
         self.self_declared_made_for_kids.as_ref().and_then(Value::as_bool).or(self.made_for_kids)
     }
@@ -311,6 +340,16 @@ impl Publisher for YouTube {
             && let (cut, true) = text::shorten(&title, MAX_TITLE)
         {
             found.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
+        }
+        found.extend(localizations::issues(&settings));
+        if let Some(date) = given(settings.recording_date.as_deref())
+            && settings.recorded_at().is_none()
+        {
+            let message = format!(
+                "youtube takes recordingDate as a day of the calendar, or its time, and it is {date}"
+            );
+            let (severity, code) = (Severity::Error, "setting_invalid");
+            found.push(Issue::of_setting(severity, code, ADAPTER.id, "recordingDate", message));
         }
         if settings.made_for_kids().is_none() {
             let message = "youtube requires that the owner declares whether the video is made for kids; without \
@@ -807,16 +846,21 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Value {
     if let Some(is_paid) = settings.paid_promotion {
         resource["paidProductPlacementDetails"] = json!({ "hasPaidProductPlacement": is_paid });
     }
+    if !settings.localizations().is_empty() {
+        resource["localizations"] = json!(localizations::resource(settings.localizations()));
+    }
+    if let Some(time) = settings.recorded_at() {
+        resource["recordingDetails"] = json!({ "recordingDate": time });
+    }
     resource
 }
 
 /// Begins an upload and returns its address. YouTube validates the resource here.
 async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Value) -> Result<String> {
-    let parts = match settings.paid_promotion {
-        Some(_) => "snippet,status,paidProductPlacementDetails",
-        None => "snippet,status",
-    };
-    let mut query = vec![("uploadType", "resumable"), ("part", parts)];
+    // YouTube reads the parts that are named, and no others.
+    let parts: Vec<_> = body.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    let parts = parts.join(",");
+    let mut query = vec![("uploadType", "resumable"), ("part", &*parts)];
     if settings.notify_subscribers == Some(false) {
         query.push(("notifySubscribers", "false"));
     }

@@ -37,6 +37,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_worker_crash_after_any_call_adds_to_each_playlist_once,
             a_playlist_that_is_refused_keeps_the_video_out_of_no_other,
             a_playlist_of_somebody_else_is_told_before_the_upload,
+            a_video_has_a_title_in_each_language_and_a_recording_date,
+            invalid_localizations_and_dates_are_rejected_before_the_upload,
+            youtube_needs_the_language_of_the_title_for_others,
         ],
     )
 }
@@ -585,4 +588,179 @@ async fn a_playlist_of_somebody_else_is_told_before_the_upload() {
     let failure = actor.prepare(&post).await.expect_err("it is not ours");
     assert!(failure.code == rejected(422) && failure.message.contains(&theirs), "{failure}");
     assert_eq!(actor.accepted().await, 0);
+}
+
+/// Returns a video's resource as YouTube has it.
+async fn resource(actor: &crate::fixtures::Actor, id: &str) -> Value {
+    let parts = "snippet,localizations,recordingDetails";
+    let address = actor.sandbox(&format!("www.googleapis.com/youtube/v3/videos?part={parts}&id={id}"));
+    actor.ask("GET", &address).await["items"][0].take()
+}
+
+async fn a_video_has_a_title_in_each_language_and_a_recording_date() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "youtube");
+    let mut post = actor.post("Guten Tag");
+    post.settings = json!({
+        "defaultLanguage": "de",
+        "localizations": [
+            { "language": "en", "title": "Hello", "description": "What we\nsay" },
+            { "language": "pt-BR", "title": "Olá" },
+        ],
+        "recordingDate": "2026-05-01",
+    });
+    let id = actor.publish(&post).await.on("publish");
+    let video = resource(&actor, &id).await;
+    let titles =
+        json!({ "en": { "title": "Hello", "description": "What we\nsay" }, "pt-BR": { "title": "Olá" } });
+    assert_eq!(video["localizations"], titles, "{video}");
+    assert_eq!(video["snippet"]["defaultLanguage"], "de", "{video}");
+    assert_eq!(video["recordingDetails"], json!({ "recordingDate": "2026-05-01T00:00:00Z" }), "{video}");
+    // The upload says it all.
+    assert!(!world.heard().iter().any(|call| call.method == "PUT"
+        && call.path.ends_with("/v3/videos")
+        && !call.path.contains("/upload/")));
+
+    // YouTube documents no limit of dates, and videos without these settings have neither.
+    for (settings, recorded) in [
+        (json!({ "recordingDate": "2026-05-01T23:30:00-02:00" }), json!("2026-05-02T01:30:00Z")),
+        (json!({ "recordingDate": "2999-12-31" }), json!("2999-12-31T00:00:00Z")),
+        (json!({ "localizations": [] }), Value::Null),
+    ] {
+        let mut post = actor.post("Guten Abend");
+        post.settings = settings;
+        let video = resource(&actor, &actor.publish(&post).await.on("publish")).await;
+        assert_eq!(video["recordingDetails"]["recordingDate"], recorded, "{video}");
+        assert_eq!(video["localizations"], Value::Null, "{video}");
+    }
+}
+
+async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let english = json!({ "language": "en", "title": "Hello" });
+    let with = |changes: Value| {
+        let mut all = english.clone();
+        all.as_object_mut().expect("members").extend(changes.as_object().expect("members").clone());
+        json!({ "defaultLanguage": "de", "localizations": [all] })
+    };
+    for (settings, code, path, word) in [
+        (
+            json!({ "localizations": [english] }),
+            "settings_conflict",
+            json!(["localizations"]),
+            "defaultLanguage",
+        ),
+        (
+            with(json!({ "language": "DE" })),
+            "setting_invalid",
+            json!(["localizations", 0]),
+            "defaultLanguage",
+        ),
+        (
+            json!({ "defaultLanguage": "de", "localizations": [english, { "language": "EN", "title": "Hi" }] }),
+            "setting_invalid",
+            json!(["localizations", 1]),
+            "another",
+        ),
+        (
+            with(json!({ "language": "English" })),
+            "setting_invalid",
+            json!(["localizations", 0, "language"]),
+            "form",
+        ),
+        (
+            with(json!({ "title": " " })),
+            "setting_invalid",
+            json!(["localizations", 0, "title"]),
+            "at least 1",
+        ),
+        (
+            with(json!({ "title": "é".repeat(101) })),
+            "setting_invalid",
+            json!(["localizations", 0, "title"]),
+            "at most 100",
+        ),
+        (with(json!({ "title": "a < b" })), "setting_invalid", json!(["localizations", 0, "title"]), "form"),
+        (with(json!({ "title": null })), "setting_invalid", json!(["localizations", 0]), "title"),
+        (
+            with(json!({ "description": "é".repeat(2501) })),
+            "setting_invalid",
+            json!(["localizations", 0]),
+            "5002",
+        ),
+        (
+            with(json!({ "description": "<b>" })),
+            "setting_invalid",
+            json!(["localizations", 0, "description"]),
+            "form",
+        ),
+        (json!({ "recordingDate": "2026-02-30" }), "setting_invalid", json!(["recordingDate"]), "2026-02-30"),
+        (json!({ "recordingDate": "yesterday" }), "setting_invalid", json!(["recordingDate"]), "form"),
+        (
+            json!({ "recordingDate": "2026-02-01T25:00:00Z" }),
+            "setting_invalid",
+            json!(["recordingDate"]),
+            "25:00",
+        ),
+        (json!({ "playlists": ["PL1", " "] }), "setting_invalid", json!(["playlists", 1]), "at least 1"),
+        (json!({ "playlists": vec!["PL1"; 21] }), "setting_invalid", json!(["playlists"]), "at most 20"),
+    ] {
+        let mut post = actor.post("a video");
+        post.settings = settings;
+        post.settings["madeForKids"] = json!(false);
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+        let found: Vec<_> =
+            issues.iter().map(|issue| (issue.code.as_str(), json!(issue.path[2..]))).collect();
+        assert_eq!(found, [(code, path)], "{word}: {issues:?}");
+        assert!(issues[0].message.contains(word), "{word}: {issues:?}");
+    }
+    // At each limit.
+    let mut post = actor.post("a video");
+    post.settings = with(json!({ "title": "é".repeat(100), "description": "é".repeat(2500) }));
+    post.settings["madeForKids"] = json!(false);
+    assert_eq!(check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings), []);
+    actor.publish(&post).await.on("publish");
+    assert_eq!(actor.accepted().await, 1);
+}
+
+/// <https://developers.google.com/youtube/v3/docs/videos/insert#errors>
+async fn youtube_needs_the_language_of_the_title_for_others() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let snippet = json!({ "title": "Guten Tag", "defaultLanguage": "de" });
+    let english = json!({ "en": { "title": "Hello" } });
+    for (parts, body, reason) in [
+        ("snippet,localizations", json!({ "snippet": snippet, "localizations": english }), None),
+        // A part that is not named is not read.
+        ("snippet", json!({ "snippet": { "title": "Guten Tag" }, "localizations": english }), None),
+        (
+            "snippet,localizations",
+            json!({ "snippet": { "title": "Guten Tag" }, "localizations": english }),
+            Some("defaultLanguageNotSet"),
+        ),
+        (
+            "snippet,localizations",
+            json!({ "snippet": snippet, "localizations": { "en": { "title": "a < b" } } }),
+            Some("invalidVideoMetadata"),
+        ),
+        (
+            "snippet,localizations",
+            json!({ "snippet": snippet, "localizations": { "English": { "title": "Hello" } } }),
+            Some("invalidVideoMetadata"),
+        ),
+        (
+            "snippet,recordingDetails",
+            json!({ "snippet": snippet, "recordingDetails": { "recordingDate": "2026-05-01" } }),
+            Some("invalidRecordingDetails"),
+        ),
+    ] {
+        let call = actor.http.post(actor.sandbox("www.googleapis.com/upload/youtube/v3/videos"));
+        let call = call.query(&[("uploadType", "resumable"), ("part", parts)]);
+        let answer = call.bearer_auth(&actor.grant.access_token).json(&body).send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        let answer: Value = answer.json().await.unwrap_or_default();
+        let said = answer["error"]["errors"][0]["reason"].as_str();
+        assert_eq!((status, said), (if reason.is_some() { 400 } else { 200 }, reason), "{body}");
+    }
 }

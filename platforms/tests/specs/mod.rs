@@ -261,7 +261,8 @@ async fn calls_to_youtube_match_its_discovery_documents() {
         "title": "A title", "privacyStatus": "unlisted", "tags": ["one", "two"], "category": "10",
         "madeForKids": false, "containsSyntheticMedia": true, "license": "creativeCommon", "embeddable": true,
         "publicStatsViewable": false, "notifySubscribers": false, "defaultLanguage": "en",
-        "defaultAudioLanguage": "de", "paidPromotion": true,
+        "defaultAudioLanguage": "de", "paidPromotion": true, "recordingDate": "2026-05-01",
+        "localizations": [{ "language": "de", "title": "Ein Titel", "description": "Ein Text" }],
     });
     let captions = json!({ "captions": [
         { "language": "en", "name": "English", "content": "1\n00:00:01,000 --> 00:00:02,500\nHello\n" },

@@ -79,6 +79,12 @@ pub(super) struct Video {
     /// True if its owner declared a paid promotion in it.
     #[serde(default)]
     has_paid_promotion: bool,
+    /// Title and description by language.
+    #[serde(default)]
+    localizations: Value,
+    /// Details of the recording.
+    #[serde(default)]
+    recording: Value,
     /// Ids of its files: one, unless it is too large to be stored.
     pub(super) files: Vec<String>,
     /// Content type.
@@ -149,7 +155,27 @@ impl Video {
         if self.has_paid_promotion {
             notes.push("Includes paid promotion".to_owned());
         }
+        for (language, localized) in self.localizations.as_object().into_iter().flatten() {
+            notes.extend(localized["title"].as_str().map(|title| format!("Title in {language}: {title}")));
+            let description = localized["description"].as_str();
+            notes.extend(description.map(|text| format!("Description in {language}: {text}")));
+        }
+        notes.extend(self.recording["recordingDate"].as_str().map(|at| format!("Recorded at {at}")));
         notes
+    }
+
+    /// Returns the parts that its owner can set.
+    fn described(&self) -> Map<String, Value> {
+        Map::from_iter([
+            ("snippet".to_owned(), self.snippet.clone()),
+            ("status".to_owned(), self.status.clone()),
+            (
+                "paidProductPlacementDetails".to_owned(),
+                json!({ "hasPaidProductPlacement": self.has_paid_promotion }),
+            ),
+            ("localizations".to_owned(), self.localizations.clone()),
+            ("recordingDetails".to_owned(), self.recording.clone()),
+        ])
     }
 
     /// Returns `uploadStatus`, and the reason if the upload failed.
@@ -214,7 +240,11 @@ impl Video {
                 "hasCustomThumbnail": self.thumbnail.is_some(),
             },
             "player": { "embedHtml": format!("<iframe src=\"//www.youtube.com/embed/{}\"></iframe>", self.id) },
+            "recordingDetails": self.recording,
         });
+        if self.localizations.as_object().is_some_and(|all| !all.is_empty()) {
+            resource["localizations"] = self.localizations.clone();
+        }
         if is_owner {
             let mut details = match (state, why) {
                 ("uploaded", _) => json!({
@@ -440,6 +470,8 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
         status: session.resource["status"].clone(),
         has_paid_promotion: session.resource["paidProductPlacementDetails"]["hasPaidProductPlacement"]
             == json!(true),
+        localizations: session.resource["localizations"].clone(),
+        recording: session.resource["recordingDetails"].clone(),
         files: join(tx, &pieces),
         is_stuck: marked.contains("sandbox-stuck"),
         is_failing: marked.contains("sandbox-failed"),
@@ -562,6 +594,10 @@ fn resource(
         }
         for name in ["defaultLanguage", "defaultAudioLanguage"] {
             if let Some(value) = given[name].as_str() {
+                // As recorded: <https://gist.github.com/alexdean/70af1b9e8687c7435ea7ee8a2cfa7b03>
+                if !is_language(value) {
+                    return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+                }
                 snippet[name] = json!(value);
             }
         }
@@ -623,7 +659,72 @@ fn resource(
         }
         placement = json!({ "hasPaidProductPlacement": given.as_bool().unwrap_or(false) });
     }
-    Ok(json!({ "snippet": snippet, "status": status, "paidProductPlacementDetails": placement }))
+    let part = |name: &str| if has(name) { Some(&described[name]) } else { before.get(name) };
+    let localizations = localizations(part("localizations"), &snippet, has("localizations"))?;
+    let recording = recording(part("recordingDetails"))?;
+    Ok(json!({
+        "snippet": snippet,
+        "status": status,
+        "paidProductPlacementDetails": placement,
+        "localizations": localizations,
+        "recordingDetails": recording,
+    }))
+}
+
+/// Returns title and description by language, which need the language of the snippet if they are set.
+fn localizations(given: Option<&Value>, snippet: &Value, are_set: bool) -> Result<Value, Response> {
+    let wrong = || invalid("invalidVideoMetadata", "The request metadata is invalid.");
+    let given = match given {
+        None | Some(Value::Null) => return Ok(json!({})),
+        Some(Value::Object(given)) => given,
+        Some(_) => return Err(wrong()),
+    };
+    if are_set && !given.is_empty() && !snippet["defaultLanguage"].is_string() {
+        return Err(invalid(
+            "defaultLanguageNotSet",
+            "The API request is trying to add localized video details without specifying the default language of the video details.",
+        ));
+    }
+    for (language, localized) in given {
+        let text = |name: &str| match &localized[name] {
+            Value::Null => Ok(""),
+            text => text.as_str().ok_or_else(wrong),
+        };
+        let (title, description) = (text("title")?, text("description")?);
+        let is_title = !title.trim().is_empty() && title.chars().count() <= 100;
+        let is_text = description.len() <= 5_000 && !format!("{title}{description}").contains(['<', '>']);
+        if !is_language(language) || !is_title || !is_text {
+            return Err(wrong());
+        }
+    }
+    Ok(Value::Object(given.clone()))
+}
+
+/// Returns the details of a recording: its time.
+fn recording(given: Option<&Value>) -> Result<Value, Response> {
+    let at = &given.unwrap_or(&Value::Null)["recordingDate"];
+    if at.is_null() {
+        return Ok(json!({}));
+    }
+    match at.as_str().map(DateTime::parse_from_rfc3339) {
+        Some(Ok(at)) => Ok(json!({ "recordingDate": time(at.to_utc()) })),
+        _ => Err(invalid(
+            "invalidRecordingDetails",
+            "The recordingDetails object in the request metadata specifies invalid recording details.",
+        )),
+    }
+}
+
+/// Returns true for the form of a language (BCP 47), as for that of a caption track.
+fn is_language(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let is_primary = parts.next().is_some_and(|part| {
+        (2..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphabetic())
+    });
+    is_primary
+        && parts.all(|part| {
+            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
 }
 
 fn invalid(reason: &str, message: &str) -> Response {
@@ -712,16 +813,10 @@ pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) 
     let parts = parts(request, &PARTS)?;
     let body = body(request)?;
     let mut video = own(tx, caller, body["id"].as_str().unwrap_or_default())?;
-    let before = Map::from_iter([
-        ("snippet".to_owned(), video.snippet.clone()),
-        ("status".to_owned(), video.status.clone()),
-        (
-            "paidProductPlacementDetails".to_owned(),
-            json!({ "hasPaidProductPlacement": video.has_paid_promotion }),
-        ),
-    ]);
-    let resource = resource(tx, &parts, &body, &before)?;
+    let resource = resource(tx, &parts, &body, &video.described())?;
     (video.snippet, video.status) = (resource["snippet"].clone(), resource["status"].clone());
+    (video.localizations, video.recording) =
+        (resource["localizations"].clone(), resource["recordingDetails"].clone());
     video.has_paid_promotion =
         resource["paidProductPlacementDetails"]["hasPaidProductPlacement"] == json!(true);
     tx.store.put(&video);
