@@ -174,7 +174,8 @@ struct Settings {
     /// Disables stitches of the video.
     #[schemars(extend("kinds" = ["video"]))]
     disable_stitch: Option<bool>,
-    /// Moment of the video to use as its cover, in milliseconds.
+    /// Moment of the video to use as its cover, in milliseconds. TikTok takes the first frame instead of one that the
+    /// video does not have.
     #[schemars(range(max = i32::MAX), extend("kinds" = ["video"]))]
     video_cover_timestamp_ms: Option<u32>,
     /// Labels the post as a paid partnership.
@@ -293,6 +294,18 @@ impl Publisher for TikTok {
             let message =
                 format!("tiktok takes photo_cover_index from 0 to {}, and it is {index}", photos - 1);
             found.push(issue(Severity::Error, "setting_invalid", "photo_cover_index", message));
+        }
+        let video = containers.first().and_then(|main| main.media.first());
+        if let (Some(at), Some(length)) =
+            (settings.video_cover_timestamp_ms, video.and_then(|video| video.duration))
+            && !settings.is_for_inbox()
+            && Duration::from_millis(at.into()) >= length
+        {
+            let message = format!(
+                "tiktok shows the first frame as the cover: video_cover_timestamp_ms is {at}, and the video has {} ms",
+                length.as_millis()
+            );
+            found.push(issue(Severity::Warning, "setting_not_used", "video_cover_timestamp_ms", message));
         }
         if settings.is_for_inbox() {
             found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));

@@ -39,6 +39,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_display_name_is_no_handle,
             a_scope_that_was_taken_back_ends_the_grant,
             the_default_scopes_are_those_of_every_app,
+            a_cover_is_a_frame_of_the_video,
         ],
     )
 }
@@ -617,4 +618,31 @@ async fn each_post_mode_needs_its_own_scope() {
             assert_eq!(actor.accepted().await, before + 1, "{scope}");
         }
     }
+}
+
+/// TikTok takes the first frame instead of one that is not there.
+/// <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>
+async fn a_cover_is_a_frame_of_the_video() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    let mut post = actor.post("with a cover");
+    let length = post.media[0].duration.expect("a length").as_millis();
+    let told = |at: u128, mode: &str| -> Vec<(Severity, String)> {
+        let settings = json!({
+            "video_cover_timestamp_ms": at, "privacy_level": "SELF_ONLY", "post_mode": mode,
+        });
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &settings);
+        let of_cover =
+            issues.into_iter().filter(|issue| issue.path.last() == Some(&json!("video_cover_timestamp_ms")));
+        of_cover.map(|issue| (issue.severity, issue.code)).collect()
+    };
+    let unused = (Severity::Warning, "setting_not_used".to_owned());
+    assert_eq!(told(length - 1, "DIRECT_POST"), []);
+    assert_eq!(told(length, "DIRECT_POST"), std::slice::from_ref(&unused));
+    assert_eq!(told(u128::from(i32::MAX.unsigned_abs()), "DIRECT_POST"), [unused]);
+    // The creator chooses the cover in TikTok's app.
+    assert_eq!(told(length, "MEDIA_UPLOAD"), [(Severity::Warning, "setting_ignored".to_owned())]);
+    post.settings = json!({ "video_cover_timestamp_ms": length - 1 });
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains(&format!("Cover: {} ms", length - 1)), "{page}");
 }

@@ -109,6 +109,7 @@ impl Publish {
         if let Some(title) = self.info["title"].as_str().filter(|title| !self.is_video && !title.is_empty()) {
             notes.push(format!("Title: {title}"));
         }
+        notes.extend(self.info["video_cover_timestamp_ms"].as_i64().map(|at| format!("Cover: {at} ms")));
         notes
     }
 
@@ -331,6 +332,10 @@ fn post_info(tx: &Transaction, caller: &Account, info: &Value, is_video: bool) -
         if !info[name].is_null() && !info[name].is_boolean() {
             return Err(wrong(&format!("post_info.{name} has to be true or false.")));
         }
+    }
+    let cover = &info["video_cover_timestamp_ms"];
+    if !cover.is_null() && cover.as_i64().is_none_or(|at| i32::try_from(at).is_err()) {
+        return Err(wrong("post_info.video_cover_timestamp_ms has to be an int32."));
     }
     if info["brand_content_toggle"] == json!(true) && level == "SELF_ONLY" {
         return Err(wrong("Branded content can't be for the creator alone."));
