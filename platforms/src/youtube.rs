@@ -806,7 +806,7 @@ fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String
 fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
     let title = title_of(&post.text, settings).unwrap_or_else(|| stem().replace(['<', '>'], ""));
-    if title.is_empty() { "Video".to_owned() } else { text::shorten(&title, MAX_TITLE).0.into_owned() }
+    if title.trim().is_empty() { "Video".to_owned() } else { text::shorten(&title, MAX_TITLE).0.into_owned() }
 }
 
 /// Returns the title that the setting or the text gives.

@@ -40,6 +40,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_video_has_a_title_in_each_language_and_a_recording_date,
             invalid_localizations_and_dates_are_rejected_before_the_upload,
             youtube_needs_the_language_of_the_title_for_others,
+            a_video_without_a_text_is_named_after_its_file,
         ],
     )
 }
@@ -762,5 +763,21 @@ async fn youtube_needs_the_language_of_the_title_for_others() {
         let answer: Value = answer.json().await.unwrap_or_default();
         let said = answer["error"]["errors"][0]["reason"].as_str();
         assert_eq!((status, said), (if reason.is_some() { 400 } else { 200 }, reason), "{body}");
+    }
+}
+
+async fn a_video_without_a_text_is_named_after_its_file() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    for (filename, title) in [
+        ("Holiday 1.mp4", "Holiday 1"),
+        ("a<b>c.tar.mp4", "abc.tar"),
+        (" .mp4", "Video"),
+        ("< >.mp4", "Video"),
+    ] {
+        let mut post = actor.post(" ");
+        post.media[0].filename = filename.to_owned();
+        let page = actor.shown(&actor.publish(&post).await.on(filename)).await;
+        assert!(page.contains(&format!("Title: {title}")), "{filename}: {page}");
     }
 }
