@@ -22,7 +22,7 @@ use domain::{ErrorCode, Failure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 use uuid::Uuid;
 
 /// YouTube. <https://developers.google.com/youtube/v3/docs>
@@ -263,8 +263,11 @@ impl Settings {
         }
     }
 
-    fn category(&self) -> Option<&str> {
-        given(self.category.as_deref()).or_else(|| given(self.category_id.as_ref()?.as_str()))
+    fn category(&self) -> Option<Cow<'_, str>> {
+        let text = given(self.category.as_deref()).or_else(|| given(self.category_id.as_ref()?.as_str()));
+        // YouTube's examples have a number.
+        let number = || self.category_id.as_ref()?.as_u64().map(|id| id.to_string());
+        text.map(Cow::Borrowed).or_else(|| number().map(Cow::Owned))
     }
 
     fn playlist(&self) -> Option<&str> {
@@ -383,7 +386,7 @@ impl Publisher for YouTube {
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
         let settings: Settings = schema::read(&subject.settings)?;
         if let Some(category) = settings.category()
-            && !is_category(cx, category).await?
+            && !is_category(cx, &category).await?
         {
             let message = format!("takes no video in a category {category}: options/categories lists them");
             found.error(look_up::NOT_FOUND, "category", &message);
@@ -820,7 +823,7 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Value {
     let mut snippet = Map::new();
     snippet.insert("title".into(), json!(title(post, settings, video)));
     snippet.insert("description".into(), json!(post.text));
-    snippet.insert("categoryId".into(), json!(settings.category().unwrap_or(DEFAULT_CATEGORY)));
+    snippet.insert("categoryId".into(), json!(settings.category().as_deref().unwrap_or(DEFAULT_CATEGORY)));
     if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
         snippet.insert("tags".into(), json!(tags));
     }

@@ -41,6 +41,8 @@ pub(super) fn trials() -> Vec<Trial> {
             invalid_localizations_and_dates_are_rejected_before_the_upload,
             youtube_needs_the_language_of_the_title_for_others,
             a_video_without_a_text_is_named_after_its_file,
+            youtubes_own_names_of_settings_are_taken,
+            an_edit_keeps_the_other_languages,
         ],
     )
 }
@@ -779,5 +781,51 @@ async fn a_video_without_a_text_is_named_after_its_file() {
         post.media[0].filename = filename.to_owned();
         let page = actor.shown(&actor.publish(&post).await.on(filename)).await;
         assert!(page.contains(&format!("Title: {title}")), "{filename}: {page}");
+    }
+}
+
+async fn youtubes_own_names_of_settings_are_taken() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let list = playlist(&actor, "Walks").await;
+    for category in [json!("10"), json!(10)] {
+        let mut post = actor.post("a video");
+        post.settings =
+            json!({ "categoryId": category, "playlistId": list, "selfDeclaredMadeForKids": true });
+        assert_eq!(actor.look_up(&post).await, (Vec::new(), None));
+        let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+        assert!(page.contains("Category 10") && page.contains("In the playlist Walks"), "{page}");
+    }
+    let mut post = actor.post("a video");
+    post.settings = json!({ "categoryId": 100_000 });
+    let (issues, _) = actor.look_up(&post).await;
+    assert!(issues.len() == 1 && issues[0].message.contains("100000"), "{issues:?}");
+}
+
+async fn an_edit_keeps_the_other_languages() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let mut post = actor.post("Guten Tag");
+    post.settings = json!({
+        "defaultLanguage": "de", "localizations": [{ "language": "en", "title": "Hello" }], "recordingDate": "2026-05-01",
+    });
+    let id = actor.publish(&post).await.on("publish");
+    let before = resource(&actor, &id).await;
+    let edit = platforms::Edit {
+        position: 0,
+        of_reply: false,
+        has_media: true,
+        kinds: vec![MediaKind::Video],
+        before: post.text.clone(),
+        text: Some("Guten Abend".to_owned()),
+        settings: post.settings.clone(),
+        names: Vec::new(),
+    };
+    let editing = actor.platform.editing.expect("it edits");
+    editing.edit(&actor.session(&Kept::default()), &id, &edit).await.on("edit");
+    let after = resource(&actor, &id).await;
+    assert_eq!(after["snippet"]["title"], "Guten Abend", "{after}");
+    for part in ["localizations", "recordingDetails"] {
+        assert_eq!((&after[part], after[part].is_object()), (&before[part], true), "{part}: {after}");
     }
 }
