@@ -558,49 +558,7 @@ fn resource(
     let mut snippet =
         before.get("snippet").cloned().unwrap_or_else(|| json!({ "title": "unknown", "description": "" }));
     if has("snippet") && described["snippet"].is_object() {
-        let given = &described["snippet"];
-        let text = |name: &str| given[name].as_str().unwrap_or_default();
-        let title = text("title");
-        if title.trim().is_empty() || title.chars().count() > 100 || title.contains(['<', '>']) {
-            return Err(invalid(
-                "invalidTitle",
-                "The request metadata specifies an invalid or empty video title.",
-            ));
-        }
-        if text("description").len() > 5_000 || text("description").contains(['<', '>']) {
-            return Err(invalid(
-                "invalidDescription",
-                "The request metadata specifies an invalid video description.",
-            ));
-        }
-        let tags: Vec<&str> =
-            given["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let weight: usize =
-            tags.iter().map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 }).sum::<usize>()
-                + tags.len().saturating_sub(1);
-        if weight > 500 || tags.iter().any(|tag| tag.is_empty() || tag.contains(['<', '>'])) {
-            return Err(invalid("invalidTags", "The request metadata specifies invalid video keywords."));
-        }
-        let category = given["categoryId"].as_str().unwrap_or("22");
-        if !CATEGORIES.iter().any(|(id, _, is_open)| *id == category && *is_open) {
-            return Err(invalid(
-                "invalidCategoryId",
-                "The request metadata specifies an invalid category ID.",
-            ));
-        }
-        snippet = json!({ "title": title, "description": text("description"), "categoryId": category });
-        if !tags.is_empty() {
-            snippet["tags"] = json!(tags);
-        }
-        for name in ["defaultLanguage", "defaultAudioLanguage"] {
-            if let Some(value) = given[name].as_str() {
-                // As recorded: <https://gist.github.com/alexdean/70af1b9e8687c7435ea7ee8a2cfa7b03>
-                if !is_language(value) {
-                    return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
-                }
-                snippet[name] = json!(value);
-            }
-        }
+        snippet = self::snippet(&described["snippet"])?;
     }
     let mut status = before.get("status").cloned().unwrap_or_else(|| {
         json!({
@@ -671,6 +629,49 @@ fn resource(
     }))
 }
 
+/// Returns the title of a video and what belongs to it, if they are valid.
+fn snippet(given: &Value) -> Result<Value, Response> {
+    let text = |name: &str| given[name].as_str().unwrap_or_default();
+    let title = text("title");
+    if title.trim().is_empty() || title.chars().count() > 100 || title.contains(['<', '>']) {
+        return Err(invalid(
+            "invalidTitle",
+            "The request metadata specifies an invalid or empty video title.",
+        ));
+    }
+    if text("description").len() > 5_000 || text("description").contains(['<', '>']) {
+        return Err(invalid(
+            "invalidDescription",
+            "The request metadata specifies an invalid video description.",
+        ));
+    }
+    let tags: Vec<&str> = given["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let weight: usize =
+        tags.iter().map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 }).sum::<usize>()
+            + tags.len().saturating_sub(1);
+    if weight > 500 || tags.iter().any(|tag| tag.is_empty() || tag.contains(['<', '>'])) {
+        return Err(invalid("invalidTags", "The request metadata specifies invalid video keywords."));
+    }
+    let category = given["categoryId"].as_str().unwrap_or("22");
+    if !CATEGORIES.iter().any(|(id, _, is_open)| *id == category && *is_open) {
+        return Err(invalid("invalidCategoryId", "The request metadata specifies an invalid category ID."));
+    }
+    let mut snippet = json!({ "title": title, "description": text("description"), "categoryId": category });
+    if !tags.is_empty() {
+        snippet["tags"] = json!(tags);
+    }
+    for name in ["defaultLanguage", "defaultAudioLanguage"] {
+        if let Some(value) = given[name].as_str() {
+            // As recorded: <https://gist.github.com/alexdean/70af1b9e8687c7435ea7ee8a2cfa7b03>
+            if !is_language(value) {
+                return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+            }
+            snippet[name] = json!(value);
+        }
+    }
+    Ok(snippet)
+}
+
 /// Returns title and description by language, which need the language of the snippet if they are set.
 fn localizations(given: Option<&Value>, snippet: &Value, are_set: bool) -> Result<Value, Response> {
     let wrong = || invalid("invalidVideoMetadata", "The request metadata is invalid.");
@@ -715,7 +716,7 @@ fn recording(given: Option<&Value>) -> Result<Value, Response> {
     }
 }
 
-/// Returns true for the form of a language (BCP 47), as for that of a caption track.
+/// Returns true for the form of a language (BCP 47).
 fn is_language(text: &str) -> bool {
     let mut parts = text.split('-');
     let is_primary = parts.next().is_some_and(|part| {
