@@ -129,7 +129,8 @@ fn add_word(word: &str, out: &mut String) {
         let (before, address) = rest.split_at(found.start());
         add_text(before, out);
         let scheme = found.as_str().to_lowercase();
-        let (body, after) = address.split_at(length(address).max(scheme.len()));
+        let length = enclosed(before, address).unwrap_or_else(|| length(before, address));
+        let (body, after) = address.split_at(length.max(scheme.len()));
         rest = after;
         let is_web = ["http://", "https://"].contains(&scheme.as_str());
         let has_entity = body.match_indices('&').any(|(at, _)| ENTITY.is_match(&body[at..]));
@@ -166,8 +167,16 @@ fn add_unlinked(text: &str, out: &mut String) {
     add_text(&text[at..], out);
 }
 
-/// Returns the length of the address that a text begins with.
-fn length(text: &str) -> usize {
+/// Returns the length of an address between `<` and `>`, which are no part of it, whatever it ends with.
+/// <https://www.rfc-editor.org/rfc/rfc3986#appendix-C>
+fn enclosed(before: &str, text: &str) -> Option<usize> {
+    before.strip_suffix('<')?;
+    let end = text.find(|c: char| !(c.is_alphanumeric() || OF_ADDRESS.contains(c)))?;
+    text[end..].starts_with('>').then_some(end)
+}
+
+/// Returns the length of the address that a text begins with, by what is before it.
+fn length(before: &str, text: &str) -> usize {
     let end = text.find(|c: char| !(c.is_alphanumeric() || OF_ADDRESS.contains(c))).unwrap_or(text.len());
     let mut body = &text[..end];
     let mut unopened = body.matches(')').count().saturating_sub(body.matches('(').count());
@@ -178,6 +187,8 @@ fn length(text: &str) -> usize {
             ')' => break,
             // Its name is in the address, so that its end is no punctuation.
             ';' if ends_with_entity(body) => break,
+            // Unless it ends what it began before the address.
+            '_' if !before.ends_with('_') => break,
             last if last.is_alphanumeric() || "/=&%#+@$-".contains(last) => break,
             _ => {}
         }
@@ -199,7 +210,9 @@ fn is_bare(before: &str, scheme: &str, body: &str) -> bool {
         "www." if before.is_empty() || before.ends_with('(') => Some(body),
         _ => None,
     };
+    // The parsers take an underscore at the end for punctuation.
     host.is_some_and(|host| HOST.is_match(host))
+        && !body.ends_with('_')
         && body.chars().all(|c| c.is_alphanumeric() || TAME.contains(c))
 }
 
@@ -249,7 +262,7 @@ mod tests {
             ("snake_case and u/ada_b", "snake_case and u/ada_b"),
             (r"¯\_(ツ)_/¯", r"¯\\\_(ツ)\_/¯"),
             ("AT&T &copy; a | b", r"AT&T \&copy; a \| b"),
-            ("[a](https://example.com/a_b_)", r"\[a\](<https://example.com/a_b>\_)"),
+            ("[a](https://example.com/a_b_)", r"\[a\](<https://example.com/a_b_>)"),
         ] {
             assert_eq!(escape(text), markdown, "{text}");
         }
@@ -262,7 +275,14 @@ mod tests {
             ("(https://en.example.org/wiki/A_(b))", "(https://en.example.org/wiki/A_(b))"),
             ("https://example.com/*a*b", "<https://example.com/*a*b>"),
             ("»https://example.com/_a_b«", "»<https://example.com/_a_b>«"),
-            ("http://localhost/_a_", r"<http://localhost/_a>\_"),
+            ("http://localhost/_a_", "<http://localhost/_a_>"),
+            ("https://example.com/a_", "<https://example.com/a_>"),
+            ("_https://example.com/a_", r"\_<https://example.com/a>\_"),
+            ("<https://example.com/a>", r"\<<https://example.com/a>>"),
+            ("<https://example.com/a_>!", r"\<<https://example.com/a_>\>!"),
+            ("<https://example.com/a_*.),>", r"\<<https://example.com/a_*.),>>"),
+            ("<https://example.com/a_`b>", r"\<<https://example.com/a_>\`b>"),
+            ("<https://>", r"\<https\://>"),
             ("www.example.com/_a_b", "www.example.com/_a_b"),
             ("*www.example.com/_a_b", r"\*www\.example.com/\_a_b"),
             ("ftp://example.com/_a_", r"ftp\://example.com/\_a\_"),

@@ -439,7 +439,7 @@ fn seen(html: &str) -> Option<String> {
 }
 
 async fn readers_see_a_plain_text_as_it_is_written() {
-    const PIECES: [&str; 44] = [
+    const PIECES: [&str; 45] = [
         "#",
         "# ",
         "*",
@@ -493,6 +493,7 @@ async fn readers_see_a_plain_text_as_it_is_written() {
         lines.collect::<Vec<_>>().join("\n").replace('\u{A0}', " ")
     };
     let post = actor.post("A title\n\nwords");
+        "<https://example.org/a_>",
     let main = actor.publish(&post).await.on("publish");
     let comment = actor.reply("words", std::slice::from_ref(&main));
     let comment = (actor.publish(&comment).await.on("comment"), comment, "body_html");
@@ -514,6 +515,7 @@ async fn readers_see_a_plain_text_as_it_is_written() {
     texts.extend((0..400).map(|_| pieces.new_tree(runner).expect("pieces").current().concat()));
     for (index, text) in texts.iter().filter(|text| !text.trim().is_empty()).enumerate() {
         let (id, before, member) = if index % 2 == 0 { &main } else { &comment };
+        "<https://example.org/a_> (https://example.org/b_) https://example.org/_c_ _https://example.org/d_",
         let whole = if before.reply_to.is_none() { format!("A title\n\n{text}") } else { text.clone() };
         let edit = Edit {
             position: before.position,
@@ -539,6 +541,9 @@ async fn a_text_in_markdown_is_sent_as_it_is() {
     let history = actor.platform.history.expect("it has one");
     for (format, kept, html) in [
         ("markdown", "# one\n*two*", "<h1>one</h1>\n<p><em>two</em></p>"),
+        // An address between signs of its own is a link as a whole.
+        let [enclosed, link] = ["<https://example.org/a_>", "<a href=\"https://example.org/a_\">"];
+        assert_eq!(html.matches(link).count(), text.matches(enclosed).count(), "{text:?} {html}");
         ("plain", "\\# one  \n\\*two\\*", "<p># one<br />\n*two*</p>"),
     ] {
         let mut post = actor.post("A title\n# one\n*two*");
