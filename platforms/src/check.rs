@@ -423,12 +423,13 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
     if let Some((long, short)) = &limit.pixels
         && !(long.contains(&width.max(height)) && short.contains(&width.min(height)))
     {
+        let least = format!("{}x{}", long.start(), short.start());
+        let range = match (long.end(), short.end()) {
+            (&u32::MAX, &u32::MAX) => format!("at least {least}"),
+            (long, short) => format!("{least} to {long}x{short}"),
+        };
         let message = format!(
-            "takes {kind} of {}x{} to {}x{} pixels, upright or across, and this has {width}x{height}{unscaled}{remedy}",
-            long.start(),
-            short.start(),
-            long.end(),
-            short.end()
+            "takes {kind} of {range} pixels, upright or across, and this has {width}x{height}{unscaled}{remedy}"
         );
         found.error("media_dimensions", path.to_vec(), message);
     }

@@ -6,9 +6,9 @@
 //! so that a rejection is reported as a failure. There are no metrics: Google has returned none for single
 //! posts since 2023.
 //!
-//! With the setting `photo`, the picture is added to the location's photos instead:
-//! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.media>. A photo's id has another
-//! collection in its path than a post's, and Google does not say whether a photo passed its review.
+//! With the setting `photo` or `video`, the file is added to the location's photos and videos instead:
+//! <https://developers.google.com/my-business/content/upload-photos>. Its id has another collection in its path than a
+//! post's, and Google does not say whether it passed its review.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -44,8 +44,19 @@ const PARALLEL_ACCOUNTS: usize = 8;
 
 /// Time limit of moderation; a post that is still in moderation then counts as published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
-/// Reason for which a post without an image can't be a photo.
-const NO_PHOTO: &str = "needs an image for the location's photos, and there is none";
+
+/// A video of a location: <https://support.google.com/business/answer/6103862>. The API's documentation names no type but
+/// MP4.
+const VIDEO: &[MediaLimit] = &[MediaLimit {
+    kind: MediaKind::Video,
+    mimes: &["video/mp4"],
+    max_bytes: 75 << 20,
+    duration: Some(Duration::ZERO..=Duration::from_secs(30)),
+    pixels: Some((MIN_VIDEO_SIDE..=u32::MAX, MIN_VIDEO_SIDE..=u32::MAX)),
+    ..MediaLimit::ANY
+}];
+/// Minimum of a video's width and height, in pixels: 720p.
+const MIN_VIDEO_SIDE: u32 = 720;
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "google_business",
@@ -116,21 +127,28 @@ struct Settings {
     #[schemars(extend("excludes" = [
         "topicType", "languageCode", "callToAction", "event", "offer", "alertType", "scheduledTime",
     ]))]
-    photo: Option<Photo>,
+    photo: Option<Place>,
+    /// Adds the video to the location's videos instead of creating a post, which takes none. The text becomes its
+    /// description.
+    #[schemars(extend("excludes" = [
+        "topicType", "languageCode", "callToAction", "event", "offer", "alertType", "scheduledTime", "photo",
+    ]))]
+    video: Option<Place>,
     /// How a picture of less than 250 pixels, which is enlarged, is made to fit where it is too long as well: `crop` keeps
     /// its middle, `pad` lays it on a white ground. Without, a small picture is refused.
     #[expect(dead_code, reason = "the fitting of pictures reads it")]
     fit: Option<fit::Fitting>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+/// Place among the location's photos and videos.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Photo {
-    /// Category of the photo.
+struct Place {
+    /// Category of the photo or video.
     category: Category,
 }
 
-/// A category of photos. A new cover or profile photo replaces the one before, whose resource has a fixed name, so
+/// A category of photos and videos. A new cover or profile photo replaces the one before, whose resource has a fixed name, so
 /// that it is no publication of its own.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -215,21 +233,58 @@ enum AlertType {
     Covid19,
 }
 
+/// A file that is added to the location's photos and videos.
+#[derive(Clone, Copy)]
+struct Addition {
+    /// Google's word for photos or videos.
+    format: &'static str,
+    /// Word for people.
+    name: &'static str,
+    category: Category,
+}
+
+impl Settings {
+    /// Returns what is added to the location's photos and videos; `None` for a post.
+    fn addition(&self) -> Option<Addition> {
+        let video =
+            || self.video.map(|Place { category }| Addition { format: "VIDEO", name: "video", category });
+        let photo = |Place { category }: Place| Addition { format: "PHOTO", name: "image", category };
+        self.photo.map(photo).or_else(video)
+    }
+}
+
+impl Addition {
+    /// Returns the reason for which a post without media can't be one.
+    fn lacks_file(self) -> String {
+        format!("needs a {} for the location's media, and there is none", self.name)
+    }
+}
+
 #[async_trait]
 impl Publisher for GoogleBusiness {
     fn post_kind(&self, _: &Draft<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
-        // A photo of the location takes no other setting.
-        settings.photo.is_none().then(|| topic(&settings).as_str())
+        // A photo or video of the location takes no other setting.
+        settings.addition().is_none().then(|| topic(&settings).as_str())
+    }
+
+    fn media_limits(
+        &self,
+        _account_type: &str,
+        _position: usize,
+        settings: &Value,
+    ) -> Option<&'static [MediaLimit]> {
+        let addition = schema::read::<Settings>(settings).ok()?.addition()?;
+        (addition.format == "VIDEO").then_some(VIDEO)
     }
 
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
-        if settings.photo.is_some() {
+        if let Some(addition) = settings.addition() {
             let missing = main.media.is_empty().then(|| {
-                let message = format!("{} {NO_PHOTO}", ADAPTER.id);
+                let message = format!("{} {}", ADAPTER.id, addition.lacks_file());
                 Issue::of_main(Severity::Error, "media_required", "media", message)
             });
             return missing.into_iter().collect();
@@ -301,9 +356,9 @@ impl Publisher for GoogleBusiness {
         let mut step: Step = at.read()?;
         // Rejected before anything is fetched or created.
         let settings: Settings = post.settings()?;
-        match &settings.photo {
-            Some(_) if post.media.is_empty() => {
-                return Err(Failure::rejected(422, format!("Google {NO_PHOTO}")));
+        match settings.addition() {
+            Some(addition) if post.media.is_empty() => {
+                return Err(Failure::rejected(422, format!("Google {}", addition.lacks_file())));
             }
             Some(_) => {}
             None => drop(resource(&post.text, &settings)?),
@@ -318,8 +373,8 @@ impl Publisher for GoogleBusiness {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let settings: Settings = post.settings()?;
-        if let Some(photo) = &settings.photo {
-            return Ok(Committed::Live(add_photo(cx, post, photo).await?));
+        if let Some(addition) = settings.addition() {
+            return Ok(Committed::Live(add(cx, post, addition).await?));
         }
         let mut body = resource(&post.text, &settings)?;
         if let Some(image) = post.media.first() {
@@ -340,8 +395,8 @@ impl Publisher for GoogleBusiness {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
-        if let Some(photo) = &settings.photo {
-            return listing::locate(&Photos::new(cx, photo, post).await?, post).await;
+        if let Some(addition) = settings.addition() {
+            return listing::locate(&Additions::new(cx, addition, post).await?, post).await;
         }
         let begun = post.begun();
         let (found, live): (LocalPost, fn(String) -> Located) = match step.post {
@@ -366,7 +421,7 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        // The address of a photo itself changes over time.
+        // The address of a photo or video itself changes over time.
         if id.contains("/media/") {
             return Ok(cx.transport.rewrite_url(&place(cx).await?));
         }
@@ -413,8 +468,8 @@ impl Editing for GoogleBusiness {
 
     fn objection(&self, edit: &Edit) -> Option<String> {
         let settings = schema::read::<Settings>(&edit.settings).ok()?;
-        match settings.photo {
-            Some(_) => Some("Google lets no app change the description of a photo".to_owned()),
+        match settings.addition() {
+            Some(_) => Some("Google lets no app change the description of a photo or video".to_owned()),
             None => resource(edit.after(), &settings).err().map(|failure| failure.message),
         }
     }
@@ -577,13 +632,14 @@ impl Listing for LocalPosts<'_> {
     }
 }
 
-/// Adds the post's image to the location's photos and returns the photo's name.
-async fn add_photo(cx: &Session<'_>, post: &Publication, photo: &Photo) -> Result<String> {
-    let image = post.media.first().ok_or_else(|| Failure::rejected(422, format!("Google {NO_PHOTO}")))?;
-    let address = cx.media.address(image).await.map_err(|failure| failure.certain())?;
+/// Adds the post's file to the location's photos and videos, and returns its name there.
+async fn add(cx: &Session<'_>, post: &Publication, addition: Addition) -> Result<String> {
+    let file = post.media.first();
+    let file = file.ok_or_else(|| Failure::rejected(422, format!("Google {}", addition.lacks_file())))?;
+    let address = cx.media.address(file).await.map_err(|failure| failure.certain())?;
     let mut body = json!({
-        "mediaFormat": "PHOTO",
-        "locationAssociation": { "category": photo.category },
+        "mediaFormat": addition.format,
+        "locationAssociation": { "category": addition.category },
         "sourceUrl": address.as_str(),
     });
     if !post.text.trim().is_empty() {
@@ -593,21 +649,22 @@ async fn add_photo(cx: &Session<'_>, post: &Publication, photo: &Photo) -> Resul
     Ok(created.name)
 }
 
-/// The location's photos, in no documented order.
-struct Photos<'a> {
+/// The location's photos and videos, in no documented order.
+struct Additions<'a> {
     cx: &'a Session<'a>,
+    format: &'static str,
     category: Value,
     /// Name of the file, which ends the address that Google fetched it from.
     file: Option<String>,
 }
 
-impl<'a> Photos<'a> {
-    async fn new(cx: &'a Session<'a>, photo: &Photo, post: &Publication) -> Result<Self> {
+impl<'a> Additions<'a> {
+    async fn new(cx: &'a Session<'a>, addition: Addition, post: &Publication) -> Result<Self> {
         let file = match post.media.first() {
-            Some(image) => file_name(&cx.media.address(image).await?),
+            Some(file) => file_name(&cx.media.address(file).await?),
             None => None,
         };
-        Ok(Self { cx, category: json!(photo.category), file })
+        Ok(Self { cx, format: addition.format, category: json!(addition.category), file })
     }
 }
 
@@ -617,7 +674,7 @@ fn file_name(address: &Url) -> Option<String> {
 }
 
 #[async_trait]
-impl Listing for Photos<'_> {
+impl Listing for Additions<'_> {
     type Item = MediaItem;
     const MAX_PAGES: usize = 20;
     const IS_NEWEST_FIRST: bool = false;
@@ -638,7 +695,8 @@ impl Listing for Photos<'_> {
 
     fn is(&self, item: &MediaItem, post: &Publication) -> bool {
         let source = item.source_url.as_ref().and_then(|address| Url::parse(address).ok());
-        self.category == item.location_association.category.as_str()
+        self.format == item.media_format
+            && self.category == item.location_association.category.as_str()
             && item.description.trim() == post.text.trim()
             && source.is_none_or(|source| file_name(&source) == self.file)
     }
@@ -904,12 +962,14 @@ struct MediaItems {
     next_page_token: Option<String>,
 }
 
-/// A photo of the location.
+/// A photo or video of the location.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MediaItem {
     #[serde(deserialize_with = "required::id")]
     name: String,
+    #[serde(default)]
+    media_format: String,
     #[serde(default)]
     description: String,
     source_url: Option<String>,

@@ -10,6 +10,7 @@
 
 mod photos;
 mod posts;
+mod video;
 
 use super::{
     Transaction,

@@ -25,6 +25,8 @@ pub(super) fn trials() -> Vec<Trial> {
             a_picture_is_added_to_the_photos_of_the_location,
             a_lost_photo_is_found_among_the_photos,
             a_photo_needs_a_picture_and_no_parts_of_a_post,
+            a_video_is_added_to_the_videos_of_the_location,
+            a_video_that_google_would_refuse_is_told_before,
         ],
     )
 }
@@ -225,6 +227,99 @@ async fn a_photo_needs_a_picture_and_no_parts_of_a_post() {
     post.media.clear();
     assert_eq!(codes(&post), ["media_required"]);
     assert_eq!(actor.prepare(&post).await.expect_err("no picture").code, rejected(422));
+}
+
+/// Returns a post that adds its video to the location's videos.
+fn video(actor: &Actor, text: &str, category: &str) -> Publication {
+    let settings = json!({ "video": { "category": category } });
+    let mut post = Publication { settings, ..actor.post_with(text, MediaKind::Video, 1) };
+    (post.media[0].width, post.media[0].height) = (Some(1280), Some(720));
+    post
+}
+
+fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
+    let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+    issues.into_iter().map(|issue| issue.code).collect()
+}
+
+async fn a_video_is_added_to_the_videos_of_the_location() {
+    let world = World::tapped().await;
+    let actor = granted(&world).await;
+    let post = video(&actor, "a walk through the shop", "INTERIOR");
+    assert_eq!(codes(&actor, &post), [""; 0]);
+    let id = actor.publish(&post).await.on("publish");
+    assert!(id.starts_with(&format!("{}/media/", actor.account.network_unique_id)), "{id}");
+    let page = actor.shown(&id).await;
+    for words in ["a walk through the shop", "VIDEO of the location: INTERIOR", "<video"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!world.heard().iter().any(|call| call.path.ends_with("/localPosts")), "a video is no post");
+
+    // Of a lost answer the video is found, and no photo with the same words and category.
+    let mut lost = video(&actor, "the kitchen #sandbox-lost-reply", "INTERIOR");
+    lost.media[0].filename = "kitchen".into();
+    let mut beside = photo(&actor, &lost.text, "INTERIOR");
+    beside.media[0].filename = "kitchen".into();
+    let [at, at_beside] =
+        [actor.prepare(&lost).await, actor.prepare(&beside).await].map(|at| at.on("prepare"));
+    actor.commit(&beside, &at_beside).await.expect_err("the answer is lost");
+    assert_eq!(actor.settle(&lost, &at).await.on("settle"), Located::Absent);
+    actor.commit(&lost, &at).await.expect_err("the answer is lost");
+    assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
+    assert_eq!(actor.accepted().await, 3);
+
+    let deletion = actor.platform.deletion.expect("it has one");
+    for _ in 0..2 {
+        deletion.delete(&actor.session(&Kept::default()), &id).await.on("delete");
+    }
+    assert!(!actor.shown(&id).await.contains("a walk through the shop"));
+}
+
+async fn a_video_that_google_would_refuse_is_told_before() {
+    let world = World::start().await;
+    let actor = granted(&world).await;
+    let post = video(&actor, "a video", "TEAMS");
+    let with = |change: &dyn Fn(&mut Publication)| {
+        let mut post = post.clone();
+        change(&mut post);
+        codes(&actor, &post)
+    };
+    let seconds = |seconds| Some(std::time::Duration::from_secs(seconds));
+    assert_eq!(with(&|post| post.media[0].duration = seconds(30)), [""; 0]);
+    assert_eq!(with(&|post| post.media[0].duration = seconds(31)), ["media_duration"]);
+    assert_eq!(with(&|post| post.media[0].size_bytes = (75 << 20) + 1), ["media_too_large"]);
+    assert_eq!(with(&|post| post.media[0].height = Some(719)), ["media_dimensions"]);
+    assert_eq!(with(&|post| post.media[0].mime = "video/webm".into()), ["media_type_not_supported"]);
+    assert_eq!(with(&|post| post.media.push(post.media[0].clone())), ["media_too_many"]);
+    assert_eq!(with(&|post| post.media.clear()), ["media_required"]);
+    assert_eq!(with(&|post| post.settings = json!({})), ["media_kind_not_supported"]);
+    assert!(
+        with(&|post| post.settings["video"]["category"] = json!("COVER")).contains(&"setting_invalid".into())
+    );
+    assert_eq!(
+        with(&|post| post.settings["photo"] = json!({ "category": "TEAMS" })),
+        ["media_kind_not_supported", "settings_conflict"]
+    );
+    assert_eq!(with(&|post| post.settings["fit"] = json!("crop")), ["setting_not_used"]);
+    let picture = Publication { media: photo(&actor, "", "TEAMS").media, ..post.clone() };
+    assert_eq!(codes(&actor, &picture), ["media_kind_not_supported"]);
+
+    // Google sees for itself: a file that is longer than it was measured, one of another kind, and a post with a video.
+    let long = post.clone();
+    actor.rewrite(&long.media[0], |file| {
+        let [usual, longer] =
+            [5_000_u32, 31_000].map(|length| [1_000, length].map(u32::to_be_bytes).concat());
+        let at = file.windows(8).position(|part| part == usual).expect("a movie header");
+        [&file[..at], &longer, &file[at + 8..]].concat()
+    });
+    let no_video = Publication { settings: post.settings.clone(), ..photo(&actor, "", "TEAMS") };
+    for (post, words) in [(long, "30 seconds"), (no_video.clone(), "format is not supported")] {
+        let failure = actor.publish(&post).await.expect_err(words);
+        assert!(failure.code == rejected(400) && failure.message.contains(words), "{failure}");
+    }
+    let failure = actor.prepare(&Publication { media: Vec::new(), ..no_video }).await.expect_err("no video");
+    assert_eq!(failure.code, rejected(422), "{failure}");
+    assert_eq!(actor.accepted().await, 0);
 }
 
 async fn posts_that_google_rejects_fail_with_its_reason() {

@@ -308,8 +308,12 @@ async fn calls_to_google_business_match_its_discovery_documents() {
         json!({ "callToAction": { "actionType": "CALL" } }),
     ];
     let mut heard = walk("google_business", &settings).await;
-    heard.extend(walk_media("google_business", &[json!({ "photo": { "category": "EXTERIOR" } })]).await);
-    assert!(heard.iter().any(|call| call.method == "POST" && call.path.ends_with("/media")));
+    let added = ["photo", "video"].map(|setting| json!({ setting: { "category": "EXTERIOR" } }));
+    heard.extend(walk_media("google_business", &added).await);
+    for format in ["PHOTO", "VIDEO"] {
+        let is_added = |call: &Heard| call.path.ends_with("/media") && call.body["mediaFormat"] == format;
+        assert!(heard.iter().any(|call| is_added(call) && call.status == 200), "no {format} was added");
+    }
     let mut faults = Vec::new();
     for call in &heard {
         let Some((host, path)) = call.path.trim_start_matches('/').split_once('/') else { continue };
@@ -414,7 +418,7 @@ async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     actor.set(&json!({ "app": "approved" })).await;
     for settings in settings {
-        for limit in actor.limits().media {
+        for limit in actor.platform.media_limits(&actor.account.account_type, 0, settings) {
             let mut post = actor.post_with("", limit.kind, 1);
             post.settings = settings.clone();
             match actor.publish(&post).await {

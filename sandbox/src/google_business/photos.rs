@@ -1,5 +1,6 @@
 //! Photos and videos of a location:
-//! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.media>.
+//! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.media>. A video has 75 MB, 30 seconds
+//! and 720p: <https://support.google.com/business/answer/6103862>.
 //!
 //! They are public at once. The profile photo has a fixed name and no time, and replaces the one before, as does the
 //! cover. Bytes are given by address only; their upload is not simulated.
@@ -9,14 +10,17 @@ use super::{
     is_verified, managed, maps_url, missing, page_of,
     posts::{body, image_issue, time},
     refusal,
+    video::Movie,
 };
 use crate::{exchange::Response, files::Upload, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Maximum size of a video.
+/// Maximum size of a video, its maximum length in seconds, and its minimum height or width.
 const VIDEO_BYTES: u64 = 75 << 20;
+const VIDEO_SECONDS: f64 = 30.0;
+const VIDEO_SIDE: u32 = 720;
 
 const CATEGORIES: [&str; 13] = [
     "COVER",
@@ -138,7 +142,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
     let source = text(&body["sourceUrl"]);
     let source = source.ok_or_else(|| invalid(&[(2, "source_url", "source_url or data_ref is required")]))?;
     let format = text(&body["mediaFormat"]).unwrap_or_default();
-    let file = fetched(request, &format, &source)?;
+    let file = fetched(tx, request, &format, &source)?;
     let replaced = by(tx, parent)
         .filter(|photo| photo.category == category && ["COVER", "PROFILE"].contains(&category.as_str()));
     for photo in replaced.collect::<Vec<_>>() {
@@ -163,17 +167,31 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
 }
 
 /// Returns the fetched photo or video.
-fn fetched(request: &Request, format: &str, source: &str) -> Result<Upload, Response> {
+fn fetched(tx: &Transaction, request: &Request, format: &str, source: &str) -> Result<Upload, Response> {
     let upload = request.fetched(source).filter(|upload| !upload.is_failing);
     let upload = upload.ok_or_else(|| invalid(&[(1000, "", "Fetching image failed.")]))?;
-    let is_video = upload.mime.as_deref().is_some_and(|mime| mime.starts_with("video/"));
     let issue = match format {
         "PHOTO" => image_issue(upload).map(|message| (5, "media", message)),
-        "VIDEO" if is_video && upload.size_bytes <= VIDEO_BYTES => None,
-        "VIDEO" => Some((5, "media", "The video has to have 75 MB at most.")),
+        "VIDEO" => video_issue(tx, upload).map(|message| (5, "media", message)),
         _ => Some((2, "media_format", "media_format is required")),
     };
     issue.map_or_else(|| Ok(upload.clone()), |issue| Err(invalid(&[issue])))
+}
+
+/// Returns the reason for which a video is refused. Of one whose bytes are not kept only the size is known.
+fn video_issue(tx: &Transaction, upload: &Upload) -> Option<&'static str> {
+    if upload.mime.as_deref().is_none_or(|mime| !mime.starts_with("video/")) {
+        return Some("The video format is not supported.");
+    }
+    if upload.size_bytes > VIDEO_BYTES {
+        return Some("The video has to have 75 MB at most.");
+    }
+    let movie = Movie::read(&tx.files.read(&upload.id)?);
+    if movie.seconds.is_some_and(|seconds| seconds > VIDEO_SECONDS) {
+        return Some("The video has to be 30 seconds long at most.");
+    }
+    let is_small = movie.pixels.is_some_and(|(width, height)| width.min(height) < VIDEO_SIDE);
+    is_small.then_some("The video has to have a resolution of 720p at least.")
 }
 
 /// `GET …/media`: newest first; the list lags behind.

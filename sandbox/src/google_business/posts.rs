@@ -226,7 +226,11 @@ fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Re
                 files.push((upload.id.clone(), upload.mime.clone().unwrap_or_default()));
             }
             (Some("PHOTO"), None) => issues.push((1000, "", "Fetching image failed.")),
-            _ => issues.push((5, "media", "The media format is not supported for local posts.")),
+            // As <https://github.com/spotonlive/php-google-my-business/issues/18> quotes it.
+            (Some("VIDEO"), _) => {
+                issues.push((5, "media", "Video uploaded from post is not currently supported."));
+            }
+            _ => issues.push((2, "media.media_format", "media.media_format is required")),
         }
     }
     if issues.is_empty() { Ok(files) } else { Err(invalid(&issues)) }
