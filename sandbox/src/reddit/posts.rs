@@ -1,4 +1,7 @@
 //! Posts and comments: <https://www.reddit.com/dev/api#section_links_and_comments>.
+//!
+//! Crossposts are those that PRAW records (`TestSubmission.test_crosspost*`). A post can't be crossposted to its own
+//! subreddit: <https://redditwarp.readthedocs.io>. Of a crosspost of a crosspost nothing is documented; it is taken.
 
 use super::{
     Caller, ID, Outcome, Record, Reddit, Request, Response, SOCKETS, Transaction, account, error, listing,
@@ -65,6 +68,9 @@ struct Post {
     flair: Option<String>,
     is_nsfw: bool,
     is_spoiler: bool,
+    /// Full name of the post that it crossposts.
+    #[serde(default)]
+    parent: Option<String>,
 }
 
 impl Record for Thing {
@@ -143,6 +149,7 @@ impl Thing {
                 notes.extend(
                     post.url.iter().filter(|_| post.kind == "link").map(|url| format!("Leads to {url}")),
                 );
+                notes.extend(post.parent.iter().map(|parent| format!("Crosspost of {parent}")));
                 notes.extend(
                     post.poll
                         .iter()
@@ -212,7 +219,12 @@ impl Thing {
                     |thing: &Thing| matches!(&thing.made, Kind::Comment { link, .. } if *link == self.name()),
                 );
                 let own = format!("https://www.reddit.com{}", self.permalink(tx));
-                let url = post.url.clone().unwrap_or(own);
+                let parent = post.parent.as_deref().and_then(|parent| find(tx, parent));
+                let of_parent = parent.as_ref().map(|parent| parent.view(tx, request));
+                let url = match &of_parent {
+                    Some(parent) => parent["url"].as_str().unwrap_or_default().to_owned(),
+                    None => post.url.clone().unwrap_or(own),
+                };
                 let more = json!({
                     "title": escape(&post.title),
                     "selftext": escape(&self.text),
@@ -225,6 +237,7 @@ impl Thing {
                     "link_flair_text": post.flair.as_deref().map(escape),
                     "num_comments": below.count(),
                     "num_crossposts": figure(&self.id, "crossposts", age, 30),
+                    "is_crosspostable": !self.is_deleted,
                     "upvote_ratio": 0.97,
                     "view_count": null,
                     "removed_by_category": null,
@@ -232,6 +245,10 @@ impl Thing {
                 });
                 let Value::Object(more) = more else { return view };
                 view.as_object_mut().expect("it is one").extend(more);
+                if let Some(parent) = &post.parent {
+                    view["crosspost_parent"] = json!(parent);
+                    view["crosspost_parent_list"] = json!(of_parent.into_iter().collect::<Vec<_>>());
+                }
                 if let Some((options, days)) = &post.poll {
                     let end =
                         self.created_at.timestamp_millis() + i64::try_from(days * 86_400_000).unwrap_or(0);
@@ -444,8 +461,44 @@ fn add_content(
             post.assets = vec![asset.id];
             Ok(())
         }
+        "crosspost" => add_crosspost(tx, form, place, post),
         _ => field_error("INVALID_OPTION", "that option is not valid", "kind"),
     }
+}
+
+/// Checks and adds the post that is crossposted. Its text is none of the crosspost.
+fn add_crosspost(
+    tx: &Transaction,
+    form: &Submission<'_>,
+    place: &Subreddit,
+    post: &mut Post,
+) -> Result<(), FieldError> {
+    let name = form.text("crosspost_fullname");
+    let parent = get(tx, name).filter(|parent| !parent.place.eq_ignore_ascii_case(&place.name));
+    let Some(Thing { made: Kind::Post(parent), .. }) = &parent else {
+        let words = "that isn't a valid crosspost url";
+        return field_error("INVALID_CROSSPOST_THING", words, "crosspost_thing");
+    };
+    if !place.takes_crossposts() {
+        return field_error("NO_CROSSPOSTS", "that subreddit doesn't allow crossposts", "sr");
+    }
+    match parent.kind.as_str() {
+        "self" | "poll" if !place.takes_texts() => {
+            return field_error("NO_SELFS", "that subreddit doesn't allow text posts", "sr");
+        }
+        "link" if !place.takes_links() => {
+            return field_error("NO_LINKS", "that subreddit only allows text posts", "sr");
+        }
+        "image" | "gallery" if !place.takes_media() => {
+            return field_error("NO_IMAGES", "that subreddit doesn't allow images", "sr");
+        }
+        "video" | "videogif" if !place.takes_media() => {
+            return field_error("NO_VIDEOS", "that subreddit doesn't allow videos", "sr");
+        }
+        _ => {}
+    }
+    post.parent = Some(name.to_owned());
+    Ok(())
 }
 
 fn refuse_field(tx: &Transaction, caller: &Caller, (code, words, field): FieldError) -> Response {
@@ -461,7 +514,7 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
     add_content(tx, caller, &form, &place, &mut post)
         .map_err(|field_error| refuse_field(tx, caller, field_error))?;
     caller.write(tx)?;
-    let text = form.text("text").trim().to_owned();
+    let text = if post.parent.is_some() { String::new() } else { form.text("text").trim().to_owned() };
     let fault =
         Reddit.trigger_fault(tx, request, &caller.account.username, &format!("{}\n{text}", post.title))?;
     let end = post

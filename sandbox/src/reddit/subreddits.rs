@@ -1,7 +1,7 @@
 //! Subreddits: <https://www.reddit.com/dev/api#section_subreddits>. There is one of every name, except names
 //! that begin with `missing`. A few are special, so that each refusal can be tested: `announcements` (closed
 //! for posts), `private` (closed for readers), `textonly`, `linksonly` (no texts, no media), `nomedia` (texts
-//! and links only), `flaired` (needs a flair).
+//! and links only), `nocrossposts`, `flaired` (needs a flair).
 
 use super::{
     Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, forbidden, listing,
@@ -70,6 +70,11 @@ impl Subreddit {
         !["textonly", "linksonly", "nomedia"].iter().any(|name| self.is(name))
     }
 
+    /// Returns whether posts of other subreddits can be crossposted here.
+    pub(super) fn takes_crossposts(&self) -> bool {
+        !["nocrossposts", "announcements"].iter().any(|name| self.is(name))
+    }
+
     /// Returns whether a post needs a flair.
     pub(super) fn needs_flair(&self) -> bool {
         self.is("flaired")
@@ -117,6 +122,7 @@ impl Subreddit {
             "allow_galleries": self.takes_media(),
             "allow_videogifs": self.takes_media(),
             "allow_polls": self.takes_texts(),
+            "is_crosspostable_subreddit": self.takes_crossposts(),
             "subreddit_type": match () {
                 () if self.is_profile => "user",
                 () if self.is("announcements") => "restricted",
