@@ -213,7 +213,8 @@ pub trait Publisher: Send + Sync {
     }
 
     /// Looks up the result of a commit that was begun. Publishes nothing. May complete a live post with parts
-    /// that need its id, such as a thumbnail, if the call can be repeated.
+    /// that need its id, such as a thumbnail, if the call can be repeated; a part that is a publication of its own, such as
+    /// a crosspost, is noted in the checkpoint before its call, and made only if [`crate::Checkpoints::may_publish`].
     ///
     /// Use [`crate::listing`] to search by content.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;

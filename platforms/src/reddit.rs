@@ -4,15 +4,17 @@
 //! a status of success. Media are uploaded to a storage service first, and a post with an image or video gets
 //! its id later, over a socket or from the list of the author's posts. After a lost response that list is
 //! searched too, because there is no idempotency key. A thread is a chain of comments. Texts are Markdown, and
-//! plain ones are written so that they are shown as they are ([`markdown`]).
+//! plain ones are written so that they are shown as they are ([`markdown`]). A post may be crossposted to further
+//! subreddits once it is live ([`crosspost`]).
 //! <https://github.com/reddit-archive/reddit> shows how the server parses a request.
 
+mod crosspost;
 mod markdown;
 mod rules;
 
 use crate::{
     check::{Draft, Issue, Severity},
-    listing::Listing,
+    listing::{Listing, Search},
     look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
@@ -120,8 +122,18 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
     /// Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile.
-    #[schemars(regex(pattern = "^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$"))]
+    #[schemars(regex(pattern = SUBREDDIT))]
     subreddit: Option<String>,
+    /// Id or URL of a post on Reddit to crosspost into the subreddit. The crosspost has a title, and no text of its own.
+    #[schemars(
+        length(min = 1, max = 2048),
+        extend("kinds" = ["crosspost"], "excludes" = ["media", "url", "poll"])
+    )]
+    crosspost: Option<String>,
+    /// Further subreddits that the post is crossposted to, with the same title, once it is live. What one of them refuses is
+    /// told in the post's timeline. A crosspost of another post is crossposted as that one is.
+    #[schemars(length(max = crosspost::MAX_SUBREDDITS), inner(regex(pattern = SUBREDDIT)))]
+    crosspost_to: Option<Vec<String>>,
     /// Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
     #[schemars(length(min = 1, max = MAX_TITLE))]
     title: Option<String>,
@@ -158,6 +170,9 @@ struct Settings {
     resubmit: Option<bool>,
 }
 
+/// Name of a subreddit or a profile, with or without `r/` or `u/`.
+const SUBREDDIT: &str = "^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$";
+
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 struct Poll {
     #[schemars(length(min = 2, max = 6), inner(length(min = 1, max = 120)))]
@@ -173,6 +188,7 @@ domain::string_enum! {
     Kind, "kind of post" {
         Text = "self",
         Link = "link",
+        Crosspost = "crosspost",
         Image = "image",
         Gallery = "gallery",
         Poll = "poll",
@@ -197,6 +213,12 @@ impl Settings {
             (Some(TextFormat::Markdown), text) => text,
             (None | Some(TextFormat::Plain), text) => Cow::Owned(markdown::escape(&text)),
         }
+    }
+
+    /// Returns true if Reddit keeps this text as it was sent. Versions before `text_format` sent a text as it is written,
+    /// maybe before the response that is looked for.
+    fn is_text(&self, kept: &Option<String>, text: &str) -> bool {
+        same(kept, &self.format(text)) || same(kept, text)
     }
 
     /// Returns the subreddit, or the account's own profile.
@@ -236,6 +258,19 @@ impl Publisher for Reddit {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
         let mut issues: Vec<_> = objection.into_iter().map(issue).collect();
+        issues.extend(crosspost::objections(&settings).into_iter().map(|(path, message)| {
+            let message = format!("{} {message}", ADAPTER.id);
+            let path = ["config".into(), ADAPTER.id.into()].into_iter().chain(path).collect();
+            Issue { path, ..Issue::of_setting(Severity::Error, "setting_invalid", ADAPTER.id, "", message) }
+        }));
+        if settings.crosspost.is_some()
+            && let (title, text) = title_and_text(main.text, &[], &settings)
+            && !text.trim().is_empty()
+            && text.trim() != title
+        {
+            let message = "reddit shows no text below the title of a crosspost".to_owned();
+            issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
+        }
         let first = main.text.trim().lines().next().unwrap_or_default().trim();
         if given(&settings.title).is_none()
             && let (cut, true) = text::shorten(first, MAX_TITLE)
@@ -255,11 +290,18 @@ impl Publisher for Reddit {
 
     fn looks_up(&self, subject: &Subject) -> bool {
         let settings = schema::read::<Settings>(&subject.settings);
-        settings.is_ok_and(|settings| settings.subreddit.is_some() || given(&settings.flair).is_some())
+        settings.is_ok_and(|settings| {
+            settings.subreddit.is_some()
+                || given(&settings.flair).is_some()
+                || settings.crosspost.is_some()
+                || !settings.crosspost_to().is_empty()
+        })
     }
 
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
-        rules::look_up(cx, subject, &schema::read(&subject.settings)?, found).await
+        let settings = schema::read(&subject.settings)?;
+        rules::look_up(cx, subject, &settings, found).await?;
+        crosspost::look_up(cx, subject, &settings, found).await
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -334,6 +376,16 @@ impl Publisher for Reddit {
         {
             step.flair = Some(flair_id(cx, &settings.subreddit(cx), flair).await?);
         }
+        if let PostKind::Crosspost(source) = &kind
+            && step.parents.is_empty()
+        {
+            // A list may show a crosspost as one of its original.
+            step.parents = [Some(source.clone()), thing(cx, source).await?.crosspost_parent]
+                .into_iter()
+                .flatten()
+                .collect();
+            cx.save(&step).await?;
+        }
         if step.assets.is_empty() && !post.media.is_empty() {
             open(cx, &settings.subreddit(cx), &kind).await?;
         }
@@ -366,8 +418,12 @@ impl Publisher for Reddit {
         let data = &answer.body["json"]["data"];
         // A gallery has a full id, others have a name as well.
         let id = [&data["name"], &data["id"]].into_iter().find_map(Value::as_str);
-        if let Some(id) = id.filter(|id| required::is_id(id)) {
-            return Ok(Committed::Live(fullname("t3", id)));
+        if let Some(id) = id.filter(|id| required::is_id(id)).map(|id| fullname("t3", id)) {
+            if settings.crosspost_to().is_empty() {
+                return Ok(Committed::Live(id));
+            }
+            step.post = Some(id);
+            return Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::ZERO });
         }
         if !data.is_object() {
             return Err(unreadable());
@@ -378,49 +434,18 @@ impl Publisher for Reddit {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.begun();
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
-        // Versions before `text_format` sent a text as it is written, maybe before the response that is looked for.
-        let is_text =
-            |kept: &Option<String>, text: &str| same(kept, &settings.format(text)) || same(kept, text);
         if let Some(reply) = &post.reply_to {
             let is_ours = |thing: &Thing| {
-                thing.parent_id.as_deref() == Some(&reply.parent) && is_text(&thing.body, &post.text)
+                thing.parent_id.as_deref() == Some(&reply.parent) && settings.is_text(&thing.body, &post.text)
             };
             return listing::locate(&Published { cx, list: "comments", is_ours }, post).await;
         }
-        let kind = post_kind(post, &settings)?;
-        let (title, text) = title_and_text(&post.text, &post.media, &settings);
-        let place = settings.subreddit(cx);
-        let is_ours = |thing: &Thing| {
-            thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
-                && same(&thing.title, &title)
-                && thing.is_self == matches!(kind, PostKind::Text | PostKind::Poll(_))
-                && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
-                && (!thing.is_self || is_text(&thing.selftext, &text))
+        let located = match step.post.clone().filter(|_| !post.is_restored) {
+            Some(id) => Located::certain(id),
+            None => find(cx, post, &settings, &step).await?,
         };
-        // The socket belongs to this upload; a list may contain another post with the same content.
-        if let Some(socket) = &step.socket
-            && let Some(message) = socket::message(cx, socket, SOCKET_TIMEOUT).await
-        {
-            if message["type"] == "failed" {
-                let message = "Reddit could not process the medium and does not say why";
-                return Ok(Located::Failed(Failure::rejected(422, message)));
-            }
-            if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
-                return Ok(Located::certain(id));
-            }
-        }
-        let located = listing::locate(&Published { cx, list: "submitted", is_ours }, post).await?;
-        if matches!(located, Located::Live(_)) {
-            return Ok(located);
-        }
-        let may_come = matches!(kind, PostKind::Picture | PostKind::Video | PostKind::Videogif)
-            && (cx.now)() - begun < LISTING_LAG;
-        Ok(match step.is_accepted || may_come {
-            true => Located::Processing { poll_after: POLL_INTERVAL },
-            false => located,
-        })
+        crosspost::follow(cx, post, &settings, step, located).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -551,6 +576,8 @@ impl Options for Reddit {
 enum PostKind {
     Text,
     Link(String),
+    /// A crosspost of the post with this full name.
+    Crosspost(String),
     Picture,
     Gallery,
     Poll(Poll),
@@ -572,10 +599,18 @@ impl PostKind {
             return Err("only a link without media takes a `url`".into());
         }
         let kind = match (media.len(), videos) {
+            // An invalid one is told by itself.
+            _ if settings.crosspost.is_some() => {
+                let written = settings.crosspost.as_deref().unwrap_or_default();
+                Self::Crosspost(crosspost::source(written).unwrap_or_default())
+            }
             (0, _) if settings.poll.is_none() && (url.is_some() || wanted == Some(Kind::Link)) => {
                 let first = || text::links(text).into_iter().find(|link| link.scheme);
                 let url = url.or_else(|| first().map(|link| &text[link.range]));
                 Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
+            }
+            (0, _) if wanted == Some(Kind::Crosspost) => {
+                return Err("a crosspost needs `crosspost`".into());
             }
             (0, _) if wanted == Some(Kind::Poll) && settings.poll.is_none() => {
                 return Err("a poll needs options".into());
@@ -602,6 +637,7 @@ impl PostKind {
         match self {
             Self::Text => Kind::Text,
             Self::Link(_) => Kind::Link,
+            Self::Crosspost(_) => Kind::Crosspost,
             Self::Picture => Kind::Image,
             Self::Gallery => Kind::Gallery,
             Self::Poll(_) => Kind::Poll,
@@ -732,6 +768,49 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
         .ok_or_else(|| Failure::rejected(404, format!("{id} is not there")))
 }
 
+/// Finds a post whose id is not known yet.
+async fn find(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Located> {
+    let kind = post_kind(post, settings)?;
+    let (title, text) = title_and_text(&post.text, &post.media, settings);
+    let place = settings.subreddit(cx);
+    let is_kind = |thing: &Thing| match &kind {
+        PostKind::Crosspost(source) => thing.is_crosspost_of(&step.parents_of(source)),
+        _ => thing.crosspost_parent.is_none(),
+    };
+    let is_ours = |thing: &Thing| {
+        thing.is_in(&place)
+            && same(&thing.title, &title)
+            && is_kind(thing)
+            && thing.is_self == matches!(kind, PostKind::Text | PostKind::Poll(_))
+            && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
+            && (!thing.is_self || settings.is_text(&thing.selftext, &text))
+    };
+    // The socket belongs to this upload; a list may contain another post with the same content.
+    if let Some(socket) = &step.socket
+        && let Some(message) = socket::message(cx, socket, SOCKET_TIMEOUT).await
+    {
+        if message["type"] == "failed" {
+            let message = "Reddit could not process the medium and does not say why";
+            return Ok(Located::Failed(Failure::rejected(422, message)));
+        }
+        if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
+            return Ok(Located::certain(id));
+        }
+    }
+    let located = match listing::find(&Published { cx, list: "submitted", is_ours }, post).await? {
+        Search::Post(found) if found.has_file(&step.assets) => return Ok(Located::certain(found.name)),
+        Search::Post(found) => return Ok(Located::by_text(found.name)),
+        Search::Absent => Located::Absent,
+        Search::TooMany => Located::TooMany,
+    };
+    let may_come = matches!(kind, PostKind::Picture | PostKind::Video | PostKind::Videogif)
+        && (cx.now)() - post.begun() < LISTING_LAG;
+    Ok(match step.is_accepted || may_come {
+        true => Located::Processing { poll_after: POLL_INTERVAL },
+        false => located,
+    })
+}
+
 /// Checks that a subreddit accepts this kind of post, before up to a gigabyte is uploaded.
 async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     if name.eq_ignore_ascii_case(&own(cx)) {
@@ -822,6 +901,14 @@ fn single(
     step: &Step,
 ) -> Result<Call> {
     let (title, text) = title_and_text(&post.text, &post.media, settings);
+    let flair = step.flair.clone().map(|flair| ("flair_id", flair));
+    let flair =
+        flair.into_iter().chain(given(&settings.flair_text).map(|text| ("flair_text", text.to_owned())));
+    if let PostKind::Crosspost(source) = kind {
+        let mut form = crosspost::form(settings, settings.subreddit(cx), title, source);
+        form.extend(flair);
+        return Ok(named(cx, cx.post(format!("{API}/api/submit"))).form(&form));
+    }
     let mut form = vec![
         ("api_type", "json".to_owned()),
         ("kind", kind.kind().to_string()),
@@ -843,13 +930,12 @@ fn single(
             form.push(("url", of(&[MediaKind::Video]).ok_or_else(unprepared)?));
             form.push(("video_poster_url", poster.ok_or_else(unprepared)?));
         }
-        PostKind::Text | PostKind::Gallery | PostKind::Poll(_) => {}
+        PostKind::Text | PostKind::Crosspost(_) | PostKind::Gallery | PostKind::Poll(_) => {}
     }
     if !text.is_empty() || *kind == PostKind::Text {
         form.push(("text", settings.format(text).into_owned()));
     }
-    form.extend(step.flair.clone().map(|flair| ("flair_id", flair)));
-    form.extend(given(&settings.flair_text).map(|text| ("flair_text", text.to_owned())));
+    form.extend(flair);
     form.extend(settings.flags().into_iter().map(|(name, value)| (name, value.to_string())));
     Ok(named(cx, cx.post(format!("{API}/api/submit"))).form(&form))
 }
@@ -924,6 +1010,16 @@ fn linked(address: &str) -> Option<String> {
     Some(fullname("t3", id))
 }
 
+/// Returns the id in a URL of Reddit, without its prefix. In test mode Reddit's host is a part of the path.
+fn linked_host(address: &str) -> Option<&str> {
+    let mut parts = address.split(['/', '?', '#']);
+    let is_host = |part: &&str| *part == "redd.it" || *part == "reddit.com" || part.ends_with(".reddit.com");
+    match parts.find(is_host)? {
+        "redd.it" => parts.next(),
+        _ => parts.find(|part| ["comments", "gallery"].contains(part)).and_then(|_| parts.next()),
+    }
+}
+
 fn unreadable() -> Failure {
     Failure::upstream(502, "answered with a success that names no post")
 }
@@ -974,6 +1070,7 @@ fn refusal(body: &Value) -> Option<Failure> {
         | "DOMAIN_BANNED"
         | "USER_BLOCKED"
         | "GALLERIES_DISABLED"
+        | "NO_CROSSPOSTS"
         | "NO_IMAGES"
         | "NO_VIDEOS" => Failure::rejected(403, message),
         _ => Failure::rejected(400, message),
@@ -1010,9 +1107,19 @@ struct Step {
     flair: Option<String>,
     socket: Option<String>,
     is_accepted: bool,
+    /// The posts as whose crosspost a crosspost may be listed: the one that is to be crossposted, and its own original.
+    parents: Vec<String>,
+    /// The published post.
+    post: Option<String>,
+    crossposts: Vec<crosspost::Crosspost>,
 }
 
 impl Step {
+    /// Returns the posts as whose crossposts those of the post with this id may be listed.
+    fn parents_of(&self, id: &str) -> Vec<String> {
+        if self.parents.is_empty() { vec![id.to_owned()] } else { self.parents.clone() }
+    }
+
     fn asset(&self, media: &Media) -> Option<&Asset> {
         Some(&self.assets.iter().find(|asset| asset.is_of(media))?.ticket)
     }
@@ -1110,6 +1217,8 @@ struct Thing {
     selftext: Option<String>,
     body: Option<String>,
     parent_id: Option<String>,
+    crosspost_parent: Option<String>,
+    is_crosspostable: Option<bool>,
     permalink: Option<String>,
     url: Option<String>,
     created_utc: Option<f64>,
@@ -1127,6 +1236,22 @@ struct Thing {
 }
 
 impl Thing {
+    fn is_in(&self, subreddit: &str) -> bool {
+        self.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(subreddit))
+    }
+
+    fn is_crosspost_of(&self, parents: &[String]) -> bool {
+        self.crosspost_parent.as_ref().is_some_and(|parent| parents.contains(parent))
+    }
+
+    /// Returns true if it shows a file that was uploaded for one post only: its id is in the address.
+    fn has_file(&self, assets: &[Uploaded<Asset>]) -> bool {
+        let is_shown = |address: &String| {
+            assets.iter().any(|asset| address.split(['/', '.']).any(|part| part == asset.ticket.id))
+        };
+        self.media().iter().any(is_shown)
+    }
+
     fn created_at(&self) -> DateTime<Utc> {
         let seconds = self.created_utc.unwrap_or_default();
         DateTime::from_timestamp_millis((seconds * 1_000.0) as i64).unwrap_or_default()
@@ -1192,6 +1317,8 @@ mod tests {
             (200, within("SUBREDDIT_NOEXIST"), "rejected_404", false),
             (200, within("SUBREDDIT_NOTALLOWED"), "rejected_403", false),
             (200, within("THREAD_LOCKED"), "rejected_403", false),
+            (200, within("NO_CROSSPOSTS"), "rejected_403", false),
+            (200, within("INVALID_CROSSPOST_THING"), "rejected_400", false),
             (200, within("DELETED_COMMENT"), "rejected_404", false),
             (200, within("TOO_LONG"), "rejected_400", false),
             (200, within("SUBMIT_VALIDATION_FLAIR_REQUIRED"), "rejected_400", false),
@@ -1309,6 +1436,10 @@ mod tests {
             (&[], json!({ "url": "https://example.com" }), Some("link")),
             (&[], json!({ "kind": "link" }), Some("link")),
             (&[], json!({ "kind": "self", "url": "https://example.com" }), None),
+            (&[], json!({ "crosspost": "4bbe4b" }), Some("crosspost")),
+            (&[], json!({ "crosspost": "4bbe4b", "kind": "crosspost" }), Some("crosspost")),
+            (&[], json!({ "crosspost": "4bbe4b", "kind": "self" }), None),
+            (&[], json!({ "kind": "crosspost" }), None),
             (&[], json!({ "poll": { "options": ["a", "b"] } }), Some("poll")),
             (&[], json!({ "kind": "poll" }), None),
             (&[], json!({ "kind": "self", "poll": { "options": ["a", "b"] } }), None),

@@ -211,6 +211,41 @@ pub trait Checkpoints: Send + Sync {
     async fn note(&self, _message: &str) -> Result<()> {
         Ok(())
     }
+
+    /// Returns true if something new may be published for the post: it is neither deleted, stopped nor frozen, and its
+    /// account is connected.
+    async fn may_publish(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Remembers the last checkpoint that was stored.
+struct LastSaved<'a> {
+    inner: &'a dyn Checkpoints,
+    last: Mutex<Option<Checkpoint>>,
+}
+
+impl LastSaved<'_> {
+    fn last(&self) -> Option<Checkpoint> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Checkpoints for LastSaved<'_> {
+    async fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
+        self.inner.save(checkpoint).await?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checkpoint.clone());
+        Ok(())
+    }
+
+    async fn note(&self, message: &str) -> Result<()> {
+        self.inner.note(message).await
+    }
+
+    async fn may_publish(&self) -> Result<bool> {
+        self.inner.may_publish().await
+    }
 }
 
 /// Source of media bytes.
@@ -273,13 +308,17 @@ impl Session<'_> {
     /// When the look-up fails.
     pub async fn locate(&self, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let publisher = self.platform.publisher;
-        let located = publisher.locate(self, post, at).await?;
+        let saved = LastSaved { inner: self.checkpoints, last: Mutex::default() };
+        let cx = Session { checkpoints: &saved, ..self.clone() };
+        let located = publisher.locate(&cx, post, at).await?;
         let ahead = self.skew.ahead();
         if matches!(located, Located::Live(_)) || ahead <= MAX_SKEW {
             return Ok(located);
         }
         let begun = Some(post.begun() - ahead);
-        publisher.locate(self, &Publication { commit_begun_at: begun, ..post.clone() }, at).await
+        // It goes on where the first one got to.
+        let at = saved.last().unwrap_or_else(|| at.clone());
+        publisher.locate(self, &Publication { commit_begun_at: begun, ..post.clone() }, &at).await
     }
 
     /// Returns a GET request.
@@ -332,6 +371,15 @@ impl Session<'_> {
     /// When it can't be stored.
     pub async fn note(&self, message: &str) -> Result<()> {
         self.checkpoints.note(message).await
+    }
+
+    /// Returns true if something new may be published for the post, such as a crosspost of it.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read.
+    pub(crate) async fn may_publish(&self) -> Result<bool> {
+        self.checkpoints.may_publish().await
     }
 
     /// Streams all bytes of a medium, so that memory does not grow with the file.

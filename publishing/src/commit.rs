@@ -288,4 +288,15 @@ impl Checkpoints for RowCheckpoints<'_> {
             Failure::network("a note could not be stored", false)
         })
     }
+
+    async fn may_publish(&self) -> Result<bool, Failure> {
+        if self.attempt.barred.is_some() {
+            return Ok(false);
+        }
+        let frozen = publishing::is_frozen(&self.engine.db, self.attempt.key).await;
+        frozen.map(|is_frozen| !is_frozen).map_err(|error| {
+            warn!(target.id = %self.attempt.key.target, %error, "Freezes were not read");
+            Failure::network("freezes could not be read", false)
+        })
+    }
 }

@@ -11,6 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
+/// True for a subreddit that takes crossposts, by the preference that
+/// <https://praw.readthedocs.io/en/stable/code_overview/other/subredditmoderation.html> names `allow_post_crossposts`.
+const CROSSPOSTABLE: &str = "is_crosspostable_subreddit";
+
 /// Asks whether a subreddit exists and takes a post.
 pub(super) async fn look_up(
     cx: &Session<'_>,
@@ -25,11 +29,17 @@ pub(super) async fn look_up(
         // The kind of a post with files that are not known yet is not known either.
         let media = subject.media.as_deref();
         let kind = media.and_then(|media| PostKind::of(media, &subject.text, settings).ok());
-        let Some(about) = about(cx, &name, found).await? else { return Ok(()) };
+        let about = match about(cx, &name).await? {
+            Ok(about) => about,
+            Err((code, message)) => {
+                found.error(code, "subreddit", &message);
+                return Ok(());
+            }
+        };
         if let Some(what) = kind.as_ref().and_then(|kind| closed_to(&about, kind)) {
             found.error(look_up::NOT_ALLOWED, "subreddit", &format!("says that r/{name} takes no {what}"));
         }
-        let rules: Requirements = read(cx, &format!("/api/v1/{name}/post_requirements")).send().await?;
+        let rules = requirements(cx, &name).await?;
         if rules.is_flair_required && flair.is_none() {
             let message = format!("takes a post to r/{name} only with a flair: options/flairs lists them");
             found.error(look_up::REQUIRED, "flair", &message);
@@ -54,29 +64,25 @@ pub(super) async fn look_up(
     Ok(())
 }
 
-/// Returns what Reddit tells about a subreddit; `None` if the account can't post there, which is added to `found`.
-async fn about(cx: &Session<'_>, name: &str, found: &mut Findings) -> Result<Option<Value>> {
+/// Returns what Reddit tells about a subreddit; if the account can't post there, the code and the message of the issue.
+pub(super) async fn about(cx: &Session<'_>, name: &str) -> Result<Result<Value, (&'static str, String)>> {
     let reply = read(cx, &format!("/r/{name}/about")).send_raw().await?;
     // `private`, `banned`, `quarantined` and the like; other refusals have no reason.
     if let (403 | 404, Some(reason)) = (reply.status.as_u16(), reply.body["reason"].as_str()) {
         let message = format!("shows the account no r/{name}, which is {reason}");
-        found.error(look_up::NOT_ALLOWED, "subreddit", &message);
-        return Ok(None);
+        return Ok(Err((look_up::NOT_ALLOWED, message)));
     }
     match reply.into_result(cx.platform) {
         Ok(reply) if reply.body["data"]["user_is_banned"] == true => {
-            found.error(look_up::NOT_ALLOWED, "subreddit", &format!("has banned the account from r/{name}"));
-            Ok(None)
+            Ok(Err((look_up::NOT_ALLOWED, format!("has banned the account from r/{name}"))))
         }
         // The account's own was recognized by its name.
         Ok(reply) if reply.body["data"]["subreddit_type"] == "user" => {
-            found.error(look_up::NOT_ALLOWED, "subreddit", "takes no post on the profile of somebody else");
-            Ok(None)
+            Ok(Err((look_up::NOT_ALLOWED, "takes no post on the profile of somebody else".to_owned())))
         }
-        Ok(reply) => Ok(Some(reply.body)),
+        Ok(reply) => Ok(Ok(reply.body)),
         Err(Failure { code: ErrorCode::Rejected(404), .. }) => {
-            found.error(look_up::NOT_FOUND, "subreddit", &format!("has no subreddit r/{name}"));
-            Ok(None)
+            Ok(Err((look_up::NOT_FOUND, format!("has no subreddit r/{name}"))))
         }
         Err(failure) => Err(failure),
     }
@@ -94,8 +100,23 @@ pub(super) fn closed_to(about: &Value, kind: &PostKind) -> Option<&'static str> 
         PostKind::Gallery if flag("allow_galleries") => Some("galleries"),
         PostKind::Video | PostKind::Videogif if flag("allow_videos") => Some("videos"),
         PostKind::Poll(_) if flag("allow_polls") => Some("polls"),
+        PostKind::Crosspost(_) if flag(CROSSPOSTABLE) => Some("crossposts"),
         _ => None,
     }
+}
+
+/// Returns the name of crossposts if a subreddit takes none of them.
+pub(super) fn closed_to_crossposts(about: &Value) -> Option<&'static str> {
+    (about["data"][CROSSPOSTABLE] == false).then_some("crossposts")
+}
+
+/// Asks whether a subreddit takes posts with a flair only.
+pub(super) async fn needs_flair(cx: &Session<'_>, name: &str) -> Result<bool> {
+    Ok(requirements(cx, name).await?.is_flair_required)
+}
+
+async fn requirements(cx: &Session<'_>, name: &str) -> Result<Requirements> {
+    read(cx, &format!("/api/v1/{name}/post_requirements")).send().await
 }
 
 /// Requirements of moderators for posts. Their regular expressions are not evaluated.

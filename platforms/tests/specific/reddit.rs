@@ -6,8 +6,8 @@ use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Edit, Located, MediaKind, Prepared,
-    check::{Draft, check},
+    Checkpoint, Committed, Edit, Found, Located, MediaKind, Prepared, Publication,
+    check::{Draft, Severity, check},
 };
 use proptest::{
     strategy::{Strategy, ValueTree},
@@ -42,6 +42,16 @@ pub(super) fn trials() -> Vec<Trial> {
             readers_see_a_plain_text_as_it_is_written,
             a_text_in_markdown_is_sent_as_it_is,
             the_limit_of_a_text_counts_what_is_sent,
+            a_post_of_somebody_else_is_crossposted,
+            a_lost_crosspost_is_found_by_what_it_crossposts,
+            a_published_post_is_crossposted_to_further_subreddits,
+            a_refused_crosspost_keeps_out_no_other,
+            a_lost_crosspost_is_found_or_told_and_never_repeated,
+            a_worker_whose_clock_is_ahead_crossposts_once,
+            crossposts_follow_only_the_post_of_this_very_call,
+            a_throttled_crosspost_waits,
+            a_wrong_crosspost_is_told_before,
+            a_crosspost_is_looked_up_before,
         ],
     )
 }
@@ -484,6 +494,7 @@ async fn readers_see_a_plain_text_as_it_is_written() {
         "https://example.com/_a_?b=*c*&lt;",
         "https://example.com/a_b",
         "www.example.com/_",
+        "<https://example.org/a_>",
     ];
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -493,7 +504,6 @@ async fn readers_see_a_plain_text_as_it_is_written() {
         lines.collect::<Vec<_>>().join("\n").replace('\u{A0}', " ")
     };
     let post = actor.post("A title\n\nwords");
-        "<https://example.org/a_>",
     let main = actor.publish(&post).await.on("publish");
     let comment = actor.reply("words", std::slice::from_ref(&main));
     let comment = (actor.publish(&comment).await.on("comment"), comment, "body_html");
@@ -506,6 +516,7 @@ async fn readers_see_a_plain_text_as_it_is_written() {
         "see https://example.com/a_b_(c)?d=*e*, http://localhost/_f_ and www.example.com/_g_!",
         "[a]: https://example.com\n[a] ![b](https://example.com/c.png)",
         "wordhttps://example.com/_a_?b=*c*&lt;<",
+        "<https://example.org/a_> (https://example.org/b_) https://example.org/_c_ _https://example.org/d_",
         "ftp://example.com/_a_ «https://example.com/*b*» u/ada_b r/rust_c ada_b@example.com",
     ]
     .map(str::to_owned)
@@ -515,7 +526,6 @@ async fn readers_see_a_plain_text_as_it_is_written() {
     texts.extend((0..400).map(|_| pieces.new_tree(runner).expect("pieces").current().concat()));
     for (index, text) in texts.iter().filter(|text| !text.trim().is_empty()).enumerate() {
         let (id, before, member) = if index % 2 == 0 { &main } else { &comment };
-        "<https://example.org/a_> (https://example.org/b_) https://example.org/_c_ _https://example.org/d_",
         let whole = if before.reply_to.is_none() { format!("A title\n\n{text}") } else { text.clone() };
         let edit = Edit {
             position: before.position,
@@ -532,6 +542,9 @@ async fn readers_see_a_plain_text_as_it_is_written() {
         let found = actor.ask("GET", &url).await;
         let html = found["data"]["children"][0]["data"][*member].as_str().expect("a rendered text");
         assert_eq!(seen(html).as_deref(), Some(&*written(text)), "{text:?} {html}");
+        // An address between signs of its own is a link as a whole.
+        let [enclosed, link] = ["<https://example.org/a_>", "<a href=\"https://example.org/a_\">"];
+        assert_eq!(html.matches(link).count(), text.matches(enclosed).count(), "{text:?} {html}");
     }
 }
 
@@ -541,9 +554,6 @@ async fn a_text_in_markdown_is_sent_as_it_is() {
     let history = actor.platform.history.expect("it has one");
     for (format, kept, html) in [
         ("markdown", "# one\n*two*", "<h1>one</h1>\n<p><em>two</em></p>"),
-        // An address between signs of its own is a link as a whole.
-        let [enclosed, link] = ["<https://example.org/a_>", "<a href=\"https://example.org/a_\">"];
-        assert_eq!(html.matches(link).count(), text.matches(enclosed).count(), "{text:?} {html}");
         ("plain", "\\# one  \n\\*two\\*", "<p># one<br />\n*two*</p>"),
     ] {
         let mut post = actor.post("A title\n# one\n*two*");
@@ -593,4 +603,372 @@ async fn the_limit_of_a_text_counts_what_is_sent() {
             assert_eq!(codes, expected, "{position} {format} {}", text.len());
         }
     }
+}
+
+/// Publishes a post of another account, and returns its id.
+async fn foreign(world: &World, subreddit: &str) -> String {
+    let grace = world.named(platforms::get("reddit").expect("it is registered"), "grace");
+    let mut post = grace.post("Of another author\n\nwords");
+    post.settings = json!({ "subreddit": subreddit });
+    grace.publish(&post).await.on("another author's")
+}
+
+/// Returns what is listed of the account's posts, newest first.
+async fn submitted(actor: &Actor) -> Vec<Value> {
+    let url =
+        format!("{}/user/{}/submitted?raw_json=1", actor.sandbox("oauth.reddit.com"), actor.account.username);
+    let listed = actor.ask("GET", &url).await;
+    let children = listed["data"]["children"].as_array().expect("a list").iter();
+    children.map(|child| child["data"].clone()).collect()
+}
+
+/// Returns the subreddits of the account's crossposts of a post, newest first.
+async fn crossposted(actor: &Actor, parent: &str) -> Vec<String> {
+    let all = submitted(actor).await.into_iter().filter(|post| post["crosspost_parent"] == parent);
+    all.map(|post| post["subreddit"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Prepares and commits, and returns the checkpoint of what is not complete yet.
+async fn begun(actor: &Actor, post: &Publication) -> Checkpoint {
+    let at = actor.prepare(post).await.on("prepare");
+    match actor.commit(post, &at).await.on("commit") {
+        Committed::Accepted { at, .. } => at,
+        live => panic!("{live:?}"),
+    }
+}
+
+/// Looks a post up until the result is final, and returns it with what its owner is told and the last checkpoint.
+async fn followed(actor: &Actor, post: &Publication, at: Checkpoint) -> (Located, Vec<String>, Checkpoint) {
+    let keep = Kept::default();
+    let located = actor.settle_in(&keep, post, &at).await.on("settle");
+    (located, keep.notes(), keep.last().unwrap_or(at))
+}
+
+/// Has the account's next publishing call fail.
+async fn arm(world: &World, word: &str) {
+    let form = [("platform", "reddit"), ("username", "ada"), ("word", word), ("tries", "1")];
+    let armed = world.http().post(world.url("_panel/faults")).form(&form).send().await.expect("an answer");
+    assert!(armed.status().as_u16() < 400, "{}", armed.status());
+}
+
+fn codes(actor: &Actor, post: &Publication) -> Vec<String> {
+    let issues = check(actor.platform, &[Draft { text: &post.text, media: &post.media }], &post.settings);
+    issues.into_iter().map(|issue| issue.code).collect()
+}
+
+async fn a_post_of_somebody_else_is_crossposted() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let source = foreign(&world, "pics").await;
+    let address = actor.permalink(&source).await;
+    let mut post = actor.post("Look at this");
+    for (crosspost, more) in [
+        (source.clone(), json!({ "subreddit": "test" })),
+        (source[3..].to_owned(), json!({ "subreddit": "flaired", "flair": "News", "nsfw": true })),
+        (address, json!({ "kind": "crosspost", "title": "Look at this" })),
+    ] {
+        post.settings = more.clone();
+        post.settings["crosspost"] = json!(crosspost);
+        assert_eq!(codes(&actor, &post), [""; 0], "{more}");
+        let id = actor.publish(&post).await.on("publish");
+        let page = actor.shown(&id).await;
+        assert!(page.contains(&format!("Crosspost of {source}")) && page.contains("Look at this"), "{page}");
+    }
+    let all = submitted(&actor).await;
+    assert_eq!(all[0]["subreddit"], "u_ada");
+    assert_eq!((&all[1]["link_flair_text"], &all[1]["over_18"]), (&json!("News"), &json!(true)));
+    assert_eq!((&all[2]["selftext"], &all[2]["is_self"]), (&json!(""), &json!(false)));
+    // As PRAW records it.
+    let heard = world.heard();
+    let sent = heard.iter().find(|call| call.text.contains("kind=crosspost")).expect("a crosspost");
+    let names: Vec<_> =
+        url::form_urlencoded::parse(sent.text.as_bytes()).map(|(name, _)| name.into_owned()).collect();
+    assert_eq!(
+        names,
+        ["api_type", "kind", "sr", "title", "crosspost_fullname", "nsfw", "spoiler", "sendreplies"]
+    );
+
+    // A crosspost can be crossposted in its turn.
+    let first = all[2]["name"].as_str().expect("an id");
+    post.settings = json!({ "subreddit": "news", "crosspost": first });
+    actor.publish(&post).await.on("a crosspost of a crosspost");
+    for (crosspost, subreddit, code) in [
+        (source.as_str(), "pics", "INVALID_CROSSPOST_THING"),
+        (&source, "nocrossposts", "NO_CROSSPOSTS"),
+        (&source, "linksonly", "NO_SELFS"),
+        (&source, "flaired", "SUBMIT_VALIDATION_FLAIR_REQUIRED"),
+        ("t3_nothing", "test", "t3_nothing"),
+    ] {
+        post.settings = json!({ "subreddit": subreddit, "crosspost": crosspost });
+        let failure = actor.publish(&post).await.expect_err(code);
+        assert!(failure.code.is_permanent() && failure.message.contains(code), "{failure}");
+    }
+    assert_eq!(actor.accepted().await, 4);
+}
+
+async fn a_lost_crosspost_is_found_by_what_it_crossposts() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let sources = [foreign(&world, "pics").await, foreign(&world, "pics").await];
+    let mut lost = actor.post("Look #sandbox-lost-reply");
+    lost.settings = json!({ "subreddit": "test", "crosspost": sources[0] });
+    let at = actor.prepare(&lost).await.on("prepare");
+    assert!(actor.commit(&lost, &at).await.expect_err("lost").is_ambiguous());
+    assert!(matches!(actor.settle(&lost, &at).await.on("settle"), Located::Live(_)));
+    // With the same words, one crossposts another post, and one crossposts nothing.
+    let mut other = lost.clone();
+    other.settings["crosspost"] = json!(sources[1]);
+    let link = json!({ "subreddit": "test", "url": "https://example.com" });
+    let link = Publication { settings: link, ..lost.clone() };
+    for post in [other, link] {
+        let at = actor.prepare(&post).await.on("prepare");
+        assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
+    }
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_published_post_is_crossposted_to_further_subreddits() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let mut text = actor.post("A title\n\nand words");
+    text.settings = json!({ "subreddit": "test", "crosspost_to": ["r/pics", "u/ada"], "spoiler": true });
+    let mut picture = actor.post_with("A picture", MediaKind::Image, 1);
+    picture.settings = json!({ "subreddit": "pics", "crosspost_to": ["test"] });
+    let mut gallery = actor.post_with("Pictures", MediaKind::Image, 2);
+    gallery.settings = json!({ "crosspost_to": ["test", "news"] });
+    for (post, expected) in
+        [(text, vec!["u_ada", "pics"]), (picture, vec!["test"]), (gallery, vec!["news", "test"])]
+    {
+        assert_eq!(codes(&actor, &post), [""; 0]);
+        let at = begun(&actor, &post).await;
+        let (located, notes, at) = followed(&actor, &post, at).await;
+        let Located::Live(Found::Certain(id)) = located else { panic!("{located:?}") };
+        assert_eq!(crossposted(&actor, &id).await, expected);
+        assert_eq!(notes.len(), expected.len(), "{notes:?}");
+        assert!(
+            notes.iter().all(|note| note.starts_with("Crossposted to r/") && note.contains("http")),
+            "{notes:?}"
+        );
+        // What is done is not done again.
+        let (again, notes, _) = followed(&actor, &post, at).await;
+        assert_eq!((again, notes.len()), (Located::certain(id.clone()), 0));
+        assert_eq!(crossposted(&actor, &id).await, expected);
+    }
+    assert_eq!(submitted(&actor).await.iter().filter(|post| post["spoiler"] == true).count(), 3);
+
+    // The post of somebody else is crossposted everywhere, and not its crosspost.
+    let source = foreign(&world, "pics").await;
+    let mut post = actor.post("Look");
+    post.settings = json!({ "subreddit": "test", "crosspost": source, "crosspost_to": ["news", "science"] });
+    let at = begun(&actor, &post).await;
+    let (located, ..) = followed(&actor, &post, at).await;
+    assert!(matches!(located, Located::Live(Found::Certain(_))), "{located:?}");
+    assert_eq!(crossposted(&actor, &source).await, ["science", "news", "test"]);
+}
+
+async fn a_refused_crosspost_keeps_out_no_other() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post("A title\n\nand words");
+    // An author may name their own profile, where the post is.
+    let names = ["flaired", "nocrossposts", "missing_one", "u_ada", "linksonly", "u_nobody", "news"];
+    post.settings = json!({ "crosspost_to": names });
+    let at = begun(&actor, &post).await;
+    let (located, notes, _) = followed(&actor, &post, at).await;
+    let Located::Live(found) = located else { panic!("{located:?}") };
+    assert_eq!(crossposted(&actor, found.id()).await, ["news"]);
+    let codes =
+        ["FLAIR_REQUIRED", "NO_CROSSPOSTS", "NOEXIST", "INVALID_CROSSPOST_THING", "NO_SELFS", "NOEXIST"];
+    for ((name, code), note) in names.iter().zip(codes).zip(&notes) {
+        let begin = format!("The post is live without its crosspost to r/{name}: ");
+        assert!(note.starts_with(&begin) && note.contains(code), "{note}");
+    }
+    assert!(notes.len() == 7 && notes[6].starts_with("Crossposted to r/news: "), "{notes:?}");
+}
+
+async fn a_lost_crosspost_is_found_or_told_and_never_repeated() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post("A title\n\nand words");
+    post.settings = json!({ "subreddit": "test", "crosspost_to": ["news", "pics"] });
+    for word in ["lost-reply", "500-after", "garbage"] {
+        let at = begun(&actor, &post).await;
+        arm(&world, word).await;
+        let keep = Kept::default();
+        let now = crate::fixtures::clock();
+        let first = Publication { commit_begun_at: Some(now), ..post.clone() };
+        let located = actor.session(&keep).locate(&first, &at).await.on(word);
+        assert!(matches!(located, Located::Processing { .. }), "{word}: {located:?}");
+        let (located, notes, _) = followed(&actor, &post, keep.last().expect("a checkpoint")).await;
+        let Located::Live(found) = located else { panic!("{located:?}") };
+        assert_eq!(crossposted(&actor, found.id()).await, ["pics", "news"], "{word}");
+        assert!(notes.len() == 1 && notes[0].starts_with("Crossposted to r/news: http"), "{word}: {notes:?}");
+    }
+    // The worker died before the call, or the lists show nothing: it is told, and not sent.
+    let at = begun(&actor, &post).await;
+    arm(&world, "drop").await;
+    let keep = Kept::default();
+    let first = Publication { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
+    actor.session(&keep).locate(&first, &at).await.on("dropped");
+    let mut at = keep.last().expect("a checkpoint");
+    at.0["crossposts"][0]["begun_at"] = json!(crate::fixtures::clock() - chrono::TimeDelta::minutes(3));
+    let (located, notes, at) = followed(&actor, &post, at).await;
+    let Located::Live(found) = located else { panic!("{located:?}") };
+    assert!(
+        notes.len() == 1 && notes[0].contains("r/news") && notes[0].contains("is not sent again"),
+        "{notes:?}"
+    );
+    let (_, notes, _) = followed(&actor, &post, at).await;
+    assert_eq!((notes.len(), crossposted(&actor, found.id()).await), (0, vec!["pics".to_owned()]));
+}
+
+async fn a_worker_whose_clock_is_ahead_crossposts_once() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "reddit");
+    actor.now = || crate::fixtures::clock() + chrono::TimeDelta::minutes(10);
+    let mut post = actor.post("A title\n\nand words");
+    post.settings = json!({ "subreddit": "test", "crosspost_to": ["news", "pics"] });
+    let at = begun(&actor, &post).await;
+    arm(&world, "lost-reply").await;
+    // One look looks twice: by its own time, and by the platform's.
+    let begun_at = Some((actor.now)());
+    let keep = Kept::default();
+    let post = Publication { commit_begun_at: begun_at, ..post };
+    let located = actor.session(&keep).locate(&post, &at).await.on("locate");
+    let Located::Live(found) = located else { panic!("{located:?}") };
+    assert_eq!(crossposted(&actor, found.id()).await, ["pics", "news"]);
+    assert_eq!(keep.notes().len(), 2, "{:?}", keep.notes());
+}
+
+async fn crossposts_follow_only_the_post_of_this_very_call() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut lost = actor.post("A title #sandbox-lost-reply");
+    lost.settings = json!({ "subreddit": "test", "crosspost_to": ["news"] });
+    let at = actor.prepare(&lost).await.on("prepare");
+    assert!(actor.commit(&lost, &at).await.expect_err("lost").is_ambiguous());
+    let (located, notes, _) = followed(&actor, &lost, at).await;
+    assert!(matches!(located, Located::Live(Found::ByText(_))), "{located:?}");
+    assert!(notes.len() == 1 && notes[0].contains("is not crossposted to r/news"), "{notes:?}");
+    // After a restored backup nobody knows which were made.
+    let mut post = actor.post("Another title");
+    post.settings = lost.settings.clone();
+    let at = begun(&actor, &post).await;
+    let restored = Publication { is_restored: true, ..post.clone() };
+    let (located, notes, _) = followed(&actor, &restored, at.clone()).await;
+    assert!(matches!(located, Located::Live(Found::ByText(_))) && notes.len() == 1, "{located:?} {notes:?}");
+    // What is frozen, stopped or deleted is not crossposted.
+    let barred = Kept::barred();
+    let located = actor.settle_in(&barred, &post, &at).await.on("settle");
+    assert!(matches!(located, Located::Live(Found::Certain(_))), "{located:?}");
+    assert!(barred.notes()[0].contains("nothing more may be published"), "{:?}", barred.notes());
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn a_throttled_crosspost_waits() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post("A title\n\nand words");
+    post.settings = json!({ "subreddit": "test", "crosspost_to": ["news", "pics"] });
+    let at = begun(&actor, &post).await;
+    let keep = Kept::default();
+    actor.set(&json!({ "limits": { "reddit.posts": 0 } })).await;
+    let first = Publication { commit_begun_at: Some(crate::fixtures::clock()), ..post.clone() };
+    let located = actor.session(&keep).locate(&first, &at).await.on("throttled");
+    let Located::Processing { poll_after } = located else { panic!("{located:?}") };
+    assert!(
+        poll_after > Duration::from_secs(500) && poll_after <= Duration::from_secs(600),
+        "{poll_after:?}"
+    );
+    assert_eq!(keep.notes(), [""; 0]);
+    // Too long: it is told.
+    let late = Publication {
+        commit_begun_at: Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(15)),
+        ..post.clone()
+    };
+    let told = Kept::default();
+    let located = actor.session(&told).locate(&late, &at).await.on("too late");
+    assert!(matches!(located, Located::Live(_)) && told.notes().len() == 2, "{located:?} {:?}", told.notes());
+    actor.set(&json!({ "limits": { "reddit.posts": 300 } })).await;
+    let (located, ..) = followed(&actor, &post, keep.last().expect("a checkpoint")).await;
+    let Located::Live(found) = located else { panic!("{located:?}") };
+    assert_eq!(crossposted(&actor, found.id()).await, ["pics", "news"]);
+}
+
+async fn a_wrong_crosspost_is_told_before() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let post = actor.post("A title");
+    let with = |settings: Value| codes(&actor, &Publication { settings, ..post.clone() });
+    let id = "4bbe4b";
+    for (settings, expected) in [
+        (json!({ "crosspost": id }), vec![]),
+        (json!({ "crosspost": "https://www.reddit.com/r/test/s/AbCdEf" }), vec!["setting_invalid"]),
+        (json!({ "crosspost": "https://example.com/comments/4bbe4b" }), vec!["setting_invalid"]),
+        (json!({ "crosspost": " " }), vec!["setting_invalid"]),
+        (
+            json!({ "crosspost": id, "url": "https://example.com" }),
+            vec!["settings_conflict", "setting_not_used"],
+        ),
+        (json!({ "crosspost": id, "captions": ["a"] }), vec!["setting_not_used"]),
+        (json!({ "kind": "crosspost" }), vec!["settings_conflict"]),
+        (json!({ "crosspost_to": ["r/pics", "/r/PICS"] }), vec!["setting_invalid"]),
+        (json!({ "subreddit": "pics", "crosspost_to": ["r/Pics"] }), vec!["setting_invalid"]),
+        (json!({ "subreddit": "u/ada", "crosspost_to": ["u_ada"] }), vec!["setting_invalid"]),
+        (json!({ "crosspost_to": ["not a name"] }), vec!["setting_invalid"]),
+        (json!({ "crosspost_to": vec!["pics"; 11] }), vec!["setting_invalid"]),
+        (json!({ "crosspost_to": [] }), vec![]),
+    ] {
+        assert_eq!(with(settings.clone()), expected, "{settings}");
+    }
+    let mut wordy = actor.post("A title\n\nand words");
+    wordy.settings = json!({ "crosspost": id });
+    assert_eq!(codes(&actor, &wordy), ["text_not_shown"]);
+    let pictured =
+        Publication { settings: json!({ "crosspost": id }), ..actor.post_with("A", MediaKind::Image, 1) };
+    assert_eq!(codes(&actor, &pictured), ["settings_conflict"]);
+    let blank = Publication { text: String::new(), settings: json!({ "crosspost": id }), ..post.clone() };
+    assert_eq!(codes(&actor, &blank), ["content_required"]);
+}
+
+async fn a_crosspost_is_looked_up_before() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let source = foreign(&world, "pics").await;
+    let mut post = actor.post("A title");
+    for (settings, expected) in [
+        (json!({ "crosspost": source, "subreddit": "test", "crosspost_to": ["news", "u_ada"] }), vec![]),
+        (json!({ "crosspost": "t3_nothing" }), vec![("crosspost", "reference_not_found")]),
+        (json!({ "crosspost": source, "subreddit": "pics" }), vec![("crosspost", "reference_not_allowed")]),
+        (
+            json!({ "crosspost": source, "subreddit": "nocrossposts" }),
+            vec![("subreddit", "reference_not_allowed")],
+        ),
+        (
+            json!({ "crosspost_to": ["nocrossposts", "missing_one", "private", "flaired", "linksonly", "u_ada"] }),
+            vec![
+                ("crosspost_to", "reference_not_allowed"),
+                ("crosspost_to", "reference_not_found"),
+                ("crosspost_to", "reference_not_allowed"),
+                ("crosspost_to", "reference_not_allowed"),
+                ("crosspost_to", "reference_not_allowed"),
+                ("crosspost_to", "reference_not_allowed"),
+            ],
+        ),
+    ] {
+        post.settings = settings.clone();
+        let (issues, failure) = actor.look_up(&post).await;
+        assert!(failure.is_none(), "{failure:?}");
+        let found: Vec<_> = issues
+            .iter()
+            .map(|issue| (issue.path[2].as_str().unwrap_or_default(), issue.code.as_str()))
+            .collect();
+        assert_eq!(found, expected, "{settings} {issues:?}");
+        // A refused crosspost does not keep the post from being published.
+        let are_right = issues
+            .iter()
+            .all(|issue| (issue.path[2] == "crosspost_to") == (issue.severity == Severity::Warning));
+        assert!(are_right, "{settings} {issues:?}");
+    }
+    assert_eq!(actor.accepted().await, 0);
 }
