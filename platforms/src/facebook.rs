@@ -53,9 +53,6 @@ const CHUNK_BYTES: u64 = 4 << 20;
 const PAGE_POSTS: u32 = 50;
 /// Lifetime of an unpublished upload; Meta keeps it for about a day.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
-/// Time from the publishing call within which a failed part of a live video is tried again; its owner is told then,
-/// and the video counts as published without it.
-const PARTS_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 /// Meta's reads are up to two minutes behind.
 const READ_LAG: Duration = Duration::from_secs(120);
 
@@ -769,7 +766,7 @@ async fn complete(
     video: &str,
     step: &mut Step,
 ) -> Result<()> {
-    let is_late = || (cx.now)() - post.begun() > PARTS_TIMEOUT;
+    let is_late = || (cx.now)() - post.begun() > graph::PARTS_TIMEOUT;
     if let Some(cover) = graph::cover(&post.media, settings.cover()).filter(|_| !step.is_covered) {
         let set = set_cover(cx, video, cover).await;
         let advice = "; it takes the permissions pages_manage_engagement and pages_read_user_content";

@@ -50,6 +50,11 @@ const MAX_MISSES: u32 = 2;
 /// Number of times that the parent of a reply is looked for again, and the pause, which doubles: together a minute.
 const MAX_PARENT_MISSES: u32 = 5;
 const PARENT_PAUSE: Duration = Duration::from_secs(1);
+/// Pause before the parts of a post that was just published.
+const PARTS_PAUSE: Duration = Duration::from_secs(1);
+/// Time from the publishing call within which a failed part of a live post is tried again; its owner is told then, and
+/// the post counts as published without it.
+pub(crate) const PARTS_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 /// Time until a published container's post appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 
@@ -532,6 +537,16 @@ pub(crate) trait Containers: Publisher {
     /// Finds the post of a published container among the account's latest posts.
     async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
 
+    /// Returns true if [`Self::complete`] makes a call for the post.
+    fn has_parts(&self, _post: &Publication) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Completes a live post with what needs its id. May be repeated; a refusal is told and does not fail the post.
+    async fn complete(&self, _cx: &Session<'_>, _post: &Publication, _id: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Creates a container.
     async fn create(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
         create::<Self>(cx, &fields).await
@@ -562,6 +577,9 @@ struct Step {
     /// Number of times that the finished container was not found when it was published.
     #[serde(default)]
     misses: u32,
+    /// Id of the live post, from the response of the publishing call, if parts follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    live: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -705,11 +723,16 @@ pub(crate) async fn commit<P: Containers>(
     let Some(whole) = step.whole.clone() else {
         return Err(Failure::rejected(409, "nothing was prepared that could be published"));
     };
+    let has_parts = platform.has_parts(post)?;
     let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::PUBLISH);
     let reply = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send_raw().await?;
     let is_missing = is_missing(&reply.body);
     let made: Result<Made> = reply.into_result(cx.platform).and_then(|reply| reply.read());
     match made {
+        Ok(made) if has_parts => {
+            let at = Checkpoint::of(&Step { live: Some(made.id), ..step });
+            Ok(Committed::Accepted { at, poll_after: PARTS_PAUSE })
+        }
         Ok(made) => Ok(Committed::Live(made.id)),
         Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
             match status(platform, cx, &whole.id).await {
@@ -733,8 +756,21 @@ pub(crate) async fn commit<P: Containers>(
     }
 }
 
-/// Finds out whether the container was published.
+/// Finds out whether the container was published, and completes a live post with its parts.
 pub(crate) async fn locate<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    post: &Publication,
+    at: &Checkpoint,
+) -> Result<Located> {
+    let located = look(platform, cx, post, at).await?;
+    if let Some(id) = located.id() {
+        platform.complete(cx, post, id).await?;
+    }
+    Ok(located)
+}
+
+async fn look<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
     post: &Publication,
@@ -744,6 +780,9 @@ pub(crate) async fn locate<P: Containers>(
         return platform.find(cx, post).await;
     }
     let step: Step = at.read()?;
+    if let Some(id) = step.live {
+        return Ok(Located::certain(id));
+    }
     let Some(whole) = step.whole else { return Ok(Located::Absent) };
     let now = (cx.now)();
     let begun = post.begun();

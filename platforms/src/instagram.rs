@@ -30,6 +30,10 @@ const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
 const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
+/// Scopes of a post whose comments are turned off.
+const COMMENT_SCOPES: ScopeSet =
+    &["instagram_business_basic", "instagram_business_content_publish", "instagram_business_manage_comments"];
+
 /// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 10;
 /// Width over height of an image in the feed, with a tolerance for rounded pixels. Meta's page has 4:5 as the tallest
@@ -169,6 +173,10 @@ struct Settings {
     trial_params: Option<TrialParams>,
     /// Labels the post as made with AI.
     is_ai_generated: Option<bool>,
+    /// False turns comments off as soon as the post is live; needs the scope instagram_business_manage_comments. A post
+    /// without comments has no first comment either. Defaults to true.
+    #[schemars(extend("kinds" = ["image", "carousel", "reel"]))]
+    comment_enabled: Option<bool>,
     /// How a picture that is taller than 3:4 or wider than 1.91:1 is made to fit in the feed, and one that is taller than
     /// 1:10 or wider than 1.91:1 elsewhere: `crop` keeps its middle, `pad` lays it on a white ground.
     #[expect(dead_code, reason = "the fitting of pictures reads it")]
@@ -179,6 +187,11 @@ impl Settings {
     /// Returns the id of the image for the cover.
     fn cover(&self) -> Option<&str> {
         self.cover.as_deref()
+    }
+
+    /// True if comments are turned off. A story has none.
+    fn is_silent(&self) -> bool {
+        self.comment_enabled == Some(false) && self.media_type != Some(MediaType::Stories)
     }
 
     /// Returns an error message if the cover does not fit the post's media. Only a reel has one.
@@ -282,6 +295,10 @@ impl Publisher for Instagram {
             Ok(kind) => kind,
         };
         let mut issues = caption_issues(main.text);
+        if settings.is_silent() && containers.len() > 1 {
+            let message = "instagram takes no first comment below a post without comments".to_owned();
+            issues.push(invalid("comment_enabled", "settings_conflict", message));
+        }
         let late = settings.thumb_offset.zip(main.media.iter().find_map(|medium| medium.duration));
         if let Some((offset, duration)) = late
             && kind == PostKind::Reel
@@ -325,6 +342,11 @@ impl Publisher for Instagram {
                 .map(|message| invalid("user_tags", "setting_invalid", message)),
         );
         issues
+    }
+
+    fn scopes(&self, settings: &Value) -> Option<(&'static str, &'static [ScopeSet])> {
+        let settings: Settings = schema::read(settings).ok()?;
+        settings.is_silent().then_some(("comment_enabled", &[COMMENT_SCOPES]))
     }
 
     fn is_definite(&self, reply: &Reply) -> bool {
@@ -643,6 +665,25 @@ impl Containers for Instagram {
 
     async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
         listing::locate(&Posts { cx, kind: PostKind::of(post, &post.settings()?)? }, post).await
+    }
+
+    fn has_parts(&self, post: &Publication) -> Result<bool> {
+        Ok(post.settings::<Settings>()?.is_silent())
+    }
+
+    /// Turns comments off, which no container can say: "comment_enabled" is a parameter of the published media.
+    /// <https://developers.facebook.com/documentation/instagram-platform/reference/instagram-media> (2026-06-22)
+    async fn complete(&self, cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
+        if !self.has_parts(post)? {
+            return Ok(());
+        }
+        let call = cx.post(format!("{API}/{id}")).form(&[("comment_enabled", "false")]);
+        let answer = call.send_ok().await;
+        // Nobody can act on an account whose grant was revoked, and the post is live.
+        let is_revoked = answer.as_ref().is_err_and(Failure::is_revoked);
+        let is_last = is_revoked || (cx.now)() - post.begun() > graph::PARTS_TIMEOUT;
+        let advice = "; it takes the permission instagram_business_manage_comments";
+        cx.note_refusal_of("post", answer, "comments turned off", advice, is_last).await
     }
 }
 

@@ -401,14 +401,30 @@ impl Session<'_> {
         })
     }
 
-    /// Tells the owner of a live video that it lacks a part, and ignores the failure, if it is permanent, lasts a day,
-    /// or `is_last`. The advice follows a 403.
+    /// Tells the owner of a live video that it lacks a part, as [`Self::note_refusal_of`] does.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub(crate) async fn note_refusal(
+        &self,
+        answer: Result<()>,
+        part: &str,
+        advice: &str,
+        is_last: bool,
+    ) -> Result<()> {
+        self.note_refusal_of("video", answer, part, advice, is_last).await
+    }
+
+    /// Tells the owner of a live post, which the message calls `what`, that it lacks a part, and ignores the failure, if
+    /// it is permanent, lasts a day, or `is_last`. The advice follows a 403.
     ///
     /// # Errors
     ///
     /// Any other failure, and one to store the message.
-    pub(crate) async fn note_refusal(
+    pub(crate) async fn note_refusal_of(
         &self,
+        what: &str,
         answer: Result<()>,
         part: &str,
         advice: &str,
@@ -420,7 +436,7 @@ impl Session<'_> {
             {
                 let advice = if failure.code == ErrorCode::Rejected(403) { advice } else { "" };
                 let said = failure.message.trim_end_matches('.');
-                self.note(&format!("The video is live without {part}: {said}{advice}")).await
+                self.note(&format!("The {what} is live without {part}: {said}{advice}")).await
             }
             answer => answer,
         }

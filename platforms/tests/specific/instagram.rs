@@ -3,11 +3,12 @@
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
 use crate::trials::{self, singles};
+use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Located, MediaKind, Publication,
-    check::{Draft, check},
+    Checkpoint, Committed, Located, MediaKind, Publication,
+    check::{AccountKind, Draft, check, check_for},
 };
 use serde_json::json;
 use std::{collections::HashMap, time::Duration};
@@ -24,6 +25,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_container_that_can_t_be_read_is_published_after_two_more,
             a_container_that_is_gone_is_made_anew,
             a_thumbnail_after_the_end_of_its_video_is_refused,
+            comments_are_turned_off_once_the_post_is_live,
+            a_post_stays_live_if_its_comments_can_t_be_turned_off,
+            a_post_without_comments_takes_no_first_comment_and_needs_its_scope,
             the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
         ],
     )
@@ -195,4 +199,117 @@ async fn a_thumbnail_after_the_end_of_its_video_is_refused() {
             Err(failure) => assert!(!is_taken && failure.code == rejected(400), "{offset}: {failure}"),
         }
     }
+}
+
+async fn comments_are_turned_off_once_the_post_is_live() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "instagram");
+    let quiet = |text: &str, kind, count| Publication {
+        settings: json!({ "comment_enabled": false }),
+        ..actor.post_with(text, kind, count)
+    };
+    for post in [
+        quiet("one quiet picture", MediaKind::Image, 1),
+        quiet("three quiet pictures", MediaKind::Image, 3),
+        quiet("a quiet reel", MediaKind::Video, 1),
+        // The answer to the publication is lost, so that the list shows its id.
+        quiet("a quiet loss #sandbox-lost-reply", MediaKind::Image, 1),
+    ] {
+        let at = actor.prepare(&post).await.on("prepare");
+        let id = match actor.commit(&post, &at).await {
+            Ok(committed) => actor.landed(&post, committed).await.on("look"),
+            Err(failure) => {
+                assert!(failure.is_ambiguous() && post.text.contains("lost"), "{failure}");
+                let located = actor.settle(&post, &at).await.on("settle");
+                located.id().expect("it is live").to_owned()
+            }
+        };
+        let page = actor.shown(&id).await;
+        assert!(page.contains("Comments are off") && page.contains(&post.text), "{page}");
+        let heard = world.heard();
+        let path = format!("/graph.instagram.com/v26.0/{id}");
+        let change = heard.iter().rposition(|call| call.method == "POST" && call.path == path);
+        let publication = heard.iter().rposition(|call| call.path.ends_with("/media_publish"));
+        assert!(change > publication, "{change:?} {publication:?}");
+        assert_eq!(heard[change.expect("a change")].text, "comment_enabled=false");
+        let refused = actor.publish(&actor.reply("first", &[id])).await.expect_err("no comments");
+        assert_eq!(refused.code, rejected(403), "{refused}");
+    }
+    assert_eq!(actor.accepted().await, 4);
+    let loud = Publication {
+        settings: json!({ "comment_enabled": true }),
+        ..actor.post_with("a loud picture", MediaKind::Image, 1)
+    };
+    let page = actor.shown(&actor.publish(&loud).await.on("publish")).await;
+    assert!(!page.contains("Comments are off"), "{page}");
+}
+
+async fn a_post_stays_live_if_its_comments_can_t_be_turned_off() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "instagram");
+    let mut post = actor.post_with("it stays", MediaKind::Image, 1);
+    post.settings = json!({ "comment_enabled": false });
+    let at = actor.prepare(&post).await.on("prepare");
+    let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+        panic!("its comments are still to be turned off")
+    };
+    let id = at.0["live"].as_str().expect("an id").to_owned();
+    let path = format!("/graph.instagram.com/v26.0/{id}");
+    let answer = |code: u64| json!({ "error": { "message": "Not now.", "code": code } });
+    let look = async |age: TimeDelta| {
+        let keep = Kept::default();
+        let post = Publication { commit_begun_at: Some((actor.now)() - age), ..post.clone() };
+        let located = actor.platform.publisher.locate(&actor.session(&keep), &post, &at).await;
+        (located, keep.notes())
+    };
+    world.lie(&[(&path, 503, answer(2))]);
+    let (located, notes) = look(TimeDelta::seconds(5)).await;
+    assert!(located.is_err() && notes.is_empty(), "it is tried again: {located:?} {notes:?}");
+    let told = "The post is live without comments turned off: Not now";
+    let (located, notes) = look(TimeDelta::minutes(16)).await;
+    assert_eq!(located.on("look"), Located::certain(id.clone()));
+    assert!(notes[0].starts_with(told), "{notes:?}");
+    world.lie(&[(&path, 403, answer(10))]);
+    let (located, notes) = look(TimeDelta::seconds(5)).await;
+    assert_eq!(located.on("look"), Located::certain(id.clone()));
+    assert!(
+        notes[0].starts_with(told) && notes[0].contains("instagram_business_manage_comments"),
+        "{notes:?}"
+    );
+    let gone = json!({ "error": { "message": "Not now.", "code": 190, "error_subcode": 458 } });
+    world.lie(&[(&path, 400, gone)]);
+    let (located, notes) = look(TimeDelta::seconds(5)).await;
+    assert_eq!(located.on("look"), Located::certain(id.clone()));
+    assert!(notes[0].starts_with(told), "{notes:?}");
+    world.lie(&[]);
+    let (located, notes) = look(TimeDelta::seconds(5)).await;
+    assert_eq!((located.on("look"), notes), (Located::certain(id.clone()), Vec::new()));
+    assert!(actor.shown(&id).await.contains("Comments are off"));
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_post_without_comments_takes_no_first_comment_and_needs_its_scope() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let picture = actor.post_with("", MediaKind::Image, 1).media;
+    let publishing = ["instagram_business_basic", "instagram_business_content_publish"];
+    let all = [&publishing[..], &["instagram_business_manage_comments"]].concat();
+    let codes = |containers: usize, scopes: &[&str], settings| {
+        let main = Draft { text: "quiet", media: &picture };
+        let drafts = [main, Draft { text: "first", media: &[] }];
+        let scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
+        let account = AccountKind { account_type: "business", scopes: &scopes };
+        let issues = check_for(actor.platform, account, &drafts[..containers], &settings);
+        issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>()
+    };
+    let quiet = json!({ "comment_enabled": false });
+    assert_eq!(codes(1, &all, quiet.clone()), [""; 0]);
+    assert_eq!(codes(2, &all, quiet.clone()), ["settings_conflict"]);
+    assert_eq!(codes(1, &publishing, quiet.clone()), ["scope_missing"]);
+    // Without the scope there is no first comment anyway.
+    assert_eq!(codes(2, &publishing, quiet), ["replies_not_supported", "scope_missing"]);
+    assert_eq!(codes(2, &all, json!({ "comment_enabled": true })), [""; 0]);
+    assert_eq!(codes(1, &publishing, json!({ "comment_enabled": true })), [""; 0]);
+    let story = json!({ "comment_enabled": false, "media_type": "STORIES" });
+    assert_eq!(codes(1, &publishing, story), ["setting_not_used", "text_not_shown"]);
 }

@@ -217,7 +217,8 @@ async fn requests_to_instagram_match_metas_sdk() {
         "collaborators": ["bob"], "user_tags": [{ "username": "bob", "x": 0.5, "y": 0.5 }],
         "location_id": "123", "is_ai_generated": true,
     });
-    let heard = walk("instagram", &[json!({}), settings, json!({ "media_type": "STORIES" })]).await;
+    let (quiet, story) = (json!({ "comment_enabled": false }), json!({ "media_type": "STORIES" }));
+    let heard = walk("instagram", &[json!({}), settings, quiet, story]).await;
     let calls = heard.iter().filter(|call| call.path.starts_with("/graph.instagram.com/v"));
     let faults: Vec<_> = calls.flat_map(|call| sdk.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");

@@ -92,6 +92,9 @@ impl Medium {
         {
             notes.extend(given(name).map(|value| format!("{name}: {value}")));
         }
+        if !self.is_commented {
+            notes.push("Comments are off".to_owned());
+        }
         let items = container.iter().flat_map(|container| &container.items);
         for (index, item) in items.filter_map(|id| Container::get(tx, id)).enumerate() {
             notes.extend(item.parameter("user_tags").map(|value| format!("user_tags of {index}: {value}")));
@@ -520,9 +523,13 @@ fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Medium> {
 /// `POST /{id}`: allows or forbids comments on a post, or hides a comment.
 pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     if let Some(post) = own(tx, me, id) {
-        param(request, "comment_enabled")
-            .ok_or_else(|| invalid("The parameter comment_enabled is required"))?;
-        tx.store.put(&Medium { is_commented: graph::is_true(request, "comment_enabled"), ..post });
+        let is_commented = match param(request, "comment_enabled").as_deref() {
+            Some("true" | "1") => true,
+            Some("false" | "0") => false,
+            Some(_) => return Err(invalid("Param comment_enabled must be a boolean")),
+            None => return Err(invalid("The parameter comment_enabled is required")),
+        };
+        tx.store.put(&Medium { is_commented, ..post });
     } else {
         let comment = tx.store.get::<Comment>(id).ok_or_else(|| missing("POST", id))?;
         param(request, "hide").ok_or_else(|| invalid("The parameter hide is required"))?;
