@@ -112,6 +112,13 @@ pub trait Publisher: Send + Sync {
         })
     }
 
+    /// True if with these settings each container is a post of its own, and not a reply to the one before, such as several
+    /// stories. None of them needs a scope for replies, and their number is not limited. Of a post that replies to a live
+    /// one all containers are replies nevertheless.
+    fn is_series(&self, _settings: &Value) -> bool {
+        false
+    }
+
     /// Checks the same of a post that replies to a live one, whose containers are all replies.
     fn validate_replies(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
@@ -467,8 +474,8 @@ impl Checkpoint {
 pub struct Publication {
     /// The target; with `position` a stable key to derive record keys from.
     pub target: TargetId,
-    /// Position in its thread: 0 for a post of its own, and more for a reply, also for one to a post that was live
-    /// before.
+    /// Position in its thread, also in one below a post that was live before: 0 for the first post, and more for a reply
+    /// or a later post of a series.
     pub position: u16,
     /// Text.
     pub text: String,
@@ -476,7 +483,7 @@ pub struct Publication {
     pub media: Vec<Media>,
     /// The platform's own `config` block; an empty object if none was given.
     pub settings: Value,
-    /// The post that it replies to; set for every position but 0.
+    /// The post that it replies to; set for every position but 0, unless it belongs to a series.
     pub reply_to: Option<ReplyTo>,
     /// When the post was created: fixed, so that a repeated call sends the same bytes.
     pub created_at: DateTime<Utc>,

@@ -50,14 +50,14 @@ pub fn check_for(
 ) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers beyond the account's maximum are not published there, so they are not checked further.
+    let mismatches = self::settings(platform, settings);
+    let valid = without(settings, &mismatches);
     let (containers, left_out) =
-        containers.split_at(containers.len().min(platform.containers(account.scopes)));
+        containers.split_at(containers.len().min(platform.containers(account.scopes, &valid)));
     if !left_out.is_empty() {
         let message = platform.left_out(account.scopes, left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
-    let mismatches = self::settings(platform, settings);
-    let valid = without(settings, &mismatches);
     let fitted = check_containers(&mut found, platform, account, containers, 0, &valid);
     let containers: Vec<_> =
         containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
@@ -86,7 +86,7 @@ pub fn check_reply(
         found.error("replies_not_supported", vec![json!("reply_to")], message);
         return found.issues;
     }
-    let count = containers.len().min(platform.containers(account.scopes) - 1);
+    let count = containers.len().min(platform.containers(account.scopes, &Value::Null) - 1);
     if count < containers.len() {
         let path = vec![json!("containers"), json!(count)];
         found.error("replies_not_supported", path, "takes one container in a reply to a live post");
@@ -121,8 +121,13 @@ fn check_containers(
     settings: &Value,
 ) -> Vec<Vec<Media>> {
     let can = &platform.limits;
+    // Each container of a series is checked as the first one is.
+    let is_series = first == 0 && platform.publisher.is_series(settings);
+    let place = |index: usize| if is_series { 0 } else { first + index };
     let fitted: Vec<_> = (containers.iter().enumerate())
-        .map(|(index, container)| fit_media(found, platform, (index, first), settings, container.media))
+        .map(|(index, container)| {
+            fit_media(found, platform, (index, place(index)), settings, container.media)
+        })
         .collect();
     for (index, (container, media)) in containers.iter().zip(&fitted).enumerate() {
         let container = &Draft { media, ..*container };
@@ -132,12 +137,12 @@ fn check_containers(
             forbidden: can.forbidden,
             content: can.content,
             needs: can.required_media,
-            media: platform.media_limits(account.account_type, first + index, settings),
-            fittable: platform.is_fittable(first + index, settings, media),
+            media: platform.media_limits(account.account_type, place(index), settings),
+            fittable: platform.is_fittable(place(index), settings, media),
             mixed_media: can.mixed_media,
             alt_text: can.alt_text.as_ref(),
         };
-        let part = match (first + index, &can.comment) {
+        let part = match (place(index), &can.comment) {
             (0, _) | (_, None) => main,
             (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
@@ -148,7 +153,7 @@ fn check_containers(
                 ..main
             },
         };
-        let sent = platform.publisher.sent_text(first + index, container.text, settings);
+        let sent = platform.publisher.sent_text(place(index), container.text, settings);
         text(found, &part, container, &sent, at(&[json!("content")]));
         self::media(found, &part, container, &at);
     }
@@ -161,16 +166,16 @@ fn check_containers(
     fitted
 }
 
-/// Returns the media as they are published, and tells which pictures are fitted. `first` is the position of the first
-/// container in its thread.
+/// Returns the media of a container as they are published, and tells which pictures are fitted. `place` is its position
+/// in its thread.
 fn fit_media(
     found: &mut IssueList,
     platform: &Adapter,
-    (container, first): (usize, usize),
+    (container, place): (usize, usize),
     settings: &Value,
     media: &[Media],
 ) -> Vec<Media> {
-    let fits = platform.fits(first + container, settings, media);
+    let fits = platform.fits(place, settings, media);
     let mut fit = |(index, (medium, fit)): (usize, (&Media, Option<Fit>))| {
         let Some(fit) = fit else { return medium.clone() };
         let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];

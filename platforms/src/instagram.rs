@@ -19,7 +19,7 @@ use graph::{Fields, Insights, Listed, Made, MediaType, Status};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::LazyLock, time::Duration};
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
@@ -142,7 +142,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
+    /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed. With STORIES
+    /// each container of the post is a story of its own, with one medium, and none is a comment.
     media_type: Option<MediaType>,
     /// Usernames of accounts to invite as co-authors.
     #[schemars(length(max = 3), inner(regex(pattern = USERNAME)), extend("kinds" = ["image", "carousel", "reel"]))]
@@ -213,7 +214,7 @@ struct UserTag {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     y: Option<f64>,
-    /// Index of the medium in a carousel, from 0. Defaults to the first.
+    /// Index of the medium in a carousel, or of the story of several, from 0. Defaults to the first.
     #[serde(skip_serializing)]
     media_index: Option<usize>,
 }
@@ -258,6 +259,43 @@ fn caption_issues(caption: &str) -> Vec<Issue> {
     issues
 }
 
+/// Compares containers, each of which is a story, with what Instagram takes and shows as one.
+fn story_issues(containers: &[Draft<'_>], settings: &Settings) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    for (index, container) in containers.iter().enumerate() {
+        let mut add = |severity, code: &str, member: &str, message: String| {
+            let path = vec![json!("containers"), json!(index), json!(member)];
+            issues.push(Issue { severity, code: code.to_owned(), message, path });
+        };
+        let media: Vec<_> = container.media.iter().collect();
+        if let Err((code, message)) = PostKind::choose(&media, settings.media_type) {
+            add(Severity::Error, code, "media", message);
+        }
+        if !container.text.trim().is_empty() {
+            let message = "instagram shows no text on a story".to_owned();
+            add(Severity::Warning, "text_not_shown", "content", message);
+        }
+        if container.media.iter().any(has_alt_text) {
+            let message = "instagram shows no alt text on a story".to_owned();
+            add(Severity::Warning, "alt_text_not_supported", "media", message);
+        }
+    }
+    let count = containers.len();
+    let astray = settings.user_tags.iter().flatten().find(|tag| tag.media_index.unwrap_or(0) >= count);
+    if let Some(tag) = astray {
+        let (name, index) = (&tag.username.0, tag.media_index.unwrap_or(0));
+        let message =
+            format!("instagram tags accounts in stories of the post, and {name} in {index} of {count}");
+        let code = "setting_invalid";
+        issues.push(Issue::of_setting(Severity::Error, code, ADAPTER.id, "user_tags", message));
+    }
+    issues
+}
+
+fn has_alt_text(media: &Media) -> bool {
+    media.alt_text.as_ref().is_some_and(|alt| !alt.is_empty())
+}
+
 #[async_trait]
 impl Publisher for Instagram {
     fn shape(&self, media: &[Media], index: usize, settings: &Value) -> Option<Shape> {
@@ -279,6 +317,10 @@ impl Publisher for Instagram {
         })
     }
 
+    fn is_series(&self, settings: &Value) -> bool {
+        settings["media_type"] == "STORIES"
+    }
+
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
@@ -288,6 +330,9 @@ impl Publisher for Instagram {
         };
         if let Some(message) = settings.uncoverable(main.media) {
             return vec![invalid("cover", "settings_conflict", message)];
+        }
+        if settings.media_type == Some(MediaType::Stories) {
+            return story_issues(containers, &settings);
         }
         let shown = graph::shown(main.media, settings.cover());
         let kind = match PostKind::choose(&shown, settings.media_type) {
@@ -321,25 +366,13 @@ impl Publisher for Instagram {
             );
             issues.push(Issue::of_main(Severity::Warning, "media_aspect_ratio", "media", message));
         }
-        if kind == PostKind::Story && !main.text.trim().is_empty() {
-            let message = "instagram shows no text on a story".to_owned();
-            issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
-        }
-        let has_alt_text = |media: &Media| media.alt_text.as_ref().is_some_and(|alt| !alt.is_empty());
-        let place = match kind {
-            PostKind::Feed => None,
-            PostKind::Reel => graph::cover(main.media, settings.cover())
-                .filter(|cover| has_alt_text(cover))
-                .map(|_| "cover"),
-            PostKind::Story => main.media.iter().any(has_alt_text).then_some("story"),
-        };
-        if let Some(place) = place {
-            let message = format!("instagram shows no alt text on a {place}");
+        let cover = graph::cover(main.media, settings.cover()).filter(|_| kind == PostKind::Reel);
+        if cover.is_some_and(has_alt_text) {
+            let message = "instagram shows no alt text on a cover".to_owned();
             issues.push(Issue::of_main(Severity::Warning, "alt_text_not_supported", "media", message));
         }
         issues.extend(
-            untaggable(kind, &shown, &settings)
-                .map(|message| invalid("user_tags", "setting_invalid", message)),
+            untaggable(&shown, &settings).map(|message| invalid("user_tags", "setting_invalid", message)),
         );
         issues
     }
@@ -443,7 +476,7 @@ impl Publisher for Instagram {
 /// Returns an error message if an account is tagged in a medium that a carousel does not have, or in an image without
 /// a position: "the object must contain all three properties". Videos have none, and a story's is optional.
 /// <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/ig-user/media> (2026-11)
-fn untaggable(kind: PostKind, media: &[&Media], settings: &Settings) -> Option<String> {
+fn untaggable(media: &[&Media], settings: &Settings) -> Option<String> {
     settings.user_tags.iter().flatten().find_map(|tag| {
         let name = &tag.username.0;
         let index = tag.media_index.filter(|_| media.len() > 1).unwrap_or(0);
@@ -453,7 +486,7 @@ fn untaggable(kind: PostKind, media: &[&Media], settings: &Settings) -> Option<S
                 media.len()
             ));
         };
-        let needs_position = kind != PostKind::Story && medium.kind == MediaKind::Image;
+        let needs_position = medium.kind == MediaKind::Image;
         let lacks_position = tag.x.is_none() || tag.y.is_none();
         (needs_position && lacks_position).then(|| {
             format!("instagram tags an account in an image at x and y, and {name} has no such position")
@@ -536,7 +569,9 @@ impl PostKind {
             )),
             Self::Story if count != 1 => Err((
                 "media_too_many",
-                format!("instagram takes one medium as a story, and there are {count}"),
+                format!(
+                    "instagram takes one medium as a story, and there are {count}: give each a container of its own"
+                ),
             )),
             Self::Story if is_video && media[0].size_bytes > MAX_STORY_BYTES => {
                 let (most, has) = (MAX_STORY_BYTES / 1_000_000, media[0].size_bytes);
@@ -636,9 +671,13 @@ impl Containers for Instagram {
             graph::set(&mut fields, "collaborators", &settings.collaborators);
             graph::set(&mut fields, "location_id", &settings.location_id);
         }
-        // People are tagged in the items of a carousel, not in the carousel.
+        // People are tagged in the items of a carousel, not in the carousel, and in the stories that their tags name.
         if let [one] = shown.as_slice() {
-            graph::set(&mut fields, "user_tags", &tags_in(one, settings.user_tags.into_iter().flatten()));
+            let is_here = |tag: &UserTag| {
+                place != PostKind::Story || tag.media_index.unwrap_or(0) == usize::from(post.position)
+            };
+            let tags = settings.user_tags.into_iter().flatten().filter(is_here);
+            graph::set(&mut fields, "user_tags", &tags_in(one, tags));
         }
         if settings.is_ai_generated == Some(true) {
             fields.push(("is_ai_generated", "true".to_owned()));
@@ -945,7 +984,6 @@ impl Comment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn media(kind: &MediaKind) -> Media {
         Media {
@@ -1029,26 +1067,25 @@ mod tests {
 
     #[test]
     fn an_account_is_tagged_as_its_medium_takes_it() {
-        let of = |kind, media: &[MediaKind], tag: Value| {
+        let of = |media: &[MediaKind], tag: Value| {
             let media: Vec<_> = media.iter().map(self::media).collect();
             let settings = schema::read(&json!({ "user_tags": [tag] })).unwrap();
-            untaggable(kind, &media.iter().collect::<Vec<_>>(), &settings).is_none()
+            untaggable(&media.iter().collect::<Vec<_>>(), &settings).is_none()
         };
         let (image, video) = (MediaKind::Image, MediaKind::Video);
         let bare = |index: Value| json!({ "username": "bob", "media_index": index });
         let placed = |index: Value| json!({ "username": "bob", "x": 0.5, "y": 0, "media_index": index });
-        for (kind, media, tag, is_fine) in [
-            (PostKind::Feed, &[image][..], bare(json!(null)), false),
-            (PostKind::Feed, &[image], placed(json!(null)), true),
-            (PostKind::Feed, &[image], json!({ "username": "bob", "x": 0.5 }), false),
-            (PostKind::Feed, &[image, video], placed(json!(0)), true),
-            (PostKind::Feed, &[image, video], bare(json!(0)), false),
-            (PostKind::Feed, &[image, video], bare(json!(1)), true),
-            (PostKind::Feed, &[image, video], placed(json!(2)), false),
-            (PostKind::Reel, &[video], bare(json!(null)), true),
-            (PostKind::Story, &[image], bare(json!(null)), true),
+        for (media, tag, is_fine) in [
+            (&[image][..], bare(json!(null)), false),
+            (&[image], placed(json!(null)), true),
+            (&[image], json!({ "username": "bob", "x": 0.5 }), false),
+            (&[image, video], placed(json!(0)), true),
+            (&[image, video], bare(json!(0)), false),
+            (&[image, video], bare(json!(1)), true),
+            (&[image, video], placed(json!(2)), false),
+            (&[video], bare(json!(null)), true),
         ] {
-            assert_eq!(of(kind, media, tag.clone()), is_fine, "{kind:?} {media:?} {tag}");
+            assert_eq!(of(media, tag.clone()), is_fine, "{media:?} {tag}");
         }
         let tag = UserTag { username: Bare("bob".into()), x: Some(0.5), y: Some(0.5), media_index: None };
         let sent = tags_in(&media(&video), std::iter::once(tag));

@@ -112,8 +112,11 @@ impl Adapter {
         missing.filter(|missing| !missing.scopes.is_empty()).collect()
     }
 
-    /// Returns the number of containers of a post that are published with a grant with these scopes.
-    pub fn containers(&self, granted: &[String]) -> usize {
+    /// Returns the number of containers of a post with these settings that are published with a grant with these scopes.
+    pub fn containers(&self, granted: &[String], settings: &Value) -> usize {
+        if self.publisher.is_series(settings) {
+            return usize::MAX;
+        }
         if self.missing(Feature::Replies, granted).is_empty() { self.limits.replies.containers() } else { 1 }
     }
 
@@ -211,7 +214,7 @@ mod tests {
     fn replies_are_left_out_where_their_scopes_are_missing() {
         let publishing = ["pages_show_list", "pages_manage_posts", "pages_read_engagement"];
         let facebook = crate::get("facebook").unwrap();
-        assert_eq!(facebook.containers(&words(&publishing)), 1);
+        assert_eq!(facebook.containers(&words(&publishing), &Value::Null), 1);
         assert_eq!(
             facebook.left_out(&words(&publishing), 1),
             "takes replies of an account that was connected with pages_manage_engagement, pages_read_user_content; \
@@ -233,10 +236,16 @@ mod tests {
             ("bluesky", &[], usize::MAX),
         ] {
             let adapter = crate::get(platform).unwrap();
-            assert_eq!(adapter.containers(&words(granted)), containers, "{platform}");
+            assert_eq!(adapter.containers(&words(granted), &Value::Null), containers, "{platform}");
             let told = adapter.left_out(&words(granted), 2);
             assert_eq!(told, adapter.limits.replies.left_out(2), "{platform}");
         }
+        // Stories are no replies.
+        let instagram = crate::get("instagram").unwrap();
+        let publishing = words(&["instagram_business_basic", "instagram_business_content_publish"]);
+        let containers =
+            |place: &str| instagram.containers(&publishing, &serde_json::json!({ "media_type": place }));
+        assert_eq!((containers("FEED"), containers("STORIES")), (1, usize::MAX));
     }
 
     #[test]

@@ -637,10 +637,14 @@ impl Engine {
             None => Vec::new(),
         };
         let (platform, settings) = (&attempt.account.platform, &attempt.settings);
-        let reply_to = reply_to(attempt, (self.adapters)(platform), ids);
+        let adapter = (self.adapters)(platform);
+        let is_series =
+            !attempt.place.is_reply() && adapter.is_some_and(|adapter| adapter.publisher.is_series(settings));
+        let reply_to = if is_series { None } else { reply_to(attempt, adapter, ids) };
         let position = entry.container.position + u16::from(attempt.place.is_reply());
+        let place = if is_series { 0 } else { position };
         let media =
-            self.resolve_media(attempt.key.owner, platform, &entry.container, position, settings).await?;
+            self.resolve_media(attempt.key.owner, platform, &entry.container, place, settings).await?;
         Ok(Publication {
             target: attempt.key.target,
             position,
@@ -765,7 +769,7 @@ fn leave_out(platform: &Adapter, attempt: &mut Attempt) -> Option<LeftOut> {
     if attempt.place.is_reply() {
         return None;
     }
-    let kept = attempt.entries.len().min(platform.containers(&attempt.scopes));
+    let kept = attempt.entries.len().min(platform.containers(&attempt.scopes, &attempt.settings));
     // A container that is live, or may be, stays: the account may have been connected again with fewer scopes.
     let begun = attempt.entries.iter().rposition(is_begun);
     let left_out = attempt.entries.split_off(kept.max(begun.map_or(0, |last| last + 1)));

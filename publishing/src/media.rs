@@ -44,8 +44,8 @@ impl From<store::Error> for MediaError {
 }
 
 impl Engine {
-    /// Returns the assets that a container refers to, pictures fitted to the platform. `position` is that in its thread.
-    /// Waits a little for one that is still being inspected.
+    /// Returns the assets that a container refers to, pictures fitted to the platform. `position` is that in its thread,
+    /// and 0 for a post of its own. Waits a little for one that is still being inspected.
     pub(crate) async fn resolve_media(
         &self,
         owner: Owner,

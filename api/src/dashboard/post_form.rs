@@ -502,12 +502,15 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
             };
             texts.iter().enumerate().map(count).collect::<Vec<_>>()
         });
+        let is_series = adapter.is_some_and(|adapter| adapter.publisher.is_series(&settings));
         let who = (account.display_name.as_str(), account.username.as_str());
         let pieces = texts.iter().zip(counts).enumerate().map(|(index, (text, count))| {
             let beginning = text.content.chars().take(PREVIEW_LENGTH);
             let is_cut = text.content.chars().nth(PREVIEW_LENGTH).is_some();
             let shown: String = beginning.chain(is_cut.then_some('…')).collect();
-            let fits = fits(adapter, index, &settings, &text.media);
+            // Each text of a series is a post of its own.
+            let place = if is_series { 0 } else { index };
+            let fits = fits(adapter, place, &settings, &text.media);
             let fits = fits.iter().map(Option::as_ref).chain(std::iter::repeat(None));
             let media = text.media.iter().map(file).zip(fits).map(|(thumb, fit)| thumb.fitted(fit)).collect();
             Piece {
@@ -517,7 +520,7 @@ async fn cards(context: &PageContext<'_>, form: &PostForm, verdict: &Verdict) ->
                     &shown,
                     media,
                     &settings,
-                    index > 0,
+                    place > 0,
                 ),
                 count: *count,
                 max: limit.map_or(0, |limit| limit.usual.unwrap_or(limit.max)),

@@ -1,16 +1,16 @@
-//! Instagram: stories, tags in a carousel, and containers that can't be read.
+//! Instagram: stories, tags in a carousel, comments that are turned off, and containers that can't be read.
 
 use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Located, MediaKind, Publication,
-    check::{AccountKind, Draft, check, check_for},
+    Checkpoint, Committed, Located, Media, MediaKind, Publication,
+    check::{AccountKind, Draft, check, check_for, check_reply},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 
 /// Returns the tests of this module.
@@ -19,6 +19,10 @@ pub(super) fn trials() -> Vec<Trial> {
         "instagram",
         &singles![
             an_image_story_is_published_without_its_alt_text,
+            each_container_of_a_post_is_a_story,
+            a_story_that_fails_leaves_the_others,
+            a_lost_story_is_none_of_the_others,
+            several_stories_are_checked_each,
             accounts_are_tagged_in_the_images_of_a_carousel,
             a_reel_is_covered_by_a_picture_of_the_post,
             a_cover_that_does_not_fit_the_media_is_rejected,
@@ -312,4 +316,120 @@ async fn a_post_without_comments_takes_no_first_comment_and_needs_its_scope() {
     assert_eq!(codes(1, &publishing, json!({ "comment_enabled": true })), [""; 0]);
     let story = json!({ "comment_enabled": false, "media_type": "STORIES" });
     assert_eq!(codes(1, &publishing, story), ["setting_not_used", "text_not_shown"]);
+}
+
+/// Returns the stories of a post, each as the engine publishes it: with its position, and as no reply.
+fn stories<const N: usize>(actor: &Actor, texts: [&str; N], settings: &Value) -> [Publication; N] {
+    let mut position = 0;
+    texts.map(|text| {
+        let mut story = actor.post_with(text, MediaKind::Image, 1);
+        (story.position, story.settings) = (position, settings.clone());
+        position += 1;
+        story
+    })
+}
+
+async fn each_container_of_a_post_is_a_story() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let tags = json!([{ "username": "bob" }, { "username": "eve", "media_index": 2 }]);
+    let settings = json!({ "media_type": "STORIES", "user_tags": tags });
+    let tagged = [r#"[{"username":"bob"}]"#, "", r#"[{"username":"eve"}]"#];
+    for (story, tagged) in stories(&actor, ["", "", ""], &settings).iter().zip(tagged) {
+        let page = actor.shown(&actor.publish(story).await.on("publish")).await;
+        assert!(page.contains("STORY"), "{page}");
+        assert_eq!(page.contains("user_tags"), !tagged.is_empty(), "{page}");
+        assert!(page.contains(tagged), "{page}");
+    }
+    assert_eq!(actor.accepted().await, 3);
+}
+
+async fn a_story_that_fails_leaves_the_others() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let [first, mut second, third] = stories(&actor, ["", "", ""], &json!({ "media_type": "STORIES" }));
+    let film = actor.post_with("", MediaKind::Video, 1).media.remove(0);
+    second.media = vec![actor.broken(&film)];
+    let mut ids = vec![actor.publish(&first).await.on("publish")];
+    let failure = actor.publish(&second).await.expect_err("its video is broken");
+    assert!(failure.code.is_permanent() && !failure.is_ambiguous(), "{failure}");
+    ids.push(actor.publish(&third).await.on("publish"));
+    for id in ids {
+        assert!(actor.shown(&id).await.contains("STORY"));
+    }
+    assert_eq!(actor.accepted().await, 2);
+}
+
+/// A story has no text, so that those of the same post are told apart by their ids.
+async fn a_lost_story_is_none_of_the_others() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let [first, second] = stories(&actor, ["", ""], &json!({ "media_type": "STORIES" }));
+    let id = actor.publish(&first).await.on("publish");
+    let second = Publication { taken: vec![id.clone()], ..second };
+    let at = actor.prepare(&second).await.on("prepare");
+    let unpublished = actor.settle(&second, &at).await.on("settle");
+    assert_eq!(unpublished, Located::Absent, "its container was not published");
+    let other = actor.landed(&second, actor.commit(&second, &at).await.on("commit")).await.on("look");
+    // The same look-up after a lost answer: the container says that it was published, and the list what as.
+    let located = actor.settle(&second, &at).await.on("settle");
+    assert_eq!(located.id(), Some(&*other), "not {id}");
+    assert_eq!(actor.accepted().await, 2);
+}
+
+async fn several_stories_are_checked_each() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    let media = actor.post_with("", MediaKind::Image, 3).media;
+    let film = actor.lasting(&actor.post_with("", MediaKind::Video, 1).media[0], 61);
+    let [one, two] = [std::slice::from_ref(&media[0]), &media[..2]];
+    let scopes: Vec<_> =
+        ["instagram_business_basic", "instagram_business_content_publish"].map(str::to_owned).into();
+    let issues = |containers: &[(&str, &[Media])], settings: &Value| {
+        let drafts: Vec<_> = containers.iter().map(|(text, media)| Draft { text, media }).collect();
+        let account = AccountKind { account_type: "business", scopes: &scopes };
+        let issues = check_for(actor.platform, account, &drafts, settings);
+        issues.into_iter().map(|issue| (issue.code, json!(issue.path))).collect::<Vec<_>>()
+    };
+    let story = json!({ "media_type": "STORIES" });
+    let expected = |code: &str, path: Value| vec![(code.to_owned(), path)];
+    // They are no replies, for which the account lacks the scope, and as many as the author likes.
+    assert_eq!(issues(&[("", one); 5], &story), []);
+    assert_eq!(
+        issues(&[("", one); 2], &json!({})),
+        expected("replies_not_supported", json!(["containers", 1]))
+    );
+    assert_eq!(
+        issues(&[("", one), ("", two)], &story),
+        expected("media_too_many", json!(["containers", 1, "media"]))
+    );
+    let film = [film];
+    assert_eq!(
+        issues(&[("", one), ("", &film[..])], &story),
+        expected("media_duration", json!(["containers", 1, "media"]))
+    );
+    assert_eq!(
+        issues(&[("", one), ("unseen", one)], &story),
+        expected("text_not_shown", json!(["containers", 1, "content"]))
+    );
+    // What was a first comment before has no medium.
+    assert_eq!(
+        issues(&[("", one), ("a comment", &[][..])], &story)[0],
+        ("media_required".to_owned(), json!(["containers", 1, "media"]))
+    );
+    let tags = |index: usize| json!({ "media_type": "STORIES", "user_tags": [{ "username": "bob", "media_index": index }] });
+    assert_eq!(issues(&[("", one); 2], &tags(1)), []);
+    let path = json!(["config", "instagram", "user_tags"]);
+    assert_eq!(issues(&[("", one); 2], &tags(2)), expected("setting_invalid", path));
+    let list = check(actor.platform, &[Draft { text: "", media: two }], &story);
+    assert!(list[0].message.contains("a container of its own"), "{list:?}");
+
+    // Below a live post they are comments as ever.
+    let reply =
+        check_reply(actor.platform, AccountKind::default(), &[Draft { text: "", media: one }], &story);
+    let codes: Vec<_> = reply.iter().map(|issue| &*issue.code).collect();
+    assert!(
+        codes.contains(&"setting_not_for_replies") && codes.contains(&"media_kind_not_supported"),
+        "{codes:?}"
+    );
 }
