@@ -3,7 +3,8 @@
 //! Photos are uploaded unpublished and videos in parts, so that one last call publishes the feed post, reel
 //! or story. After a lost response, a video's status shows the result; a feed post is searched for among the
 //! Page's latest posts, preferably by its photo ids. The cover of a video, and the invitations of other Pages to a
-//! reel, need its id and follow once it is published. A Page's token does not expire and can't be refreshed.
+//! reel, need its id and follow once it is published. A draft is in no list that is documented, so that a lost one stays
+//! undecided. A Page's token does not expire and can't be refreshed.
 //! It is not revoked, because that would revoke the person's whole grant, with all their Pages.
 
 mod pages;
@@ -53,6 +54,17 @@ const CHUNK_BYTES: u64 = 4 << 20;
 const PAGE_POSTS: u32 = 50;
 /// Lifetime of an unpublished upload; Meta keeps it for about a day.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
+/// Maximum length of a text on a colored background. Meta documents none; two products that publish by this API name it.
+/// <https://help.leadconnectorhq.com/support/solutions/articles/155000008005-facebook-text-background-posts-reference> (2026-11)
+const MAX_BACKGROUND_TEXT: usize = 130;
+/// Number of cards that Facebook shows, whatever it takes; with more it has to be told that it may choose.
+/// <https://developers.facebook.com/docs/graph-api/reference/page/feed> (v26.0)
+const SHOWN_CARDS: usize = 5;
+/// Told about a draft, which Facebook shows to nobody.
+const IN_DRAFTS: &str =
+    "The post is a draft of the Page, and is published when somebody publishes it in Meta Business Suite";
+/// Pause before a draft's owner is told.
+const DRAFT_PAUSE: Duration = Duration::from_secs(1);
 /// Meta's reads are up to two minutes behind.
 const READ_LAG: Duration = Duration::from_secs(120);
 
@@ -144,7 +156,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 struct Settings {
     /// Where the post is shown. Defaults to the feed.
     media_type: Option<MediaType>,
-    /// The link to show as a preview.
+    /// The link to show as a preview, or behind the last of the cards in child_attachments.
     #[schemars(extend("format" = "uri", "excludes" = ["media"]))]
     link: Option<String>,
     /// Title of a video or a reel.
@@ -166,6 +178,31 @@ struct Settings {
     /// Codes of the only countries in which the post is shown. A story can't be limited.
     #[schemars(length(min = 1, max = 25), inner(regex(pattern = "^[A-Z]{2}$")), extend("kinds" = ["text", "photos", "video", "reel"], "isPromise" = true))]
     countries: Option<Vec<String>>,
+    /// Id of the colored background of a text of at most 130 characters, one of those that Facebook's own composer has.
+    #[schemars(regex(pattern = "^[0-9]{1,20}$"), extend("kinds" = ["text"], "excludes" = ["media", "link", "child_attachments"]))]
+    text_format_preset_id: Option<String>,
+    /// Cards with links beside each other. Facebook shows the first five.
+    #[schemars(length(min = 2, max = 10), extend("kinds" = ["text"], "excludes" = ["media"], "isPromise" = true))]
+    child_attachments: Option<Vec<Card>>,
+    /// Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite.
+    draft: Option<bool>,
+}
+
+/// A card of a carousel of links.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Card {
+    /// Address that the card leads to.
+    #[schemars(extend("format" = "uri"))]
+    link: String,
+    /// Address of the card's picture, a square of at least 458 pixels.
+    #[schemars(extend("format" = "uri"))]
+    picture: String,
+    /// Title; by default that of the linked page. Facebook shows about 35 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// A price, a discount or a site's name; by default taken from the linked page. Facebook shows about 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
 }
 
 impl Settings {
@@ -179,6 +216,23 @@ impl Settings {
         self.cover.as_deref()
     }
 
+    fn is_draft(&self) -> bool {
+        self.draft == Some(true)
+    }
+
+    /// Returns the cards of a carousel of links.
+    fn cards(&self) -> &[Card] {
+        self.child_attachments.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the setting that has a link to Facebook itself, which it takes no preview of (error 1609008).
+    fn own_link(&self) -> Option<&'static str> {
+        if self.link.as_deref().is_some_and(is_own_address) {
+            return Some("link");
+        }
+        self.cards().iter().any(|card| is_own_address(&card.link)).then_some("child_attachments")
+    }
+
     /// Returns a setting that does not fit the media or the kind of post, with the reason.
     fn objection(&self, media: &[Media]) -> Option<(&'static str, String)> {
         let is_story = self.media_type == Some(MediaType::Stories);
@@ -186,16 +240,50 @@ impl Settings {
         if let Some(message) = self.cover().and_then(of_cover) {
             return Some(("cover", message));
         }
+        let is_film = media.iter().any(|medium| medium.kind == MediaKind::Video);
+        let is_feed = !is_film && self.media_type.is_none_or(|kind| kind == MediaType::Feed);
+        if self.is_draft() && !is_feed {
+            return Some(("draft", "facebook takes a text, a link or photos as a draft".to_owned()));
+        }
         let is_shared = self.collaborators.as_ref().is_some_and(|pages| !pages.is_empty());
         let message = || "facebook takes collaborators for a reel only".to_owned();
         (is_shared && self.media_type != Some(MediaType::Reels)).then(|| ("collaborators", message()))
     }
 }
 
-/// True for an address of Facebook itself, which it takes no preview of (error 1609008).
+/// True for an address of Facebook itself.
 fn is_own_address(link: &str) -> bool {
     let host = Url::parse(link).ok().and_then(|link| link.host_str().map(str::to_owned));
     host.is_some_and(|host| host == "facebook.com" || host.ends_with(".facebook.com"))
+}
+
+/// Compares a post in the feed with what its background takes and its cards show, and a draft with what is kept of it.
+fn feed_issues(containers: &[Draft<'_>], settings: &Settings) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    let mut add = |severity, code: &str, setting: &str, message: String| {
+        issues.push(Issue::of_setting(severity, code, ADAPTER.id, setting, message));
+    };
+    let length = containers.first().map_or(0, |main| main.text.chars().count());
+    if settings.text_format_preset_id.is_some() && !settings.is_draft() && length > MAX_BACKGROUND_TEXT {
+        let message = format!(
+            "facebook takes {MAX_BACKGROUND_TEXT} characters on a background, and the text has {length}"
+        );
+        add(Severity::Error, "text_too_long", "text_format_preset_id", message);
+    }
+    let count = settings.cards().len();
+    if count > SHOWN_CARDS {
+        let message = format!("facebook shows {SHOWN_CARDS} cards, and there are {count}");
+        add(Severity::Warning, "cards_not_shown", "child_attachments", message);
+    }
+    if settings.is_draft() {
+        if containers.len() > 1 {
+            let message = "facebook takes no comment below a draft".to_owned();
+            add(Severity::Error, "settings_conflict", "draft", message);
+        }
+        let message = "facebook keeps the post as a draft, and shows it to nobody until it is published in Meta Business Suite";
+        add(Severity::Warning, "post_waits_in_drafts", "draft", message.to_owned());
+    }
+    issues
 }
 
 #[async_trait]
@@ -204,6 +292,7 @@ impl Publisher for Facebook {
         let settings: Settings = schema::read(settings).ok()?;
         let shown = graph::shown(main.media, settings.cover());
         Some(match PostKind::choose(&shown, settings.media_type).ok()? {
+            PostKind::Feed if settings.is_draft() => "draft",
             PostKind::Feed if shown.is_empty() => "text",
             PostKind::Feed => "photos",
             PostKind::Video => "video",
@@ -223,9 +312,9 @@ impl Publisher for Facebook {
         if let Some((setting, message)) = settings.objection(main.media) {
             return vec![invalid(setting, "settings_conflict", message)];
         }
-        if settings.link.as_deref().is_some_and(is_own_address) {
+        if let Some(setting) = settings.own_link() {
             let message = "facebook takes no link to facebook.com".to_owned();
-            return vec![invalid("link", "setting_invalid", message)];
+            return vec![invalid(setting, "setting_invalid", message)];
         }
         let shown = graph::shown(main.media, settings.cover());
         let kind = match PostKind::choose(&shown, settings.media_type) {
@@ -233,7 +322,7 @@ impl Publisher for Facebook {
             Ok(kind) => kind,
         };
         let is_story = matches!(kind, PostKind::PhotoStory | PostKind::VideoStory);
-        let mut issues = Vec::new();
+        let mut issues = feed_issues(containers, &settings);
         if is_story && !main.text.trim().is_empty() {
             let message = "facebook shows no text on a story".to_owned();
             issues.push(Issue::of_main(Severity::Warning, "text_not_shown", "content", message));
@@ -318,7 +407,12 @@ impl Publisher for Facebook {
             PostKind::Feed => {
                 let made: Made =
                     send(cx, &format!("{own}/feed"), &feed_fields(post, &settings, &step)).send().await?;
-                Ok(Committed::Live(made.id))
+                if !settings.is_draft() {
+                    return Ok(Committed::Live(made.id));
+                }
+                // The look-up tells its owner where it is.
+                let at = Checkpoint::of(&Step { draft: Some(made.id), ..step });
+                Ok(Committed::Accepted { at, poll_after: DRAFT_PAUSE })
             }
             PostKind::Comment => {
                 let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
@@ -364,6 +458,13 @@ impl Publisher for Facebook {
         let mut step = if post.is_restored { Step::default() } else { at.read()? };
         let begun = post.begun();
         match kind {
+            PostKind::Feed if settings.is_draft() => match step.draft {
+                Some(id) => {
+                    cx.note(IN_DRAFTS).await?;
+                    Ok(Located::certain(id))
+                }
+                None => Ok(Located::Unknown),
+            },
             PostKind::Feed => listing::locate(&FeedPosts { cx, step: &step }, post).await,
             PostKind::Comment => {
                 let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
@@ -399,8 +500,14 @@ impl Publisher for Facebook {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        let post: Result<Post> = node(cx, id, "id,permalink_url").await;
+        // Only a post in the feed can be a draft; a comment, a video or a story does not know the field.
+        let is_feed = id.split_once('_').is_some_and(|(page, _)| page == cx.account.network_unique_id);
+        let fields = if is_feed { "id,permalink_url,is_published" } else { "id,permalink_url" };
+        let post: Result<Post> = node(cx, id, fields).await;
         match post {
+            Ok(Post { is_published: Some(false), .. }) => {
+                Err(Failure::rejected(404, "it is a draft, which has no address that others can open"))
+            }
             Ok(Post { permalink_url: Some(url), .. }) => Ok(address(cx, &url)),
             Ok(_) => Ok(cx.transport.rewrite_url(&format!("{SITE}/{id}"))),
             // Only the list of stories contains a story's URL.
@@ -506,6 +613,9 @@ struct Step {
     /// The Pages that were invited as collaborators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     invited: Vec<String>,
+    /// The draft's id, from the response of the call that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft: Option<String>,
 }
 
 /// A photo or a video that is not published.
@@ -575,9 +685,21 @@ fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     if !post.text.is_empty() {
         fields.push(("message", post.text.clone()));
     }
-    graph::set(&mut fields, "link", &settings.link);
-    graph::set(&mut fields, "place", &settings.place);
-    graph::set(&mut fields, "targeting", &settings.targeting());
+    // A carousel needs a link as well, which follows its cards.
+    let first = settings.cards().first().map(|card| card.link.clone());
+    graph::set(&mut fields, "link", &settings.link.clone().or(first));
+    if settings.is_draft() {
+        fields.push(("published", "false".to_owned()));
+        fields.push(("unpublished_content_type", "DRAFT".to_owned()));
+    } else {
+        graph::set(&mut fields, "place", &settings.place);
+        graph::set(&mut fields, "targeting", &settings.targeting());
+        graph::set(&mut fields, "text_format_preset_id", &settings.text_format_preset_id);
+        graph::set(&mut fields, "child_attachments", &settings.child_attachments);
+        if settings.cards().len() > SHOWN_CARDS {
+            fields.push(("multi_share_optimized", "true".to_owned()));
+        }
+    }
     if !step.uploads.is_empty() {
         let photos = step.uploads.iter().map(|photo| json!({ "media_fbid": photo.ticket.id }));
         let photos: Vec<Value> = photos.collect();
@@ -1159,6 +1281,7 @@ struct Post {
     id: String,
     message: Option<String>,
     permalink_url: Option<String>,
+    is_published: Option<bool>,
     full_picture: Option<String>,
     status_type: Option<String>,
     #[serde(default, deserialize_with = "graph::time")]

@@ -557,7 +557,7 @@ impl Engine {
             }
             None => {
                 publishing::schedule_url_lookup(&self.db, attempt, None).await?;
-                let message = format!("Live, but its address could not be learned: {failure}");
+                let message = format!("Published, but its address is not known: {failure}");
                 publishing::note(&self.db, attempt.key, "address", &message, (self.now)()).await?;
                 Ok(PublishResult::Ended { status: TargetStatus::Published })
             }

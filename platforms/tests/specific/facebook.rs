@@ -4,6 +4,7 @@ use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
+use domain::Severity;
 use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result,
@@ -31,6 +32,10 @@ pub(super) fn trials() -> Vec<Trial> {
             a_lost_post_is_found_as_facebook_shows_it,
             a_list_with_too_much_data_is_read_in_shorter_pages,
             a_story_is_measured_without_its_removed_metrics,
+            a_short_text_is_shown_on_a_background,
+            links_are_shown_as_cards,
+            a_draft_is_kept_where_nobody_sees_it,
+            a_lost_draft_is_not_made_twice,
             polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up,
         ],
     )
@@ -394,4 +399,181 @@ async fn polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up() {
     // Beginning, two parts, the end and the polls.
     actor.set(&json!({ "limits": { "facebook.calls": 7 } })).await;
     assert!(pause().await >= Duration::from_secs(300));
+}
+
+/// Returns the codes of the issues of a post with further containers.
+fn codes(actor: &Actor, post: &Publication, further: &[&str]) -> Vec<String> {
+    let main = Draft { text: &post.text, media: &post.media };
+    let further = further.iter().map(|&text| Draft { text, media: &[] });
+    let drafts: Vec<_> = std::iter::once(main).chain(further).collect();
+    check(actor.platform, &drafts, &post.settings).into_iter().map(|issue| issue.code).collect()
+}
+
+/// Publishes a post whose answer is lost, and returns the result of the look-up.
+async fn lost(actor: &Actor, post: &Publication) -> Located {
+    let at = actor.prepare(post).await.on("prepare");
+    let failure = actor.commit(post, &at).await.expect_err("the answer is lost");
+    assert!(failure.is_ambiguous(), "{failure}");
+    actor.settle(post, &at).await.on("settle")
+}
+
+async fn a_short_text_is_shown_on_a_background() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let on_purple = |text: &str| Publication {
+        settings: json!({ "text_format_preset_id": "106018623298955" }),
+        ..actor.post_with(text, MediaKind::Image, 0)
+    };
+    let post = on_purple(&"é".repeat(130));
+    assert_eq!(codes(&actor, &post, &["a comment"]), [""; 0]);
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("Background: 106018623298955"), "{page}");
+    let located = lost(&actor, &on_purple("a purple loss #sandbox-lost-reply")).await;
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
+    let accepted = actor.accepted().await;
+
+    let long = on_purple(&"é".repeat(131));
+    assert_eq!(codes(&actor, &long, &[]), ["text_too_long"]);
+    let with_photo =
+        Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..on_purple("a photo") };
+    assert_eq!(codes(&actor, &with_photo, &[]), ["settings_conflict", "setting_not_used"]);
+    let mut with_link = on_purple("a link");
+    with_link.settings["link"] = json!("https://example.com");
+    assert_eq!(codes(&actor, &with_link, &[]), ["settings_conflict"]);
+    // Facebook itself would take none of them.
+    for post in [&long, &with_photo, &with_link] {
+        let failure = actor.publish(post).await.expect_err("no background");
+        assert_eq!(failure.code, rejected(400), "{}: {failure}", post.text);
+    }
+    assert_eq!(codes(&actor, &on_purple(" "), &[]), ["content_required"]);
+    let mut words = on_purple("a word");
+    words.settings["text_format_preset_id"] = json!("purple");
+    assert_eq!(codes(&actor, &words, &[]), ["setting_invalid"]);
+    assert_eq!(actor.accepted().await, accepted);
+}
+
+async fn links_are_shown_as_cards() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let card = |number: usize| {
+        let picture = format!("https://example.com/{number}.jpg");
+        json!({ "link": format!("https://example.com/{number}"), "picture": picture, "name": format!("No. {number}") })
+    };
+    let with = |text: &str, count: usize| Publication {
+        settings: json!({ "child_attachments": (1..=count).map(card).collect::<Vec<_>>() }),
+        ..actor.post_with(text, MediaKind::Image, 0)
+    };
+    let post = with("three cards", 3);
+    assert_eq!(codes(&actor, &post, &["a comment"]), [""; 0]);
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    assert!(page.contains("Card: https://example.com/3 · No. 3"), "{page}");
+    assert!(page.contains("Link: https://example.com/1"), "behind the cards: {page}");
+    let mut other = with("cards with another end", 2);
+    other.settings["link"] = json!("https://example.org/end");
+    let page = actor.shown(&actor.publish(&other).await.on("publish")).await;
+    assert!(page.contains("Link: https://example.org/end"), "{page}");
+    let located = lost(&actor, &with("lost cards #sandbox-lost-reply", 2)).await;
+    assert!(matches!(located, Located::Live(_)), "{located:?}");
+    for (count, expected) in [(6, "cards_not_shown"), (10, "cards_not_shown")] {
+        let post = with(&format!("{count} cards"), count);
+        assert_eq!(codes(&actor, &post, &[]), [expected]);
+        actor.publish(&post).await.on("publish");
+    }
+    let accepted = actor.accepted().await;
+    for count in [1, 11] {
+        let post = with("too few or too many", count);
+        assert_eq!(codes(&actor, &post, &[]), ["setting_invalid"], "{count}");
+        assert_eq!(actor.publish(&post).await.expect_err("refused").code, rejected(400), "{count}");
+    }
+    for (member, value) in [
+        ("link", json!("https://www.facebook.com/zuck")),
+        ("link", json!("example.com")),
+        ("picture", json!(null)),
+        ("picture", json!("a.jpg")),
+    ] {
+        let mut post = with("an odd card", 2);
+        post.settings["child_attachments"][1][member] = value.clone();
+        assert_eq!(codes(&actor, &post, &[]), ["setting_invalid"], "{member} {value}");
+    }
+    let with_photo = Publication { media: actor.post_with("", MediaKind::Image, 1).media, ..with("a", 2) };
+    assert_eq!(codes(&actor, &with_photo, &[]), ["settings_conflict", "setting_not_used"]);
+    assert_eq!(actor.publish(&with_photo).await.expect_err("refused").code, rejected(400));
+    assert_eq!(actor.accepted().await, accepted);
+}
+
+async fn a_draft_is_kept_where_nobody_sees_it() {
+    let world = World::start().await;
+    let actor = actor(&world, "facebook");
+    let drafted = |text: &str, kind, count| Publication {
+        settings: json!({ "draft": true }),
+        ..actor.post_with(text, kind, count)
+    };
+    let mut linked = drafted("a linked draft", MediaKind::Image, 0);
+    linked.settings["link"] = json!("https://example.com");
+    for post in
+        [drafted("a draft", MediaKind::Image, 0), drafted("a draft with photos", MediaKind::Image, 2), linked]
+    {
+        assert_eq!(codes(&actor, &post, &[]), ["post_waits_in_drafts"]);
+        let at = actor.prepare(&post).await.on("prepare");
+        let Committed::Accepted { at, .. } = actor.commit(&post, &at).await.on("commit") else {
+            panic!("its owner is still to be told")
+        };
+        let keep = Kept::default();
+        let located = actor.platform.publisher.locate(&actor.session(&keep), &post, &at).await.on("look");
+        assert!(keep.notes()[0].contains("Meta Business Suite"), "{:?}", keep.notes());
+        let id = located.id().expect("its id").to_owned();
+        let node = actor.sandbox(&format!("graph.facebook.com/v26.0/{id}?fields=message,is_published"));
+        assert_eq!(
+            actor.ask("GET", &node).await,
+            json!({ "id": id, "message": post.text, "is_published": false })
+        );
+        let listed = actor.platform.history.expect("a history").page(&actor.session(&keep), None).await;
+        assert!(listed.on("list").items.is_empty());
+        let failure = actor.platform.publisher.permalink(&actor.session(&keep), &id).await;
+        let failure = failure.expect_err("no address");
+        assert!(failure.code == rejected(404) && failure.message.contains("draft"), "{failure}");
+        actor.platform.deletion.expect("it has one").delete(&actor.session(&keep), &id).await.on("delete");
+        assert_eq!(actor.ask("GET", &node).await["error"]["code"], 100, "it is gone");
+    }
+    assert_eq!(actor.accepted().await, 0, "nothing is public");
+
+    let draft = drafted("a draft", MediaKind::Image, 0);
+    assert_eq!(codes(&actor, &draft, &["a comment"]), ["settings_conflict", "post_waits_in_drafts"]);
+    for (setting, value, expected) in [
+        ("countries", json!(["AT"]), "setting_not_used"),
+        ("place", json!("123"), "setting_not_used"),
+        ("text_format_preset_id", json!("1"), "setting_not_used"),
+        ("draft", json!(false), ""),
+    ] {
+        let mut post = draft.clone();
+        post.settings[setting] = value;
+        let issues = check(actor.platform, &[Draft { text: &post.text, media: &[] }], &post.settings);
+        let issue = issues.first();
+        assert_eq!(issue.map_or("", |issue| &*issue.code), expected, "{setting}");
+        // A post is never shown in more countries than its author chose.
+        let is_error = issue.is_some_and(|issue| issue.severity == Severity::Error);
+        assert_eq!(is_error, setting == "countries", "{issue:?}");
+    }
+    for (kind, place) in
+        [(MediaKind::Video, "FEED"), (MediaKind::Video, "REELS"), (MediaKind::Image, "STORIES")]
+    {
+        let mut post = drafted("", kind, 1);
+        post.settings["media_type"] = json!(place);
+        assert_eq!(codes(&actor, &post, &[]), ["settings_conflict"], "{place}");
+        assert_eq!(actor.publish(&post).await.expect_err("no draft").code, rejected(400), "{place}");
+    }
+    assert_eq!(actor.accepted().await, 0, "no draft is published instead");
+}
+
+/// No list has drafts, so that a lost one stays undecided.
+async fn a_lost_draft_is_not_made_twice() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "facebook");
+    let mut post = actor.post_with("a lost draft", MediaKind::Image, 0);
+    post.settings = json!({ "draft": true });
+    let feed = format!("/graph.facebook.com/v26.0/{}/feed", actor.account.network_unique_id);
+    world.lie(&[(&feed, 503, json!("<html>"))]);
+    assert_eq!(lost(&actor, &post).await, Located::Unknown);
+    let heard = world.heard();
+    assert_eq!(heard.iter().filter(|call| call.method == "POST" && call.path == feed).count(), 1);
 }

@@ -236,11 +236,16 @@ async fn requests_to_facebook_match_metas_sdk() {
     let settings = [
         json!({}),
         json!({ "link": "https://example.com", "place": "123" }),
+        json!({ "text_format_preset_id": "106018623298955" }),
+        json!({ "child_attachments": vec![json!({
+            "link": "https://example.com", "picture": "https://example.com/a.jpg", "name": "A",
+        }); 6] }),
+        json!({ "draft": true }),
         json!({ "media_type": "REELS", "title": "A", "is_ai_generated": true }),
         json!({ "media_type": "STORIES" }),
     ];
     let mut heard = walk("facebook", &settings).await;
-    heard.extend(walk_media("facebook", &settings[2..]).await);
+    heard.extend(walk_media("facebook", &settings[5..]).await);
     let hosts = ["/graph.facebook.com/v", "/graph-video.facebook.com/v"];
     let calls = heard.iter().filter(|call| hosts.iter().any(|host| call.path.starts_with(host)));
     let faults: Vec<_> = calls.flat_map(|call| sdk.faults(call)).collect();

@@ -18,6 +18,11 @@ const LISTED_PHOTOS: usize = 25;
 
 const MESSAGE: usize = 63_206;
 const COMMENT: usize = 8_000;
+/// Characters on a background, as products that publish by this API name them.
+const BACKGROUND: usize = 130;
+/// Cards of a carousel, and those of one whose order Facebook may choose.
+const CARDS: usize = 5;
+const OPTIMIZED_CARDS: usize = 10;
 
 const METRICS: [&str; 12] = [
     "post_media_view",
@@ -56,6 +61,9 @@ pub(super) struct Post {
     pub(super) kind: Kind,
     pub(super) message: String,
     pub(super) link: Option<String>,
+    /// The cards of a carousel of links.
+    #[serde(default)]
+    pub(super) cards: Vec<Card>,
     pub(super) photos: Vec<String>,
     pub(super) video: Option<String>,
     /// Further lines on its page.
@@ -64,6 +72,15 @@ pub(super) struct Post {
     /// Time from which on it is public, unless it is from the start.
     #[serde(default)]
     pub(super) visibility: Visibility,
+}
+
+/// A card of a carousel of links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Card {
+    link: String,
+    picture: String,
+    name: Option<String>,
+    description: Option<String>,
 }
 
 /// When a post is public.
@@ -137,6 +154,11 @@ impl Post {
         let mut notes = self.notes.clone();
         notes.extend(video.iter().flat_map(media::Video::notes));
         notes.extend(self.link.iter().map(|link| format!("Link: {link}")));
+        for card in &self.cards {
+            let words = [Some(&card.link), card.name.as_ref(), card.description.as_ref()];
+            let words: Vec<_> = words.into_iter().flatten().map(String::as_str).collect();
+            notes.push(format!("Card: {}", words.join(" · ")));
+        }
         if self.kind == Kind::Story {
             notes.push("Story".to_owned());
         }
@@ -153,6 +175,21 @@ impl Post {
             notes,
             reply_to: None,
         }
+    }
+
+    /// Returns the attachment of a carousel of links.
+    fn carousel(&self) -> Value {
+        let card = |card: &Card| {
+            json!({
+                "media_type": "link", "type": "share", "url": card.link, "title": card.name,
+                "description": card.description, "target": { "url": card.link },
+                "media": { "image": { "src": card.picture, "height": 458, "width": 458 } },
+            })
+        };
+        json!({
+            "media_type": "album", "type": "multi_share", "url": self.link, "target": { "url": self.link },
+            "subattachments": { "data": self.cards.iter().map(card).collect::<Vec<_>>() },
+        })
     }
 
     fn node(&self, tx: &Transaction) -> Value {
@@ -183,6 +220,7 @@ impl Post {
                 "target": { "id": video, "url": format!("https://{}", self.address()) },
                 "media": { "image": { "src": null, "height": 720, "width": 720 } },
             })),
+            ([], None, _) if !self.cards.is_empty() => Some(self.carousel()),
             ([], None, Some(link)) => {
                 let (media_type, kind) = preview(link);
                 Some(
@@ -219,6 +257,7 @@ impl Post {
                 (Some(_), _, _) => "added_video",
                 (None, false, _) => "added_photos",
                 (None, true, Some(_)) => "shared_story",
+                (None, true, None) if !self.cards.is_empty() => "shared_story",
                 (None, true, None) => "mobile_status_update",
             },
             "full_picture": photos.first().map(media::Photo::source),
@@ -373,16 +412,13 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     if message.trim().is_empty() && link.is_none() && photos.is_empty() {
         return Err(invalid("At least one of message, link or attached_media must be specified"));
     }
-    if let Some(link) = &link {
-        let url = url::Url::parse(link).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        match url.as_ref().and_then(url::Url::host_str) {
-            None => return Err(error(400, 100, 1_609_005, "The post's links must direct to a valid URL.")),
-            Some(host) if host.ends_with("facebook.com") => {
-                return Err(error(400, 100, 1_609_008, "Links to Facebook can't be shared this way."));
-            }
-            Some(_) => {}
-        }
+    link.as_deref().map_or(Ok(()), check_link)?;
+    let cards = cards(request)?;
+    if !cards.is_empty() && !photos.is_empty() {
+        return Err(invalid("child_attachments can't be combined with attached_media"));
     }
+    let has_more = link.is_some() || !cards.is_empty() || !photos.is_empty();
+    let background = background(request, &message, has_more)?;
     check_usable(tx, me, &photos)?;
     let visibility = visibility(tx, request)?;
     let audience = audience(request)?;
@@ -395,6 +431,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
             && last.video.is_none()
             && last.message == message
             && last.link == link
+            && last.cards == cards
             && tx.now - last.created_at < window
     });
     if is_double {
@@ -406,12 +443,12 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         kind: Kind::Feed,
         message,
         link,
+        cards,
         photos: photos.clone(),
         video: None,
-        notes: param(request, "place")
-            .map(|place| format!("Place: {place}"))
-            .into_iter()
+        notes: (param(request, "place").map(|place| format!("Place: {place}")).into_iter())
             .chain(audience)
+            .chain(background.map(|background| format!("Background: {background}")))
             .collect(),
         created_at: tx.now,
         visibility,
@@ -423,7 +460,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     let response = Response::json(200, &selected);
     Ok(match post.visibility {
         Visibility::Public => response.with_post(post.id).with_fault(fault),
-        Visibility::Scheduled(_) | Visibility::Never => response,
+        Visibility::Scheduled(_) | Visibility::Never => response.with_fault(fault),
     })
 }
 
@@ -440,9 +477,65 @@ pub(super) fn audience(request: &Request) -> Result<Option<String>, Response> {
     }
 }
 
+/// Refuses an address that no preview can be made of.
+fn check_link(link: &str) -> Result<(), Response> {
+    let url = url::Url::parse(link).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    match url.as_ref().and_then(url::Url::host_str) {
+        None => Err(error(400, 100, 1_609_005, "The post's links must direct to a valid URL.")),
+        Some(host) if host.ends_with("facebook.com") => {
+            Err(error(400, 100, 1_609_008, "Links to Facebook can't be shared this way."))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Returns the cards of `child_attachments`. "Minimum 2 and maximum of 5 objects. If you set multi_share_optimized to
+/// true, you can upload a maximum of 10 objects"; each needs a link and a picture.
+/// <https://developers.facebook.com/docs/graph-api/reference/page/feed>
+fn cards(request: &Request) -> Result<Vec<Card>, Response> {
+    let Some(text) = param(request, "child_attachments") else { return Ok(Vec::new()) };
+    let cards: Vec<Card> = serde_json::from_str(&text).map_err(|_| {
+        invalid("Param child_attachments must be an array of objects with a link and a picture")
+    })?;
+    let most = if graph::is_true(request, "multi_share_optimized") { OPTIMIZED_CARDS } else { CARDS };
+    if !(2..=most).contains(&cards.len()) {
+        return Err(invalid(&format!("Param child_attachments must have 2 to {most} objects")));
+    }
+    for card in &cards {
+        check_link(&card.link)?;
+        if !card.picture.starts_with("http") {
+            return Err(invalid("A picture of child_attachments must be a URL"));
+        }
+    }
+    Ok(cards)
+}
+
+/// Returns the id of a text's background. A post with anything else than a short text has none.
+fn background(request: &Request, message: &str, has_more: bool) -> Result<Option<String>, Response> {
+    let Some(id) = param(request, "text_format_preset_id") else { return Ok(None) };
+    if !id.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid("Param text_format_preset_id must be a number"));
+    }
+    match has_more || message.trim().is_empty() || message.chars().count() > BACKGROUND {
+        true => {
+            Err(invalid("A text format preset is for a text of at most 130 characters without attachments"))
+        }
+        false => Ok(Some(id)),
+    }
+}
+
 /// Returns when a new post is public. A time needs `published=false`, and lies 10 minutes to 30 days ahead.
 fn visibility(tx: &Transaction, request: &Request) -> Result<Visibility, Response> {
     let is_hidden = matches!(param(request, "published").as_deref(), Some("false" | "0"));
+    match param(request, "unpublished_content_type").as_deref() {
+        None => {}
+        Some("DRAFT") if is_hidden && param(request, "scheduled_publish_time").is_none() => {}
+        Some("SCHEDULED") if is_hidden && param(request, "scheduled_publish_time").is_some() => {}
+        Some(other) => {
+            let message = format!("Param unpublished_content_type does not fit the publication: {other}");
+            return Err(invalid(&message));
+        }
+    }
     let Some(time) = param(request, "scheduled_publish_time") else {
         return Ok(if is_hidden { Visibility::Never } else { Visibility::Public });
     };
@@ -488,6 +581,7 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
         kind: Kind::Story,
         message: String::new(),
         link: None,
+        cards: Vec::new(),
         photos: photos.clone(),
         video: None,
         notes: Vec::new(),

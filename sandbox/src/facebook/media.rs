@@ -335,6 +335,7 @@ fn publish(
         kind,
         message,
         link: None,
+        cards: Vec::new(),
         photos,
         video: video.map(|video| video.id.clone()),
         notes: video
