@@ -39,7 +39,7 @@ const MAX_ITEMS: usize = 10;
 /// Width over height of an image in the feed, with a tolerance for rounded pixels. Meta's page has 4:5 as the tallest
 /// (checked 2026-11); 3:4 is the shape of its own grid since 2025, and two products had images up to 9:16 published
 /// by this API in 2026. So what is taller than 3:4 is told, and refused only beyond that.
-const FEED_SHAPES: RangeInclusive<f64> = 0.55..=1.92;
+const FEED_SHAPES: RangeInclusive<f64> = 0.56..=1.92;
 const USUAL_SHAPE: f64 = 0.74;
 /// The shapes that it takes for certain, which the setting `fit` gives.
 const SURE_SHAPES: RangeInclusive<f64> = 0.75..=1.91;
@@ -158,7 +158,7 @@ struct Settings {
     #[schemars(extend("kinds" = ["reel"], "format" = "uri"))]
     cover_url: Option<String>,
     /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover and cover_url.
-    #[schemars(extend("kinds" = ["reel"]))]
+    #[schemars(range(max = 899_999), extend("kinds" = ["reel"]))]
     thumb_offset: Option<u64>,
     /// Name of a reel's original audio.
     #[schemars(extend("kinds" = ["reel"]))]

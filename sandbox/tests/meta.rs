@@ -473,6 +473,77 @@ async fn facebook_publishes_posts_and_comments() {
     assert!(usage["call_count"].as_u64().unwrap() > 10, "{usage}");
 }
 
+/// Backgrounds, carousels of links and drafts, of <https://developers.facebook.com/docs/graph-api/reference/page/feed>.
+#[tokio::test]
+async fn facebook_judges_what_a_post_in_the_feed_is_made_of() {
+    let world = World::new().await;
+    let ada = world.user("facebook", "graph.facebook.com/v26.0");
+    let card = |n: usize| json!({ "link": format!("https://example.com/{n}"), "picture": "https://example.com/a.jpg" });
+    let cards = |count: usize| json!((0..count).map(card).collect::<Vec<_>>()).to_string();
+    let (one, five, six, eleven) = (cards(1), cards(5), cards(6), cards(11));
+    let own = five.replace("https://example.com/4", "https://www.facebook.com/ada");
+    let bare = five.replace(r#","picture":"https://example.com/a.jpg""#, "");
+    let (fits, long) = ("é".repeat(130), "é".repeat(131));
+    let (background, attached) = (("text_format_preset_id", "106018623298955"), "child_attachments");
+    let (hidden, draft) = (("published", "false"), ("unpublished_content_type", "DRAFT"));
+    let optimized = ("multi_share_optimized", "true");
+    for (form, expected) in [
+        (vec![("message", fits.as_str()), background], None),
+        (vec![("message", long.as_str()), background], Some(0)),
+        (vec![("message", "a"), ("text_format_preset_id", "purple")], Some(0)),
+        (vec![("message", "b"), ("link", "https://example.com"), background], Some(0)),
+        (vec![("message", "c"), (attached, five.as_str()), background], Some(0)),
+        (vec![("message", "d"), (attached, five.as_str())], None),
+        (vec![("message", "e"), (attached, one.as_str())], Some(0)),
+        (vec![("message", "f"), (attached, six.as_str())], Some(0)),
+        (vec![("message", "g"), (attached, six.as_str()), optimized], None),
+        (vec![("message", "h"), (attached, eleven.as_str()), optimized], Some(0)),
+        (vec![("message", "i"), (attached, own.as_str())], Some(1_609_008)),
+        (vec![("message", "j"), (attached, bare.as_str())], Some(0)),
+        (vec![("message", "k"), hidden, draft], None),
+        (vec![("message", "l"), draft], Some(0)),
+        (vec![("message", "m"), hidden, ("unpublished_content_type", "SCHEDULED")], Some(0)),
+        // Not a link to Facebook.
+        (vec![("message", "n"), ("link", "https://notfacebook.com")], None),
+    ] {
+        let answer = ada.post("/me/feed", &form).await;
+        match expected {
+            None => drop(id(&answer)),
+            Some(subcode) => assert_eq!(code(&answer), (json!(100), subcode), "{form:?}: {answer}"),
+        }
+    }
+    let list = ada.get("/me/published_posts?fields=message,attachments{type,subattachments}&limit=100").await;
+    let list = list["data"].as_array().unwrap();
+    let texts: Vec<_> = list.iter().map(|post| post["message"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["n", "g", "d", &fits], "no draft is public");
+    let carousel = &list[2]["attachments"]["data"][0];
+    assert_eq!(carousel["type"], "multi_share");
+    assert_eq!(carousel["subattachments"]["data"][4]["url"], "https://example.com/4");
+}
+
+/// Comments of a published post: <https://developers.facebook.com/docs/instagram-platform/reference/instagram-media>.
+#[tokio::test]
+async fn instagram_turns_comments_off_and_on() {
+    let world = World::new().await;
+    let ada = world.user("instagram", "graph.instagram.com/v26.0");
+    let picture = offer(jpeg(720, 720)).await;
+    let container = id(&ada.post("/me/media", &[("image_url", picture.as_str())]).await);
+    let post = id(&ada.post("/me/media_publish", &[("creation_id", container.as_str())]).await);
+    let (path, comments) = (format!("/{post}"), format!("/{post}/comments"));
+    for odd in [("message", "a"), ("comment_enabled", "no")] {
+        assert_eq!(code(&ada.post(&path, &[odd]).await), (json!(100), 0), "{odd:?}");
+    }
+    let enabled = || async {
+        ada.get(&format!("/{post}?fields=is_comment_enabled")).await["is_comment_enabled"].clone()
+    };
+    assert_eq!(enabled().await, true);
+    assert_eq!(ada.post(&path, &[("comment_enabled", "false")]).await["success"], true);
+    assert_eq!(enabled().await, false);
+    assert_eq!(code(&ada.post(&comments, &[("message", "a")]).await), (json!(10), 0));
+    assert_eq!(ada.post(&path, &[("comment_enabled", "true")]).await["success"], true);
+    id(&ada.post(&comments, &[("message", "a")]).await);
+}
+
 #[tokio::test]
 async fn facebook_takes_a_reel_from_where_it_broke_off() {
     let world = World::new().await;

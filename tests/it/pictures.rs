@@ -205,7 +205,7 @@ async fn an_upright_photo_arrives_upright_in_its_shape() {
 }
 
 /// The shape that counts is the one that is displayed, for `validate` and for the platform. Instagram takes a
-/// width over height of 0.55 to 1.92.
+/// width over height of 0.56 to 1.92.
 #[tokio::test]
 async fn the_displayed_shape_is_checked() {
     let world = world().platforms(&["instagram"]).start().await;

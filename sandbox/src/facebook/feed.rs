@@ -482,7 +482,7 @@ fn check_link(link: &str) -> Result<(), Response> {
     let url = url::Url::parse(link).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url.as_ref().and_then(url::Url::host_str) {
         None => Err(error(400, 100, 1_609_005, "The post's links must direct to a valid URL.")),
-        Some(host) if host.ends_with("facebook.com") => {
+        Some(host) if host == "facebook.com" || host.ends_with(".facebook.com") => {
             Err(error(400, 100, 1_609_008, "Links to Facebook can't be shared this way."))
         }
         Some(_) => Ok(()),

@@ -396,8 +396,8 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
         fetched_image(request, &cover, &["image/jpeg"], 0.01..=10.0)?;
     }
     if place == "image_url" {
-        // As live posts of 2026 were taken: from 9:16 on, while the page names 4:5.
-        let ratio = if kind == "STORIES" { 0.1..=10.0 } else { 0.5625..=1.92 };
+        // As live posts of 2026 were taken: from 9:16 on, with its rounded pixels, while the page names 4:5.
+        let ratio = if kind == "STORIES" { 0.1..=10.0 } else { 0.56..=1.92 };
         return fetched_image(request, &address, &["image/jpeg"], ratio).map(Some);
     }
     let file = request.fetched(&address);
