@@ -7,6 +7,7 @@ mod adapter;
 mod auth;
 pub mod authorization;
 mod bluesky;
+mod captions;
 pub mod check;
 pub mod classify;
 mod facebook;

@@ -329,10 +329,7 @@ impl Publisher for YouTube {
                 error(message, vec![json!("config"), json!(ADAPTER.id), json!(setting)])
             })
             .collect();
-        found.extend(captions::objections(&settings).into_iter().map(|(index, message)| Issue {
-            code: "setting_invalid".to_owned(),
-            ..error(message, vec![json!("config"), json!(ADAPTER.id), json!("captions"), json!(index)])
-        }));
+        found.extend(captions::issues(&settings));
         if containers.len() > 1
             && let Some(why) = settings.forbids_comments()
         {

@@ -1,0 +1,145 @@
+//! Caption files, as the settings of several platforms take them: SubRip and WebVTT.
+//!
+//! A platform finds out that it can't read a file when the post is due, or later, so a file is checked before. WebVTT is
+//! specified at <https://www.w3.org/TR/webvtt1/>. SubRip has no specification; here is what players agree on: a number,
+//! a line with times, a text with the tags `b`, `i`, `u` and `font`.
+
+use crate::check::{Issue, Severity};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Maximum length of a file, in characters: an hour of speech in SubRip has about 80,000.
+const MAX_CHARACTERS: usize = 100_000;
+
+/// The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct File(#[schemars(length(min = 1, max = MAX_CHARACTERS))] String);
+
+/// A format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    SubRip,
+    WebVtt,
+}
+
+impl File {
+    /// Returns the file as it is.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the format of a file that has captions with times; `None` for any other text.
+    ///
+    /// <https://www.w3.org/TR/webvtt1/#file-structure>
+    pub(crate) fn format(&self) -> Option<Format> {
+        let content = self.0.trim_start_matches('\u{feff}');
+        if let Some(rest) = content.strip_prefix("WEBVTT") {
+            let is_readable = rest.starts_with(char::is_whitespace) && rest.lines().any(is_timing);
+            return is_readable.then_some(Format::WebVtt);
+        }
+        let mut lines = content.lines().map(str::trim).skip_while(|line| line.is_empty());
+        let is_number = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+        let is_readable = lines.next().is_some_and(is_number) && lines.next().is_some_and(is_timing);
+        is_readable.then_some(Format::SubRip)
+    }
+}
+
+/// Returns true for the line with the times of a caption: `00:00:01,000 --> 00:00:02,500`.
+fn is_timing(line: &str) -> bool {
+    let Some((from, to)) = line.split_once("-->") else { return false };
+    // Settings of a WebVTT cue may follow its times.
+    is_time(from.trim()) && to.split_whitespace().next().is_some_and(is_time)
+}
+
+/// Returns true for a time like `00:00:01,000` in SubRip, and `00:01.000` in WebVTT.
+fn is_time(text: &str) -> bool {
+    let Some((clock, fraction)) = text.split_once([',', '.']) else { return false };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (2..=3).contains(&clock.split(':').count())
+        && clock.split(':').all(is_number)
+        && fraction.len() == 3
+        && is_number(fraction)
+}
+
+/// A track in the setting `captions` of a platform.
+pub(crate) struct Track<'a> {
+    pub(crate) language: &'a str,
+    /// Name; empty where tracks are told apart by their language.
+    pub(crate) name: &'a str,
+    pub(crate) file: &'a File,
+}
+
+impl Track<'_> {
+    /// Returns language and name, for messages.
+    pub(crate) fn label(&self) -> String {
+        match self.name {
+            "" => self.language.to_owned(),
+            name => format!("{} ({name})", self.language),
+        }
+    }
+
+    /// Returns true if a platform takes the other for the same track.
+    pub(crate) fn is_same(&self, language: &str, name: &str) -> bool {
+        self.language.eq_ignore_ascii_case(language) && self.name == name
+    }
+}
+
+/// Returns the errors of tracks whose files can't be read, and of those that are the same as an earlier one; `rule` says
+/// how tracks differ.
+pub(crate) fn issues(platform: &str, tracks: &[Track<'_>], rule: &str) -> Vec<Issue> {
+    let mut found = Vec::new();
+    for (index, track) in tracks.iter().enumerate() {
+        let label = track.label();
+        if track.file.format().is_none() {
+            let message = format!("the captions in {label} are neither SubRip nor WebVTT");
+            found.push(issue(platform, index, &message));
+        }
+        if tracks[..index].iter().any(|other| other.is_same(track.language, track.name)) {
+            let message = format!("there are other captions in {label}, and {rule}");
+            found.push(issue(platform, index, &message));
+        }
+    }
+    found
+}
+
+/// Returns an error of the track with this index.
+pub(crate) fn issue(platform: &str, index: usize, message: &str) -> Issue {
+    Issue {
+        severity: Severity::Error,
+        code: "setting_invalid".to_owned(),
+        message: format!("{platform}: {message}"),
+        path: vec![json!("config"), json!(platform), json!("captions"), json!(index)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subrip_and_webvtt_are_recognized() {
+        use Format::{SubRip, WebVtt};
+        for (content, format) in [
+            ("1\n00:00:01,000 --> 00:00:02,500\nHello\n", Some(SubRip)),
+            ("\u{feff}\r\n1\r\n00:00:01,000 --> 00:00:02,500\r\nHello\r\n", Some(SubRip)),
+            ("WEBVTT\n\n00:01.000 --> 00:02.500 line:0 position:20%\nHello\n", Some(WebVtt)),
+            (
+                "\u{feff}WEBVTT - a title\n\nNOTE none\n\nintro\n00:00:01.000 --> 00:00:02.500\nHello\n",
+                Some(WebVtt),
+            ),
+            ("WEBVTT\n\nHello\n", None),
+            ("WEBVTTX\n\n00:01.000 --> 00:02.500\nHello\n", None),
+            ("Hello\n", None),
+            ("1\nHello\n", None),
+            ("00:00:01,000 --> 00:00:02,500\nHello\n", None),
+            ("1\n00:00:01 --> 00:00:02\nHello\n", None),
+            ("1\n--> 00:00:02,500\nHello\n", None),
+            ("<tt xmlns=\"http://www.w3.org/ns/ttml\"/>", None),
+            ("", None),
+        ] {
+            assert_eq!(File(content.into()).format(), format, "{content:?}");
+        }
+    }
+}
