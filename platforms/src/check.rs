@@ -68,9 +68,7 @@ pub fn check_for(
     }
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
-    if let Some(main) = containers.first() {
-        unused(&mut found, platform, main, &valid);
-    }
+    unused(&mut found, platform, &containers, &valid);
     found.finish(|| platform.publisher.validate(&containers, &valid))
 }
 
@@ -107,7 +105,17 @@ pub fn check_reply(
             found.warning("setting_not_for_replies", path, message);
         }
     }
+    unused(&mut found, platform, &containers, &of_replies(platform, &valid));
     found.finish(|| platform.publisher.validate_replies(&containers, &valid))
+}
+
+/// Returns the settings that apply to replies.
+fn of_replies(platform: &Adapter, settings: &Value) -> Value {
+    let mut settings = settings.clone();
+    if let Some(members) = settings.as_object_mut() {
+        members.retain(|setting, _| platform.limits.reply_settings.contains(&setting.as_str()));
+    }
+    settings
 }
 
 /// Compares containers with the limits of a main post or of replies; `first` is the position of the first one in its
@@ -547,16 +555,20 @@ fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers:
     }
 }
 
-/// Reports settings that this kind of post does not use, by our schema annotation `kinds`. One that `isPromise` tells
-/// the public something, or limits who sees the post: it is never dropped.
-fn unused(found: &mut IssueList, platform: &Adapter, main: &Draft<'_>, settings: &Value) {
-    let Some(kind) = platform.publisher.post_kind(main, settings) else { return };
+/// Reports settings that this kind of post does not use, by our schema annotation `kinds`. One that applies to replies as
+/// well is used if one of the containers is of such a kind. One that `isPromise` tells the public something, or limits
+/// who sees the post: it is never dropped.
+fn unused(found: &mut IssueList, platform: &Adapter, containers: &[Draft<'_>], settings: &Value) {
+    let kind_of = |container| platform.publisher.post_kind(container, settings);
+    let Some(kind) = containers.first().and_then(kind_of) else { return };
     let properties = &Schema::of(platform).document()["properties"];
     for (setting, value) in settings.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
         let part = &properties[setting];
         let Some(kinds) = part["kinds"].as_array() else { continue };
         let kinds: Vec<_> = kinds.iter().filter_map(Value::as_str).collect();
-        if kinds.contains(&kind) {
+        let is_of_replies = platform.limits.reply_settings.contains(&setting.as_str());
+        let count = if is_of_replies { containers.len() } else { 1 };
+        if containers[..count].iter().filter_map(kind_of).any(|kind| kinds.contains(&kind)) {
             continue;
         }
         let is_promise = part["isPromise"] == true && *value != false && *value != json!([]);

@@ -104,7 +104,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         media: &[IMAGES, GIFS, VIDEOS],
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Gif] }),
         replies: Replies::Thread,
-        reply_settings: &["made_with_ai", "paid_partnership"],
+        reply_settings: &["made_with_ai", "paid_partnership", "sensitive_media_warning"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         // X's reads are eventually consistent, within no documented time.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
@@ -162,8 +162,20 @@ struct Settings {
     made_with_ai: Option<bool>,
     /// Labels the post as a paid partnership.
     paid_partnership: Option<bool>,
+    /// What the media show. X covers them with a warning, in each post of a thread.
+    #[schemars(
+        length(max = 3),
+        extend("kinds" = ["image", "images", "gif", "video"], "isPromise" = true)
+    )]
+    sensitive_media_warning: Option<Vec<SensitiveContent>>,
     #[schemars(extend("excludes" = ["media"]))]
     poll: Option<Poll>,
+}
+
+impl Settings {
+    fn warning(&self) -> &[SensitiveContent] {
+        self.sensitive_media_warning.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -174,6 +186,25 @@ enum ReplySettings {
     MentionedUsers,
     Subscribers,
     Verified,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SensitiveContent {
+    AdultContent,
+    GraphicViolence,
+    Other,
+}
+
+impl SensitiveContent {
+    /// Returns the API's word.
+    fn name(self) -> &'static str {
+        match self {
+            Self::AdultContent => "adult_content",
+            Self::GraphicViolence => "graphic_violence",
+            Self::Other => "other",
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -294,7 +325,10 @@ impl Publisher for X {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        let settings: Settings = post.settings()?;
+        step.fit(&settings);
+        let uploads = Uploads { warning: settings.warning() };
+        let pause = upload::advance(&uploads, cx, &post.media, &mut step, Step::uploads).await?;
         Ok(upload::prepared(&step, pause))
     }
 
@@ -389,8 +423,14 @@ fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     Value::Object(body)
 }
 
+/// The upload of a post's media.
+struct Uploads<'a> {
+    /// What the media show that X warns of.
+    warning: &'a [SensitiveContent],
+}
+
 #[async_trait]
-impl Upload for X {
+impl Upload for Uploads<'_> {
     /// The medium's id.
     type Ticket = String;
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
@@ -479,23 +519,40 @@ impl Upload for X {
         Ok(now.data.state())
     }
 
+    /// Sends the alt text, and the warning that X shows before the medium.
     async fn describe(&self, cx: &Session<'_>, media: &Media, id: &String) -> Result<()> {
         let alt = media.alt_text.as_deref().filter(|alt| !alt.is_empty());
-        let Some(alt) = alt.filter(|_| ADAPTER.limits.supports_alt_text(media.kind)) else { return Ok(()) };
-        let described = cx
-            .post(format!("{API}/media/metadata"))
-            .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
-            .send_ok()
-            .await;
-        match described {
-            // A post without its description is better than none.
-            Err(failure) if failure.code.is_permanent() => {
+        let alt = alt.filter(|_| ADAPTER.limits.supports_alt_text(media.kind));
+        let alt = alt.map(|alt| ("alt_text", json!({ "text": alt })));
+        let flags: Map<_, _> =
+            self.warning.iter().map(|content| (content.name().to_owned(), json!(true))).collect();
+        let warning = (!flags.is_empty()).then_some(("sensitive_media_warning", Value::Object(flags)));
+        match annotate(cx, id, alt.iter().chain(&warning)).await {
+            // A post without its description is better than none; one without its warning is not.
+            Err(failure) if alt.is_some() && failure.code.is_permanent() => {
                 tracing::warn!(media.id = %media.id, %failure, "X refused the alt text of a medium");
-                Ok(())
+                annotate(cx, id, &warning).await
             }
             described => described,
         }
     }
+}
+
+/// Sets metadata of a medium, if there are any.
+///
+/// <https://docs.x.com/x-api/media/create-media-metadata>
+async fn annotate(
+    cx: &Session<'_>,
+    id: &str,
+    metadata: impl IntoIterator<Item = &(&'static str, Value)>,
+) -> Result<()> {
+    let metadata: Map<_, _> =
+        metadata.into_iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    if metadata.is_empty() {
+        return Ok(());
+    }
+    let request = json!({ "id": id, "metadata": metadata });
+    cx.post(format!("{API}/media/metadata")).json(&request).send_ok().await
 }
 
 /// The author's own posts.
@@ -640,9 +697,25 @@ fn strip_mentions(text: &str) -> &str {
 
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Step {
-    #[serde(default)]
     uploads: Vec<Uploaded<String>>,
+    /// The warning of the uploaded media.
+    warning: Vec<SensitiveContent>,
+}
+
+impl Step {
+    fn uploads(&mut self) -> &mut Vec<Uploaded<String>> {
+        &mut self.uploads
+    }
+
+    /// Drops uploads that were described for other settings, which the author may change between two attempts.
+    fn fit(&mut self, settings: &Settings) {
+        if self.warning != settings.warning() {
+            self.uploads.clear();
+        }
+        self.warning = settings.warning().to_vec();
+    }
 }
 
 #[derive(Deserialize)]

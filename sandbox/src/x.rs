@@ -209,7 +209,13 @@ fn post_view(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView
     if let Some(quote) = &post.quote {
         notes.push(format!("Quotes {quote}"));
     }
-    let media = post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| MediaView {
+    let media: Vec<_> = post.media.iter().filter_map(|id| media::get(tx, id)).collect();
+    for medium in &media {
+        if !medium.warnings.is_empty() {
+            notes.push(format!("Content warning: {}", medium.warnings.join(", ")));
+        }
+    }
+    let media = media.into_iter().map(|media| MediaView {
         files: media.parts.values().map(|part| part.id.clone()).collect(),
         mime: media.mime.clone().unwrap_or_else(|| media.category.clone()),
         alt: media.alt.clone().unwrap_or_default(),

@@ -45,3 +45,8 @@ fn actor(world: &World, platform: &str) -> Actor {
 const fn rejected(status: u16) -> ErrorCode {
     ErrorCode::Rejected(status)
 }
+
+/// Returns the markup of a note in the sandbox's list of what arrived, which begins with a text.
+fn arrived(note: &str) -> String {
+    format!("<p class=\"soft\" dir=\"auto\">{note}")
+}

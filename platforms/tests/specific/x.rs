@@ -1,11 +1,11 @@
 //! X: media in parts, long texts, and what a self-serve app may do.
 
-use super::{actor, rejected};
-use crate::fixtures::{Kept, Named, World};
+use super::{actor, arrived, rejected};
+use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::failure::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Collection, Located, MediaKind, check};
+use platforms::{Collection, Located, MediaKind, Publication, check};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -24,6 +24,8 @@ pub(super) fn trials() -> Vec<Trial> {
             renamed_fields_are_read,
             a_limit_of_the_apps_contract_ends_neither_post_nor_grant,
             metadata_have_the_members_of_the_description,
+            a_warning_covers_all_media_of_a_thread,
+            media_are_not_published_without_their_warning,
         ],
     )
 }
@@ -269,7 +271,9 @@ async fn metadata_have_the_members_of_the_description() {
     let id = at.split('"').find(|word| word.len() > 15 && word.bytes().all(|b| b.is_ascii_digit()));
     let url = actor.sandbox("api.x.com") + "/2/media/metadata";
     for (metadata, status) in [
-        (json!({ "sensitive_media_warning": { "adult_content": true } }), 200),
+        (json!({ "sensitive_media_warning": { "adult_content": true, "other": false } }), 200),
+        (json!({ "sensitive_media_warning": { "adult_content": "yes" } }), 400),
+        (json!({ "sensitive_media_warning": { "violence": true } }), 400),
         (json!({ "management_info": { "managed": true }, "upload_source": { "upload_source": "web" } }), 200),
         (json!({ "management_info": {} }), 400),
         (json!({ "nothing": {} }), 400),
@@ -278,4 +282,69 @@ async fn metadata_have_the_members_of_the_description() {
         let body = json!({ "id": id.expect("an id"), "metadata": metadata });
         assert_eq!(call.json(&body).send().await.expect("an answer").status(), status, "{body}");
     }
+}
+
+const METADATA: &str = "/api.x.com/2/media/metadata";
+
+/// Returns severity, code and path below the platform's settings of each issue.
+fn told(
+    actor: &Actor,
+    containers: &[&Publication],
+    settings: &Value,
+) -> Vec<(check::Severity, String, Value)> {
+    let drafts: Vec<_> =
+        containers.iter().map(|post| check::Draft { text: &post.text, media: &post.media }).collect();
+    let issues = check::check(actor.platform, &drafts, settings);
+    issues.into_iter().map(|issue| (issue.severity, issue.code, json!(issue.path[2..]))).collect()
+}
+
+async fn a_warning_covers_all_media_of_a_thread() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let warned = json!({ "sensitive_media_warning": ["graphic_violence", "other"] });
+    let mut post = actor.post_with("a film", MediaKind::Video, 1);
+    post.settings = warned.clone();
+    assert_eq!(told(&actor, &[&post], &warned), []);
+    let id = actor.publish(&post).await.on("publish");
+    let mark = &arrived("Content warning: graphic_violence, other<");
+    assert_eq!(actor.shown(&id).await.matches(mark).count(), 1);
+    // Beside alt text, for each picture of a reply.
+    let mut reply = actor.reply("pictures", &[id]);
+    reply.media = actor.post_with("", MediaKind::Image, 2).media;
+    reply.media[0].alt_text = Some("a fall".into());
+    reply.settings = warned.clone();
+    let page = actor.shown(&actor.publish(&reply).await.on("reply")).await;
+    assert!(page.matches(mark).count() == 2 && page.contains("a fall"), "{page}");
+
+    // A promise that nothing would keep is refused, and one that a reply keeps is not.
+    let text = actor.post("text only");
+    let refused = (check::Severity::Error, "setting_not_used".to_owned(), json!(["sensitive_media_warning"]));
+    assert_eq!(told(&actor, &[&text], &warned), [refused.clone()]);
+    assert_eq!(told(&actor, &[&text, &reply], &warned), []);
+    let draft = check::Draft { text: "a reply", media: &[] };
+    let issues = check::check_reply(actor.platform, check::AccountKind::default(), &[draft], &warned);
+    assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), ["setting_not_used"]);
+    assert_eq!(told(&actor, &[&text], &json!({ "sensitive_media_warning": [] })).len(), 1);
+    let unknown = told(&actor, &[&post], &json!({ "sensitive_media_warning": ["🔞"] }));
+    assert_eq!(unknown[0].1, "setting_invalid");
+}
+
+async fn media_are_not_published_without_their_warning() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let mut post = actor.post_with("warned", MediaKind::Image, 1);
+    post.settings = json!({ "sensitive_media_warning": ["adult_content"] });
+    post.media[0].alt_text = Some("what it shows".into());
+    let no = json!({ "title": "Invalid Request", "detail": "no", "status": 400 });
+    world.lie(&[(METADATA, 400, no)]);
+    assert_eq!(actor.publish(&post).await.expect_err("not warned").code, rejected(400));
+    let asked = |member: &str| -> usize {
+        let heard = world.heard();
+        heard.iter().filter(|call| call.path == METADATA && call.body["metadata"][member].is_object()).count()
+    };
+    // The alt text alone may be at fault.
+    assert_eq!((asked("alt_text"), asked("sensitive_media_warning")), (1, 2));
+    assert_eq!(actor.accepted().await, 0);
+    world.lie(&[]);
+    actor.publish(&post).await.on("publish");
 }

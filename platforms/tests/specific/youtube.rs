@@ -1,6 +1,6 @@
 //! YouTube: the settings of a video, and resumable uploads.
 
-use super::{actor, rejected};
+use super::{actor, arrived, rejected};
 use crate::fixtures::{Kept, Named, World, clock};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
@@ -112,11 +112,6 @@ async fn made_for_kids_is_asked_for() {
         });
         assert_eq!(found, warned, "{settings}: {issues:?}");
     }
-}
-
-/// Markup of a note in the sandbox's list of what arrived, which begins with a text.
-fn arrived(note: &str) -> String {
-    format!("<p class=\"soft\" dir=\"auto\">{note}")
 }
 
 async fn settings_are_applied_to_a_video() {

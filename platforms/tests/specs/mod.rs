@@ -70,16 +70,20 @@ async fn requests_to_x_match_its_openapi_document() {
         "reply_settings": "following", "made_with_ai": true, "paid_partnership": true, "community_id": "1",
         "share_with_followers": true,
     });
-    let heard = walk(
+    let mut heard = walk(
         "x",
         &[json!({}), settings, json!({ "poll": { "options": ["a", "b"], "duration_minutes": 60 } })],
     )
     .await;
+    let of_media = json!({
+        "sensitive_media_warning": ["adult_content"],
+    });
+    heard.extend(walk_media("x", &[of_media]).await);
     let calls = heard.iter().filter(|call| document.covers(call) && !call.path.contains("/oauth2/"));
     let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    for path in ["/api.x.com/2/tweets", "/api.x.com/2/media/upload/initialize", "/api.x.com/2/media/metadata"]
-    {
+    for path in ["tweets", "media/upload/initialize", "media/metadata"] {
+        let path = format!("/api.x.com/2/{path}");
         assert!(heard.iter().any(|call| call.path == path), "{path} was never called");
     }
 }

@@ -58,6 +58,9 @@ pub(super) struct Media {
     /// Play time of a video, in milliseconds, as its header says.
     #[serde(default)]
     play_time_ms: Option<u64>,
+    /// What the viewer is warned of.
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
 }
 
 impl Record for Media {
@@ -257,6 +260,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) 
         is_stuck: false,
         is_failing: false,
         play_time_ms: None,
+        warnings: Vec::new(),
     };
     finish(tx, &mut media)?;
     let data = media.data(tx);
@@ -313,6 +317,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
         is_stuck: false,
         is_failing: false,
         play_time_ms: None,
+        warnings: Vec::new(),
     };
     tx.store.put(&media);
     let data = media.data(tx);
@@ -388,7 +393,8 @@ pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) 
 static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = json!({ "type": "string" });
     let any = json!({ "type": "object", "additionalProperties": true });
-    let flag = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: { "type": "boolean" } } });
+    let flag = json!({ "type": "boolean" });
+    let only = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: flag } });
     json!({
         "type": "object",
         "required": ["id"],
@@ -402,7 +408,7 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
                         "required": ["text"],
                         "properties": { "text": { "type": "string", "minLength": 1, "maxLength": 1000 } },
                     },
-                    "allow_download_status": { "type": "object", "properties": { "allow_download": { "type": "boolean" } } },
+                    "allow_download_status": { "type": "object", "properties": { "allow_download": flag } },
                     "audience_policy": any,
                     "content_expiration": {
                         "type": "object",
@@ -420,10 +426,14 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
                         "properties": { "id": text, "provider": text },
                     },
                     "geo_restrictions": any,
-                    "management_info": flag("managed"),
+                    "management_info": only("managed"),
                     "preview_image": { "type": "object", "required": ["media_key"], "properties": { "media_key": any } },
-                    "sensitive_media_warning": any,
-                    "shared_info": flag("shared"),
+                    // The description says that it is an object; its reference shows these members.
+                    "sensitive_media_warning": {
+                        "type": "object",
+                        "properties": { "adult_content": flag, "graphic_violence": flag, "other": flag },
+                    },
+                    "shared_info": only("shared"),
                     "sticker_info": {
                         "type": "object",
                         "required": ["stickers"],
@@ -440,7 +450,7 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-/// `POST /2/media/metadata`.
+/// `POST /2/media/metadata`: <https://docs.x.com/x-api/media/create-media-metadata>.
 pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request, &METADATA_SCHEMA)?;
     let mut media = own(tx, &caller.id, body["id"].as_str().unwrap_or_default())?;
@@ -451,6 +461,10 @@ pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account
         media.is_stuck |= alt.contains("sandbox-stuck");
         media.is_failing |= alt.contains("sandbox-failed");
         media.alt = Some(alt.to_owned());
+    }
+    if let Some(flags) = body["metadata"]["sensitive_media_warning"].as_object() {
+        media.warnings =
+            flags.iter().filter(|(_, is_on)| **is_on == true).map(|(name, _)| name.clone()).collect();
     }
     tx.store.put(&media);
     Ok(Response::json(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
