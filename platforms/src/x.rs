@@ -4,6 +4,8 @@
 //! lost response, the text is searched for among the author's latest posts; the rejection of a duplicate
 //! indicates that the post may already exist.
 
+mod tags;
+
 use crate::{
     listing::Listing,
     look_up::{Findings, Subject},
@@ -20,7 +22,7 @@ use reqwest::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use unicode_normalization::UnicodeNormalization;
 
 /// X. <https://docs.x.com/x-api>
@@ -168,6 +170,14 @@ struct Settings {
         extend("kinds" = ["image", "images", "gif", "video"], "isPromise" = true)
     )]
     sensitive_media_warning: Option<Vec<SensitiveContent>>,
+    /// People to tag in the first post's media: usernames, or ids. A username of digits only begins with @. X leaves out
+    /// who does not let others tag them.
+    #[schemars(
+        length(max = tags::MAX_PEOPLE),
+        inner(regex(pattern = "^(@?[A-Za-z0-9_]{1,15}|[0-9]{1,19})$")),
+        extend("kinds" = ["image", "images", "gif", "video"])
+    )]
+    tagged_users: Option<Vec<String>>,
     #[schemars(extend("excludes" = ["media"]))]
     poll: Option<Poll>,
 }
@@ -283,16 +293,24 @@ impl Publisher for X {
     }
 
     fn looks_up(&self, subject: &Subject) -> bool {
-        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| settings.quote_tweet_id.is_some())
+        schema::read::<Settings>(&subject.settings).is_ok_and(|settings| {
+            settings.quote_tweet_id.is_some() || !tags::of(&settings, subject.media.as_deref()).is_empty()
+        })
     }
 
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
         let settings: Settings = schema::read(&subject.settings)?;
-        let Some(quoted) = &settings.quote_tweet_id else { return Ok(()) };
-        let answer = cx.get(format!("{API}/tweets")).query(&[("ids", quoted)]).send::<Seen>().await;
-        if look_up::found(answer)?.is_none_or(|seen| seen.data.is_empty()) {
-            let message = format!("has no post {quoted} to quote");
-            found.error(look_up::NOT_FOUND, "quote_tweet_id", &message);
+        if let Some(quoted) = &settings.quote_tweet_id {
+            let answer = cx.get(format!("{API}/tweets")).query(&[("ids", quoted)]).send::<Seen>().await;
+            if look_up::found(answer)?.is_none_or(|seen| seen.data.is_empty()) {
+                let message = format!("has no post {quoted} to quote");
+                found.error(look_up::NOT_FOUND, "quote_tweet_id", &message);
+            }
+        }
+        let people = tags::of(&settings, subject.media.as_deref());
+        let users = tags::resolve(cx, people).await?;
+        if let Some(name) = tags::missing(people, &users) {
+            found.error(look_up::NOT_FOUND, "tagged_users", &tags::not_found(name));
         }
         Ok(())
     }
@@ -327,6 +345,14 @@ impl Publisher for X {
         let mut step: Step = at.read()?;
         let settings: Settings = post.settings()?;
         step.fit(&settings);
+        let people = tags::of(&settings, Some(&post.media));
+        if post.reply_to.is_none() && people.iter().any(|person| tags::id(person, &step.users).is_none()) {
+            step.users = tags::resolve(cx, people).await?;
+            if let Some(name) = tags::missing(people, &step.users) {
+                return Err(Failure::rejected(404, format!("X {}", tags::not_found(name))));
+            }
+            cx.save(&step).await?;
+        }
         let uploads = Uploads { warning: settings.warning() };
         let pause = upload::advance(&uploads, cx, &post.media, &mut step, Step::uploads).await?;
         Ok(upload::prepared(&step, pause))
@@ -406,7 +432,12 @@ fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let is_on = |setting: Option<bool>| setting.filter(|is_on| *is_on).map(Value::Bool);
     keep("text", Some(post.text.as_str()).filter(|text| !text.is_empty()).map(Value::from));
     let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
-    keep("media", (!ids.is_empty()).then(|| json!({ "media_ids": ids })));
+    let mut media = json!({ "media_ids": ids });
+    let tagged = tags::ids(tags::of(settings, Some(&post.media)), &step.users);
+    if !tagged.is_empty() && post.reply_to.is_none() {
+        media["tagged_user_ids"] = json!(tagged);
+    }
+    keep("media", (!ids.is_empty()).then_some(media));
     // Disclosures apply to every post of a thread, other settings to its first post.
     keep("made_with_ai", is_on(settings.made_with_ai));
     keep("paid_partnership", is_on(settings.paid_partnership));
@@ -702,6 +733,8 @@ struct Step {
     uploads: Vec<Uploaded<String>>,
     /// The warning of the uploaded media.
     warning: Vec<SensitiveContent>,
+    /// Ids of people by their usernames.
+    users: BTreeMap<String, String>,
 }
 
 impl Step {

@@ -131,6 +131,8 @@ const WRITE: &[&str] = &["tweet.read", "tweet.write", "users.read"];
 const MEDIA: &[&str] = &["media.write"];
 
 const ME: RateLimit = RateLimit::new("x.me", 75, QUARTER);
+/// <https://docs.x.com/x-api/users/lookup/migrate/overview>
+const USERS: RateLimit = RateLimit::new("x.users", 900, QUARTER);
 const TIMELINE: RateLimit = RateLimit::new("x.timeline", 900, QUARTER);
 const ANALYTICS: RateLimit = RateLimit::new("x.analytics", 300, QUARTER);
 const CREATE: RateLimit = RateLimit::new("x.posts", 100, QUARTER);
@@ -156,6 +158,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     }
     routes! { tx, request, path, admit, Err(not_found());
         "GET"    ["users", "me"]                     => (READ, ME)          posts::me();
+        "GET"    ["users", "by"]                     => (READ, USERS)       posts::users_by();
         "GET"    ["users", id, "tweets"]             => (READ, TIMELINE)    posts::timeline(id);
         "GET"    ["tweets", "analytics"]             => (READ, ANALYTICS)   posts::analytics();
         "POST"   ["tweets"]                          => (WRITE, CREATE)     posts::create();
@@ -208,6 +211,10 @@ fn post_view(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView
     }
     if let Some(quote) = &post.quote {
         notes.push(format!("Quotes {quote}"));
+    }
+    // X does not say who is left out, and creates the post.
+    for person in post.tagged.iter().filter_map(|id| account::by_id(tx.store, ID, id)) {
+        notes.push(format!("Tags @{}", person.username));
     }
     let media: Vec<_> = post.media.iter().filter_map(|id| media::get(tx, id)).collect();
     for medium in &media {

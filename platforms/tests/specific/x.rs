@@ -26,6 +26,9 @@ pub(super) fn trials() -> Vec<Trial> {
             metadata_have_the_members_of_the_description,
             a_warning_covers_all_media_of_a_thread,
             media_are_not_published_without_their_warning,
+            people_are_tagged_by_username_and_by_id,
+            people_whom_nobody_knows_are_found_before_the_post,
+            users_are_looked_up_by_username,
         ],
     )
 }
@@ -347,4 +350,83 @@ async fn media_are_not_published_without_their_warning() {
     assert_eq!(actor.accepted().await, 0);
     world.lie(&[]);
     actor.publish(&post).await.on("publish");
+}
+
+async fn people_are_tagged_by_username_and_by_id() {
+    let world = World::tapped().await;
+    let platform = platforms::get("x").expect("it is there");
+    let (ada, eve) = (world.named(platform, "ada"), world.named(platform, "Eve_1"));
+    let digits = world.named(platform, "12345");
+    let mut post = ada.post_with("at the sea", MediaKind::Image, 2);
+    // The same person three times, and one whose username is of digits only.
+    let id = &eve.account.network_unique_id;
+    post.settings = json!({ "tagged_users": ["@Eve_1", "Eve_1", id, "@12345"] });
+    assert_eq!(told(&ada, &[&post], &post.settings), []);
+    assert_eq!(ada.look_up(&post).await, (vec![], None));
+    let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+    for person in ["Tags @Eve_1<", "Tags @12345<"] {
+        assert_eq!(page.matches(&arrived(person)).count(), 1, "{page}");
+    }
+    let heard = world.heard();
+    let created = heard.iter().find(|call| call.method == "POST" && call.path == "/api.x.com/2/tweets");
+    let tagged = &created.expect("a post").body["media"]["tagged_user_ids"];
+    assert_eq!(tagged, &json!([id, digits.account.network_unique_id]));
+
+    // Nothing is asked for where nobody is tagged.
+    for (mut post, setting) in
+        [(ada.post("no media"), json!(["@Eve_1"])), (ada.post_with("nobody", MediaKind::Image, 1), json!([]))]
+    {
+        let before = world.heard().len();
+        post.settings = json!({ "tagged_users": setting });
+        let unused: Vec<_> = told(&ada, &[&post], &post.settings).into_iter().map(|(how, ..)| how).collect();
+        assert_eq!(unused.is_empty(), !post.media.is_empty(), "{unused:?}");
+        assert!(!unused.contains(&check::Severity::Error));
+        ada.publish(&post).await.on("publish");
+        let calls = world.heard().split_off(before);
+        assert!(calls.iter().all(|call| !call.path.ends_with("/users/by")), "{calls:?}");
+        assert!(calls.iter().all(|call| call.body["media"]["tagged_user_ids"].is_null()), "{calls:?}");
+    }
+}
+
+async fn people_whom_nobody_knows_are_found_before_the_post() {
+    let world = World::start().await;
+    let ada = actor(&world, "x");
+    let mut post = ada.post_with("at the sea", MediaKind::Image, 1);
+    for (people, path) in [
+        (json!(["@ada🎉"]), json!(["tagged_users", 0])),
+        (json!(["ada", "a b"]), json!(["tagged_users", 1])),
+        (json!([""]), json!(["tagged_users", 0])),
+        (json!(["x".repeat(16)]), json!(["tagged_users", 0])),
+        (json!(vec!["ada"; 11]), json!(["tagged_users"])),
+    ] {
+        let told = told(&ada, &[&post], &json!({ "tagged_users": people }));
+        let expected = (check::Severity::Error, "setting_invalid".to_owned(), path);
+        assert_eq!(told, [expected], "{people}");
+    }
+    for people in [json!(["@nobody_here"]), json!(["ada", "nobody_here"])] {
+        post.settings = json!({ "tagged_users": people });
+        let (issues, failure) = ada.look_up(&post).await;
+        let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!((codes, failure), (vec!["reference_not_found"], None), "{people}");
+        assert!(issues[0].message.contains("@nobody_here"), "{issues:?}");
+        let failure = ada.publish(&post).await.expect_err("nobody");
+        assert_eq!(failure.code, rejected(404), "{failure}");
+    }
+    assert_eq!(ada.accepted().await, 0);
+}
+
+async fn users_are_looked_up_by_username() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let ask = async |names: &str| -> Value {
+        actor.ask("GET", &format!("{}/2/users/by?usernames={names}", actor.sandbox("api.x.com"))).await
+    };
+    let both = ask("ada,nobody").await;
+    assert_eq!(both["data"][0]["id"], json!(actor.account.network_unique_id), "{both}");
+    assert_eq!(both["errors"][0]["title"], "Not Found Error", "{both}");
+    let none = ask("nobody").await;
+    assert!(none["data"].is_null() && none["errors"].is_array(), "{none}");
+    for names in ["", "a-b", "abcdefghijklmnop"] {
+        assert_eq!(ask(names).await["status"], 400, "{names}");
+    }
 }

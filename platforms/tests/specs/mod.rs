@@ -76,13 +76,13 @@ async fn requests_to_x_match_its_openapi_document() {
     )
     .await;
     let of_media = json!({
-        "sensitive_media_warning": ["adult_content"],
+        "sensitive_media_warning": ["adult_content"], "tagged_users": ["ada", "12"],
     });
     heard.extend(walk_media("x", &[of_media]).await);
     let calls = heard.iter().filter(|call| document.covers(call) && !call.path.contains("/oauth2/"));
     let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    for path in ["tweets", "media/upload/initialize", "media/metadata"] {
+    for path in ["tweets", "media/upload/initialize", "media/metadata", "users/by"] {
         let path = format!("/api.x.com/2/{path}");
         assert!(heard.iter().any(|call| call.path == path), "{path} was never called");
     }

@@ -32,6 +32,9 @@ pub(super) struct Post {
     /// Id of the post that it quotes.
     pub(super) quote: Option<String>,
     pub(super) media: Vec<String>,
+    /// Ids of the people that are tagged in the media.
+    #[serde(default)]
+    pub(super) tagged: Vec<String>,
     pub(super) poll: Option<Poll>,
     /// Who may reply.
     reply_settings: String,
@@ -177,10 +180,11 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
 fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) -> Result<Post, Response> {
     let author = caller;
     let id_at = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let ids: Vec<String> = body["media"]["media_ids"]
-        .as_array()
-        .map(|ids| ids.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-        .unwrap_or_default();
+    let ids_at = |name: &str| -> Vec<String> {
+        let ids = body["media"][name].as_array().into_iter().flatten();
+        ids.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let ids = ids_at("media_ids");
     let (poll, quote) = (body.get("poll"), id_at("/quote_tweet_id"));
     if words.trim().is_empty() && ids.is_empty() && poll.is_none() && quote.is_none() {
         return Err(invalid("text", &words, "$.text: must be at least 1 characters long"));
@@ -238,6 +242,7 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         reply_to: parent.map(|parent| parent.id),
         quote,
         media: ids,
+        tagged: ids_at("tagged_user_ids"),
         poll: poll.map(|poll| Poll {
             options: serde_json::from_value(poll["options"].clone()).unwrap_or_default(),
             duration_minutes: poll["duration_minutes"].as_u64().unwrap_or_default(),
@@ -308,6 +313,37 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &s
 pub(super) fn me(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let user = user(tx, caller, &list(request, "user.fields"));
     Ok(Response::json(200, &json!({ "data": user })))
+}
+
+/// `GET /2/users/by`: <https://docs.x.com/x-api/users/get-users-by-usernames>.
+pub(super) fn users_by(tx: &mut Transaction, request: &Request, _caller: &Account) -> Outcome {
+    let names = list(request, "usernames");
+    let given = request.query("usernames").unwrap_or_default();
+    if !(1..=100).contains(&names.len()) {
+        let message = "The number of values in the `usernames` query parameter list is not between 1 and 100";
+        return Err(invalid("usernames", given, message));
+    }
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if let Some(name) = names.iter().find(|name| name.len() > 15 || !name.bytes().all(is_word)) {
+        let message =
+            format!("The `usernames` query parameter value [{name}] does not match ^[A-Za-z0-9_]{{1,15}}$");
+        return Err(invalid("usernames", given, &message));
+    }
+    let fields = list(request, "user.fields");
+    let (mut data, mut errors) = (Vec::new(), Vec::new());
+    for name in &names {
+        match account::by_username(tx.store, ID, name) {
+            Some(found) => data.push(user(tx, &found, &fields)),
+            None => errors.push(missing("user", "usernames", name)),
+        }
+    }
+    let mut body = Map::new();
+    for (name, all) in [("data", data), ("errors", errors)] {
+        if !all.is_empty() {
+            body.insert(name.to_owned(), json!(all));
+        }
+    }
+    Ok(Response::json(200, &Value::Object(body)))
 }
 
 /// `GET /2/tweets` and `GET /2/tweets/{id}`.
