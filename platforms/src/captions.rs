@@ -8,6 +8,7 @@ use crate::check::{Issue, Severity};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 /// Maximum length of a file, in characters: an hour of speech in SubRip has about 80,000.
 const MAX_CHARACTERS: usize = 100_000;
@@ -43,6 +44,11 @@ impl File {
         let is_number = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
         let is_readable = lines.next().is_some_and(is_number) && lines.next().is_some_and(is_timing);
         is_readable.then_some(Format::SubRip)
+    }
+
+    /// Returns a digest of the file.
+    pub(crate) fn digest(&self) -> String {
+        hex::encode(Sha256::digest(&self.0))
     }
 }
 

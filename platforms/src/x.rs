@@ -4,9 +4,11 @@
 //! lost response, the text is searched for among the author's latest posts; the rejection of a duplicate
 //! indicates that the post may already exist.
 
+mod captions;
 mod tags;
 
 use crate::{
+    check::{Draft, Issue},
     listing::Listing,
     look_up::{Findings, Subject},
     upload::{Begun, Processing, Sent, Upload, Uploaded},
@@ -178,6 +180,9 @@ struct Settings {
         extend("kinds" = ["image", "images", "gif", "video"])
     )]
     tagged_users: Option<Vec<String>>,
+    /// Captions of the first post's video, one file for each language.
+    #[schemars(length(max = captions::MAX_TRACKS), extend("kinds" = ["video"]))]
+    captions: Option<Vec<captions::Caption>>,
     #[schemars(extend("excludes" = ["media"]))]
     poll: Option<Poll>,
 }
@@ -227,6 +232,10 @@ struct Poll {
 
 #[async_trait]
 impl Publisher for X {
+    fn validate(&self, _containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        schema::read(settings).map(|settings| captions::issues(&settings)).unwrap_or_default()
+    }
+
     fn text_limit(&self, account_type: &str) -> Option<&'static TextLimit> {
         match account_type {
             STANDARD => None,
@@ -355,6 +364,9 @@ impl Publisher for X {
         }
         let uploads = Uploads { warning: settings.warning() };
         let pause = upload::advance(&uploads, cx, &post.media, &mut step, Step::uploads).await?;
+        if pause.is_none() && post.reply_to.is_none() {
+            captions::upload(cx, &settings, &post.media, &mut step).await?;
+        }
         Ok(upload::prepared(&step, pause))
     }
 
@@ -735,6 +747,8 @@ struct Step {
     warning: Vec<SensitiveContent>,
     /// Ids of people by their usernames.
     users: BTreeMap<String, String>,
+    /// The tracks of the uploaded video, in order.
+    captioned: Vec<captions::Captioned>,
 }
 
 impl Step {
@@ -744,8 +758,11 @@ impl Step {
 
     /// Drops uploads that were described for other settings, which the author may change between two attempts.
     fn fit(&mut self, settings: &Settings) {
-        if self.warning != settings.warning() {
+        if self.warning != settings.warning() || !captions::are_asked_for(settings, &self.captioned) {
             self.uploads.clear();
+        }
+        if self.uploads.is_empty() {
+            self.captioned.clear();
         }
         self.warning = settings.warning().to_vec();
     }

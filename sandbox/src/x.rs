@@ -221,6 +221,8 @@ fn post_view(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView
         if !medium.warnings.is_empty() {
             notes.push(format!("Content warning: {}", medium.warnings.join(", ")));
         }
+        let subtitles = medium.subtitles.iter();
+        notes.extend(subtitles.map(|track| format!("Captions: {} ({})", track.language, track.name)));
     }
     let media = media.into_iter().map(|media| MediaView {
         files: media.parts.values().map(|part| part.id.clone()).collect(),

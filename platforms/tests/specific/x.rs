@@ -1,12 +1,13 @@
 //! X: media in parts, long texts, and what a self-serve app may do.
 
 use super::{actor, arrived, rejected};
-use crate::fixtures::{Actor, Kept, Named, World};
+use crate::fixtures::{Actor, Kept, Named, World, pause};
 use crate::trials::{self, singles};
 use domain::failure::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Collection, Located, MediaKind, Publication, check};
+use platforms::{Checkpoint, Collection, Located, MediaKind, Prepared, Publication, check};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Returns the tests of this module.
 pub(super) fn trials() -> Vec<Trial> {
@@ -28,6 +29,11 @@ pub(super) fn trials() -> Vec<Trial> {
             media_are_not_published_without_their_warning,
             people_are_tagged_by_username_and_by_id,
             people_whom_nobody_knows_are_found_before_the_post,
+            captions_belong_to_the_video_before_the_post_exists,
+            captions_that_x_refuses_are_told_before_or_after,
+            a_worker_crash_after_any_call_leaves_one_track_of_each_language,
+            settings_of_media_can_change_between_attempts,
+            subtitles_have_the_form_of_the_description,
             users_are_looked_up_by_username,
         ],
     )
@@ -288,6 +294,8 @@ async fn metadata_have_the_members_of_the_description() {
 }
 
 const METADATA: &str = "/api.x.com/2/media/metadata";
+const SUBRIP: &str = "1\n00:00:01,000 --> 00:00:02,500\nHello 🎬\n";
+const WEBVTT: &str = "WEBVTT\n\n00:01.000 --> 00:02.500\nHallo\n";
 
 /// Returns severity, code and path below the platform's settings of each issue.
 fn told(
@@ -413,6 +421,174 @@ async fn people_whom_nobody_knows_are_found_before_the_post() {
         assert_eq!(failure.code, rejected(404), "{failure}");
     }
     assert_eq!(ada.accepted().await, 0);
+}
+
+async fn captions_belong_to_the_video_before_the_post_exists() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let mut post = actor.post_with("with captions", MediaKind::Video, 1);
+    post.settings = json!({ "captions": [
+        { "language": "en", "name": "English", "content": SUBRIP }, { "language": "de", "content": WEBVTT },
+    ] });
+    assert_eq!(told(&actor, &[&post], &post.settings), []);
+    let id = actor.publish(&post).await.on("publish");
+    let page = actor.shown(&id).await;
+    for line in ["Captions: EN (English)<", "Captions: DE (DE)<"] {
+        assert_eq!(page.matches(&arrived(line)).count(), 1, "{line}: {page}");
+    }
+    let heard = world.heard();
+    let last = |path: &str| heard.iter().rposition(|call| call.method == "POST" && call.path.ends_with(path));
+    assert!(last("/media/subtitles") < last("/2/tweets"));
+    assert!(heard.iter().any(|call| call.path.ends_with("/append") && call.text.contains(SUBRIP)));
+    let types: Vec<_> = heard.iter().filter_map(|call| call.body["media_type"].as_str()).collect();
+    assert_eq!(types, ["video/mp4", "text/srt", "text/vtt"]);
+
+    // A picture has none, and its author is told.
+    let mut photo = actor.post_with("a picture", MediaKind::Image, 1);
+    photo.settings = post.settings.clone();
+    let unused = (check::Severity::Warning, "setting_not_used".to_owned(), json!(["captions"]));
+    assert_eq!(told(&actor, &[&photo], &photo.settings), [unused]);
+    let before = world.heard().len();
+    actor.publish(&photo).await.on("publish");
+    assert!(world.heard().split_off(before).iter().all(|call| !call.path.ends_with("/subtitles")));
+}
+
+async fn captions_that_x_refuses_are_told_before_or_after() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    let mut post = actor.post_with("with captions", MediaKind::Video, 1);
+    let english = json!({ "language": "en", "content": SUBRIP });
+    for (captions, path) in [
+        (json!([{ "language": "en", "content": "" }]), json!(["captions", 0, "content"])),
+        (json!([{ "language": "en", "content": "Hello" }]), json!(["captions", 0])),
+        (json!([{ "language": "en", "content": "WEBVTT\n" }]), json!(["captions", 0])),
+        (json!([english, { "language": "EN", "name": "Slang", "content": WEBVTT }]), json!(["captions", 1])),
+        (json!([{ "language": "en-US", "content": SUBRIP }]), json!(["captions", 0])),
+        (json!([{ "language": "gsw", "content": SUBRIP }]), json!(["captions", 0])),
+        (json!([{ "language": "🇩🇪", "content": SUBRIP }]), json!(["captions", 0, "language"])),
+    ] {
+        let told = told(&actor, &[&post], &json!({ "captions": captions }));
+        assert_eq!(told, [(check::Severity::Error, "setting_invalid".to_owned(), path)], "{captions}");
+    }
+    assert_eq!(actor.accepted().await, 0);
+
+    // What X refuses when it is due does not fail the post; what may pass is repeated.
+    post.settings = json!({ "captions": [english, { "language": "de", "content": WEBVTT }] });
+    let no = json!({ "title": "Invalid Request", "detail": "The subtitle file is invalid.", "status": 400 });
+    world.lie(&[("/api.x.com/2/media/subtitles", 400, no)]);
+    let keep = Kept::default();
+    let mut at = Checkpoint::default();
+    let publisher = actor.platform.publisher;
+    let at = loop {
+        match publisher.prepare(&actor.session(&keep), &post, at).await.on("prepare") {
+            Prepared::Ready(at) => break at,
+            Prepared::Processing { at: next, .. } => at = next,
+        }
+        pause(Duration::from_millis(50)).await;
+    };
+    let notes = keep.notes();
+    assert!(notes.len() == 2 && notes[1].contains("without its captions in de: "), "{notes:?}");
+    assert!(notes[0].contains("The subtitle file is invalid"), "{notes:?}");
+    let committed = actor.commit(&post, &at).await.on("commit");
+    actor.landed(&post, committed).await.on("landed");
+
+    let mut post = actor.post_with("later", MediaKind::Video, 1);
+    post.settings = json!({ "captions": [english] });
+    let away = json!({ "title": "Service Unavailable", "status": 503 });
+    world.lie(&[("/api.x.com/2/media/subtitles", 503, away)]);
+    assert_eq!(actor.publish(&post).await.expect_err("away").code, ErrorCode::Upstream(503));
+    assert_eq!(actor.accepted().await, 1);
+}
+
+async fn a_worker_crash_after_any_call_leaves_one_track_of_each_language() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "x");
+    for call in 1.. {
+        let mut post = actor.post_with(&format!("the {call}. life"), MediaKind::Video, 1);
+        post.settings = json!({
+            "captions": [{ "language": "en", "content": SUBRIP }, { "language": "de", "content": WEBVTT }],
+        });
+        let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on("publish");
+        let Located::Live(found) = located else { panic!("{located:?} after call {call}") };
+        let page = actor.shown(&found.into_id()).await;
+        let counts = ["Captions: EN", "Captions: DE"].map(|line| page.matches(&arrived(line)).count());
+        assert_eq!(counts, [1, 1], "after call {call}");
+        if !has_died {
+            assert!(call > 9, "there were {call} calls");
+            break;
+        }
+    }
+}
+
+async fn settings_of_media_can_change_between_attempts() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let mut post = actor.post_with("changed", MediaKind::Video, 1);
+    let track = |language: &str, content: &str| json!({ "language": language, "content": content });
+    let mut at = Checkpoint::default();
+    for (warning, people, captions) in [
+        (json!([]), json!(["@ada"]), json!([])),
+        (json!([]), json!(["@ada"]), json!([track("en", SUBRIP)])),
+        (json!([]), json!([]), json!([track("en", SUBRIP), track("fr", SUBRIP)])),
+        (json!(["other"]), json!(["ada"]), json!([track("fr", WEBVTT)])),
+    ] {
+        post.settings =
+            json!({ "sensitive_media_warning": warning, "tagged_users": people, "captions": captions });
+        at = actor.prepare_from(&post, at).await.on("prepare");
+    }
+    let committed = actor.commit(&post, &at).await.on("commit");
+    let page = actor.shown(&actor.landed(&post, committed).await.on("landed")).await;
+    for (note, count) in
+        [("Content warning: other<", 1), ("Tags @ada<", 1), ("Captions: EN", 0), ("Captions: FR", 1)]
+    {
+        assert_eq!(page.matches(&arrived(note)).count(), count, "{note} {page}");
+    }
+}
+
+async fn subtitles_have_the_form_of_the_description() {
+    let world = World::start().await;
+    let actor = actor(&world, "x");
+    let api = actor.sandbox("api.x.com") + "/2/media";
+    let call = |path: &str| actor.http.post(format!("{api}/{path}")).bearer_auth(&actor.grant.access_token);
+    let upload = async |content: &str, mime: &str, category: &str| -> String {
+        let wish = json!({ "media_type": mime, "total_bytes": content.len(), "media_category": category });
+        let made = call("upload/initialize").json(&wish).send().await.on("initialize");
+        let made: Value = made.json().await.on("initialize");
+        let id = made["data"]["id"].as_str().expect("an id").to_owned();
+        let form = reqwest::multipart::Form::new()
+            .text("segment_index", "0")
+            .part("media", reqwest::multipart::Part::bytes(content.as_bytes().to_vec()));
+        assert_eq!(
+            call(&format!("upload/{id}/append")).multipart(form).send().await.on("append").status(),
+            200
+        );
+        assert_eq!(call(&format!("upload/{id}/finalize")).send().await.on("finalize").status(), 200);
+        id
+    };
+    let video = upload("a film", "video/mp4", "tweet_video").await;
+    let (srt, vtt) =
+        (upload(SUBRIP, "text/srt", "subtitles").await, upload(WEBVTT, "text/vtt", "subtitles").await);
+    let wrong = upload(WEBVTT, "text/srt", "subtitles").await;
+    let text = upload("Hello", "text/srt", "subtitles").await;
+    for (id, category, file, language, status) in [
+        (&video, "TweetVideo", &srt, "EN", 200),
+        (&video, "TweetVideo", &vtt, "EN", 200),
+        (&video, "TweetVideo", &srt, "en", 400),
+        (&video, "TweetVideo", &srt, "en-US", 400),
+        (&video, "AmplifyVideo", &srt, "EN", 400),
+        (&video, "tweet_video", &srt, "EN", 400),
+        (&srt, "TweetVideo", &srt, "EN", 400),
+        (&video, "TweetVideo", &video, "EN", 400),
+        (&video, "TweetVideo", &text, "EN", 400),
+        (&video, "TweetVideo", &wrong, "EN", 400),
+    ] {
+        let subtitles = json!({ "id": file, "language_code": language, "display_name": "English" });
+        let body = json!({ "id": id, "media_category": category, "subtitles": subtitles });
+        let answer = call("subtitles").json(&body).send().await.on("subtitles");
+        assert_eq!(answer.status(), status, "{body}");
+        let answer: Value = answer.json().await.on("subtitles");
+        assert_eq!(answer["data"]["associated_subtitles"].is_object(), status == 200, "{answer}");
+    }
 }
 
 async fn users_are_looked_up_by_username() {

@@ -75,14 +75,15 @@ async fn requests_to_x_match_its_openapi_document() {
         &[json!({}), settings, json!({ "poll": { "options": ["a", "b"], "duration_minutes": 60 } })],
     )
     .await;
+    let captions = json!([{ "language": "en", "content": "1\n00:00:01,000 --> 00:00:02,500\nHello\n" }]);
     let of_media = json!({
-        "sensitive_media_warning": ["adult_content"], "tagged_users": ["ada", "12"],
+        "sensitive_media_warning": ["adult_content"], "tagged_users": ["ada", "12"], "captions": captions,
     });
     heard.extend(walk_media("x", &[of_media]).await);
     let calls = heard.iter().filter(|call| document.covers(call) && !call.path.contains("/oauth2/"));
     let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    for path in ["tweets", "media/upload/initialize", "media/metadata", "users/by"] {
+    for path in ["tweets", "media/upload/initialize", "media/metadata", "media/subtitles", "users/by"] {
         let path = format!("/api.x.com/2/{path}");
         assert!(heard.iter().any(|call| call.path == path), "{path} was never called");
     }

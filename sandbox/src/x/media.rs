@@ -61,6 +61,20 @@ pub(super) struct Media {
     /// What the viewer is warned of.
     #[serde(default)]
     pub(super) warnings: Vec<String>,
+    /// Subtitles of a video.
+    #[serde(default)]
+    pub(super) subtitles: Vec<Subtitles>,
+}
+
+/// Subtitles of a video, one file for each language.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Subtitles {
+    /// Id of the file's medium.
+    id: String,
+    /// Two capital letters.
+    pub(super) language: String,
+    /// Name of the language.
+    pub(super) name: String,
 }
 
 impl Record for Media {
@@ -261,6 +275,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) 
         is_failing: false,
         play_time_ms: None,
         warnings: Vec::new(),
+        subtitles: Vec::new(),
     };
     finish(tx, &mut media)?;
     let data = media.data(tx);
@@ -318,6 +333,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
         is_failing: false,
         play_time_ms: None,
         warnings: Vec::new(),
+        subtitles: Vec::new(),
     };
     tx.store.put(&media);
     let data = media.data(tx);
@@ -470,36 +486,74 @@ pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account
     Ok(Response::json(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
 }
 
-/// `POST /2/media/subtitles`. Accepted and not shown.
-pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+static SUBTITLES_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = json!({ "type": "string" });
-    let body = body(
-        request,
-        &json!({
-            "type": "object",
-            "required": ["id", "media_category", "subtitles"],
-            "properties": {
-                "id": { "type": "string", "digits": true },
-                "media_category": { "type": "string", "enum": ["AmplifyVideo", "TweetVideo"] },
-                "subtitles": {
-                    "type": "object",
-                    "required": ["id", "language_code"],
-                    "properties": { "id": { "type": "string", "digits": true }, "language_code": text, "display_name": text },
-                },
+    let id = json!({ "type": "string", "digits": true });
+    json!({
+        "type": "object",
+        "required": ["id", "media_category", "subtitles"],
+        "properties": {
+            "id": id,
+            "media_category": { "type": "string", "enum": ["AmplifyVideo", "TweetVideo"] },
+            "subtitles": {
+                "type": "object",
+                "required": ["id", "language_code"],
+                "properties": { "id": id, "language_code": text, "display_name": text },
             },
-        }),
-    )?;
-    for id in [&body["id"], &body["subtitles"]["id"]] {
-        own(tx, &caller.id, id.as_str().unwrap_or_default())?;
+        },
+    })
+});
+
+/// `POST /2/media/subtitles`: <https://docs.x.com/x-api/media/create-media-subtitles>. A language's later file replaces
+/// its earlier one.
+pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request, &SUBTITLES_SCHEMA)?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (id, given) = (text(&body["id"]), &body["subtitles"]);
+    let language = text(&given["language_code"]);
+    if language.len() != 2 || !language.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        let message = "$.subtitles.language_code: does not match the regex pattern ^[A-Z]{2}$";
+        return Err(invalid("subtitles.language_code", &language, message));
     }
+    let mut video = own(tx, &caller.id, &id)?;
+    let is_named = match text(&body["media_category"]).as_str() {
+        "AmplifyVideo" => video.category == "amplify_video",
+        _ => video.category == "tweet_video",
+    };
+    if !is_named {
+        return Err(invalid("id", &id, "The media is no video of this category."));
+    }
+    let file = own(tx, &caller.id, &text(&given["id"]))?;
+    if file.category != "subtitles" || file.finished_at.is_none() || !has_times(tx, &file) {
+        return Err(invalid("subtitles.id", &file.id, "The subtitle file is invalid."));
+    }
+    video.subtitles.retain(|other| other.language != language);
+    video.subtitles.push(Subtitles { id: file.id, language, name: text(&given["display_name"]) });
+    tx.store.put(&video);
     Ok(Response::json(
         200,
         &json!({ "data": {
-        "id": body["id"],
-        "media_category": body["media_category"],
-        "associated_subtitles": [body["subtitles"]],
-    } }),
+            "id": id,
+            "media_category": body["media_category"],
+            "associated_subtitles": given,
+        } }),
     ))
+}
+
+/// Returns true if a file has captions with times, in the notation of its declared type.
+fn has_times(tx: &Transaction, file: &Media) -> bool {
+    let bytes: Vec<u8> = file.parts.values().filter_map(|part| tx.files.read(&part.id)).flatten().collect();
+    let Ok(text) = std::str::from_utf8(&bytes) else { return false };
+    let text = text.trim_start_matches('\u{feff}');
+    let is_vtt = text.starts_with("WEBVTT");
+    let is_declared = file.declared.as_deref().is_none_or(|mime| (mime == "text/vtt") == is_vtt);
+    let mark = if is_vtt { '.' } else { ',' };
+    let is_time = |time: &str| {
+        let time = time.trim().split(' ').next().unwrap_or_default();
+        time.split_once(mark).is_some_and(|(clock, rest)| clock.contains(':') && rest.len() == 3)
+    };
+    let mut lines = text.lines().filter_map(|line| line.split_once("-->"));
+    is_declared && lines.any(|(from, to)| is_time(from) && is_time(to))
 }
 
 /// Responds with the bytes of a medium.
