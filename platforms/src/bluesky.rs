@@ -4,6 +4,8 @@
 //! `locate` definite, because the account's own server has no read lag. A record is only created, never
 //! overwritten.
 
+mod captions;
+
 use crate::{
     check::{Draft, Issue, Severity},
     look_up::{Findings, Subject},
@@ -150,6 +152,9 @@ struct Settings {
     /// The post to quote: its at:// URI or its bsky.app URL.
     #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
     quote: Option<String>,
+    /// Captions of the first post's video, one file for each language.
+    #[schemars(length(max = captions::MAX_TRACKS), extend("kinds" = ["video"]))]
+    captions: Option<Vec<captions::Caption>>,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -184,14 +189,16 @@ impl Publisher for Bluesky {
         let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
             return Vec::new();
         };
+        let mut found = captions::issues(&settings);
         match (settings.link, main.media) {
-            (None, _) | (_, []) => Vec::new(),
-            (_, [only]) if only.kind == MediaKind::Image => Vec::new(),
+            (None, _) | (_, []) => {}
+            (_, [only]) if only.kind == MediaKind::Image => {}
             _ => {
-                let message = "bluesky takes one image with a link card, its picture";
-                vec![Issue::of_main(Severity::Error, "settings_conflict", "media", message.to_owned())]
+                let message = "bluesky takes one image with a link card, its picture".to_owned();
+                found.push(Issue::of_main(Severity::Error, "settings_conflict", "media", message));
             }
         }
+        found
     }
 
     fn media_limits(
@@ -396,6 +403,9 @@ impl Publisher for Bluesky {
         }
         // Last, because blobs without a record are deleted soon.
         let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.blobs).await?;
+        if pause.is_none() && post.reply_to.is_none() {
+            captions::upload(cx, &home, &settings, &post.media, &mut step).await?;
+        }
         Ok(upload::prepared(&step, pause))
     }
 
@@ -422,7 +432,7 @@ impl Publisher for Bluesky {
             },
             // An upload was dropped before it was used. The next attempt uploads it again.
             Some("BlobNotFound") if !step.blobs.is_empty() => {
-                cx.save(&Step { blobs: Vec::new(), ..step }).await?;
+                cx.save(&Step { blobs: Vec::new(), captions: Vec::new(), ..step }).await?;
                 Err(Failure::upstream(502, classify::message(&reply)).certain())
             }
             _ => {
@@ -809,7 +819,7 @@ fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
         record["facets"] = json!(facets);
     }
     if let Some(languages) = settings.languages.as_ref().filter(|all| !all.is_empty()) {
-        record["langs"] = json!(languages);
+        record["langs"] = languages.iter().map(|language| language_tag(language)).collect();
     }
     if let Some(labels) = settings.labels.as_ref().filter(|all| !all.is_empty()) {
         let values: Vec<_> = labels.iter().map(|label| json!({ "val": label })).collect();
@@ -824,6 +834,13 @@ fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
         record["embed"] = embed;
     }
     record
+}
+
+/// Returns a language tag whose language is in lower case, which not all implementations of the protocol require.
+/// <https://www.rfc-editor.org/rfc/rfc5646#section-2.1.1>
+fn language_tag(language: &str) -> String {
+    let (first, rest) = language.split_at(language.find('-').unwrap_or(language.len()));
+    format!("{}{rest}", first.to_lowercase())
 }
 
 /// Returns the records that limit replies and quotes, by their collections. Deterministic for a post and a step.
@@ -920,6 +937,9 @@ fn video(media: &Media, step: &Step) -> Value {
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
     if media.kind == MediaKind::Gif {
         embed["presentation"] = json!("gif");
+    }
+    if !step.captions.is_empty() {
+        embed["captions"] = step.captions.iter().map(captions::Track::value).collect();
     }
     if let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
         embed["alt"] = json!(alt);
@@ -1211,6 +1231,7 @@ struct Step {
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
     blobs: Vec<Uploaded<Blob>>,
+    captions: Vec<captions::Track>,
 }
 
 /// A medium in the account's repository.

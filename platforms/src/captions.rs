@@ -5,13 +5,19 @@
 //! a line with times, a text with the tags `b`, `i`, `u` and `font`.
 
 use crate::check::{Issue, Severity};
+use regex::{Captures, Regex};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::{borrow::Cow, sync::LazyLock};
 
 /// Maximum length of a file, in characters: an hour of speech in SubRip has about 80,000.
 const MAX_CHARACTERS: usize = 100_000;
+
+/// The parts of a line of SubRip that WebVTT reads otherwise: tags, and characters of its markup.
+static MARKUP: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)(</?[biu]>)|</?font[^>]*>|[&<>]").expect("the pattern is well-formed"));
 
 /// The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
 #[derive(Deserialize, JsonSchema)]
@@ -49,6 +55,33 @@ impl File {
     /// Returns a digest of the file.
     pub(crate) fn digest(&self) -> String {
         hex::encode(Sha256::digest(&self.0))
+    }
+
+    /// Returns the captions as WebVTT.
+    ///
+    /// <https://www.w3.org/TR/webvtt1/#cue-text>
+    pub(crate) fn to_webvtt(&self) -> Cow<'_, str> {
+        if self.format() != Some(Format::SubRip) {
+            return Cow::Borrowed(&self.0);
+        }
+        let mut text = "WEBVTT\n\n".to_owned();
+        for line in self.0.trim_start_matches('\u{feff}').lines() {
+            match is_timing(line) {
+                true => text.push_str(&line.replace(',', ".")),
+                false => text.push_str(&MARKUP.replace_all(line, |found: &Captures<'_>| {
+                    match (found.get(1), &found[0]) {
+                        (Some(tag), _) => tag.as_str().to_lowercase(),
+                        (None, "&") => "&amp;".to_owned(),
+                        (None, "<") => "&lt;".to_owned(),
+                        (None, ">") => "&gt;".to_owned(),
+                        // WebVTT has no fonts.
+                        _ => String::new(),
+                    }
+                })),
+            }
+            text.push('\n');
+        }
+        Cow::Owned(text)
     }
 }
 
@@ -146,6 +179,26 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(File(content.into()).format(), format, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn subrip_becomes_webvtt_with_the_same_text() {
+        for (subrip, webvtt) in [
+            (
+                "\u{feff}1\r\n00:00:01,000 --> 00:00:02,500\r\nHello, world\r\n\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\nBye\r\n",
+                "WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.500\nHello, world\n\n2\n00:00:03.000 --> 00:00:04.000\nBye\n",
+            ),
+            (
+                "1\n00:00:01,000 --> 00:00:02,500\n<I>Tom & Jerry</I>: 1 < 2 --> <font color=\"red\">so</font> 🎬\n",
+                "WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.500\n<i>Tom &amp; Jerry</i>: 1 &lt; 2 --&gt; so 🎬\n",
+            ),
+        ] {
+            let converted = File(subrip.into()).to_webvtt().into_owned();
+            assert_eq!(converted, webvtt);
+            let converted = File(converted);
+            assert_eq!(converted.format(), Some(Format::WebVtt));
+            assert_eq!(converted.to_webvtt(), converted.text(), "WebVTT stays as it is");
         }
     }
 }

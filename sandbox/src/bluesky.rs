@@ -287,6 +287,8 @@ fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     if media["presentation"] == "gif" {
         notes.push("Shown as a GIF".to_owned());
     }
+    let tracks = media["captions"].as_array().into_iter().flatten();
+    notes.extend(tracks.filter_map(|track| Some(format!("Captions: {}", track["lang"].as_str()?))));
     let gate = |kind: &str| repo::at(tx, &format!("at://{}/app.bsky.feed.{kind}/{}", post.did, post.rkey));
     if let Some(gate) = gate("threadgate") {
         let rules = gate.value["allow"].as_array().into_iter().flatten();

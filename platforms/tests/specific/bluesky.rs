@@ -1,11 +1,11 @@
-//! Bluesky: verification of an account's identity.
+//! Bluesky: verification of an account's identity, and what its posts have beside text and media.
 
-use super::{actor, rejected};
+use super::{actor, arrived, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Account, AppPassword, Grant, Identity, MediaKind, Publication, Result, check};
+use platforms::{Account, AppPassword, Grant, Identity, Located, MediaKind, Publication, Result, check};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -26,6 +26,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_gif_is_published_as_a_video,
             a_refusal_of_the_video_service_does_not_end_the_session,
             the_sandbox_shows_a_post_in_its_thread,
+            captions_are_published_with_their_video,
+            captions_that_bluesky_refuses_are_found_before_the_post,
+            a_worker_crash_after_any_call_leaves_one_track_of_each_language,
         ],
     )
 }
@@ -463,4 +466,110 @@ async fn the_sandbox_shows_a_post_in_its_thread() {
         "{thread}"
     );
     assert_eq!(ask(&ada.unknown(&ids), "").await, Value::Null);
+}
+
+const SUBRIP: &str = "1\n00:00:01,000 --> 00:00:02,500\nTom & <I>Jerry</I> 🎬\n";
+const WEBVTT: &str = "WEBVTT\n\n00:01.000 --> 00:02.500\nOlá\n";
+
+/// Returns the records of posts that the sandbox got, without those of gates.
+fn records(world: &World) -> Vec<Value> {
+    let heard = world.heard().into_iter();
+    heard
+        .filter(|call| call.body["collection"] == "app.bsky.feed.post")
+        .map(|call| call.body["record"].clone())
+        .collect()
+}
+
+async fn captions_are_published_with_their_video() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let mut post = ada.post_with("with captions", MediaKind::Video, 1);
+    post.settings = json!({
+        "captions": [{ "language": "EN", "content": SUBRIP }, { "language": "pt-BR", "content": WEBVTT }],
+        "languages": ["EN-gb"],
+    });
+    assert_eq!(codes(&ada, &post), Vec::<String>::new());
+    let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
+    for line in ["Captions: en<", "Captions: pt-BR<"] {
+        assert_eq!(page.matches(&arrived(line)).count(), 1, "{line} {page}");
+    }
+    let converted = "WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.500\nTom &amp; <i>Jerry</i> 🎬\n";
+    let heard = world.heard();
+    let files: Vec<_> = heard.iter().filter(|call| call.mime == "text/vtt").map(|call| &*call.text).collect();
+    assert_eq!(files, [converted, WEBVTT]);
+    let record = &records(&world)[0];
+    assert_eq!(record["embed"]["captions"][0]["file"]["mimeType"], "text/vtt", "{record}");
+    assert_eq!(record["langs"], json!(["en-gb"]));
+
+    // The author changes them between two attempts.
+    let mut post = ada.post_with("changed captions", MediaKind::Video, 1);
+    post.settings = json!({ "captions": [{ "language": "en", "content": SUBRIP }] });
+    let at = ada.prepare(&post).await.on("prepare");
+    post.settings = json!({ "captions": [{ "language": "fr", "content": SUBRIP }] });
+    let at = ada.prepare_from(&post, at).await.on("prepare again");
+    ada.commit(&post, &at).await.on("commit");
+    let captions = records(&world).pop().expect("a record")["embed"]["captions"].clone();
+    assert_eq!((captions[0]["lang"].as_str(), captions.as_array().map(Vec::len)), (Some("fr"), Some(1)));
+
+    // Only a video has captions: nothing is uploaded for a picture, an animation or a text, and the author is told.
+    for kind in [MediaKind::Image, MediaKind::Gif] {
+        let mut other = ada.post_with("no video", kind, 1);
+        other.settings = post.settings.clone();
+        assert_eq!(codes(&ada, &other), ["setting_not_used"], "{kind}");
+        ada.publish(&other).await.on("publish");
+    }
+    let vtt = world.heard().iter().filter(|call| call.mime == "text/vtt").count();
+    assert_eq!(vtt, 4);
+}
+
+async fn captions_that_bluesky_refuses_are_found_before_the_post() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut post = ada.post_with("with captions", MediaKind::Video, 1);
+    let lines = |count: usize| format!("{WEBVTT}{}", "a".repeat(count - WEBVTT.len()));
+    let english = json!({ "language": "en", "content": SUBRIP });
+    for (captions, refused) in [
+        (json!([{ "language": "en", "content": "" }]), true),
+        (json!([{ "language": "en", "content": "Hello" }]), true),
+        (json!([{ "language": "english", "content": SUBRIP }]), true),
+        (json!([english, { "language": "EN", "content": WEBVTT }]), true),
+        (json!([{ "language": "en", "content": lines(20_000) }]), false),
+        (json!([{ "language": "en", "content": lines(20_001) }]), true),
+        // It is smaller as SubRip.
+        (json!([{ "language": "en", "content": format!("{SUBRIP}{}", "&".repeat(4_000)) }]), true),
+        (json!(vec![english.clone(); 21]), true),
+    ] {
+        post.settings = json!({ "captions": captions });
+        let codes = codes(&ada, &post);
+        let word = captions.to_string();
+        assert_eq!(
+            codes.first().is_some_and(|code| code == "setting_invalid"),
+            refused,
+            "{word:.90} {codes:?}"
+        );
+        if !refused {
+            ada.publish(&post).await.on("publish");
+        }
+    }
+    assert_eq!(ada.accepted().await, 1);
+}
+
+async fn a_worker_crash_after_any_call_leaves_one_track_of_each_language() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    for call in 1.. {
+        let mut post = ada.post_with(&format!("the {call}. life"), MediaKind::Video, 1);
+        post.settings = json!({
+            "captions": [{ "language": "en", "content": SUBRIP }, { "language": "pt", "content": WEBVTT }],
+        });
+        let (located, has_died) = world.publish_mortally(&ada, &post, call).await.on("publish");
+        let Located::Live(found) = located else { panic!("{located:?} after call {call}") };
+        let page = ada.shown(&found.into_id()).await;
+        let counts = ["Captions: en<", "Captions: pt<"].map(|line| page.matches(&arrived(line)).count());
+        assert_eq!(counts, [1, 1], "after call {call}");
+        if !has_died {
+            assert!(call > 7, "there were {call} calls");
+            break;
+        }
+    }
 }

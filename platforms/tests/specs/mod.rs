@@ -117,7 +117,10 @@ async fn requests_to_bluesky_match_its_lexicons() {
         "link": { "url": "https://example.com", "title": "A", "description": "B" },
         "allow_replies_from": ["mentioned", "followers", "following"], "disable_quotes": true,
     });
-    let heard = walk("bluesky", &[json!({}), settings]).await;
+    let mut heard = walk("bluesky", &[json!({}), settings]).await;
+    let captions = json!([{ "language": "en", "content": "1\n00:00:01,000 --> 00:00:02,500\nHello\n" }]);
+    heard.extend(walk_media("bluesky", &[json!({ "captions": captions })]).await);
+    assert!(heard.iter().any(|call| call.mime == "text/vtt"));
     let faults: Vec<_> = heard
         .iter()
         .filter(|call| call.path.contains("/xrpc/"))
