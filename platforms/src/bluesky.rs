@@ -20,7 +20,7 @@ use facets::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use url::{Host, Url};
 use uuid::Uuid;
 
@@ -98,7 +98,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
         }),
         replies: Replies::Thread,
-        reply_settings: &["labels", "languages"],
+        reply_settings: &["labels", "languages", "shorten_links"],
         publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
         idempotency: Idempotency::Idempotent,
         sources: &[Source { url: "https://docs.bsky.app/docs/advanced-guides/posts", checked: "2026-11-21" }],
@@ -152,9 +152,23 @@ struct Settings {
     /// The post to quote: its at:// URI or its bsky.app URL.
     #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
     quote: Option<String>,
+    /// Shows links as Bluesky's own app does: without their scheme, and with a long path cut. They lead to the whole
+    /// address, and the text's length is that of what is shown.
+    shorten_links: Option<bool>,
     /// Captions of the first post's video, one file for each language.
     #[schemars(length(max = captions::MAX_TRACKS), extend("kinds" = ["video"]))]
     captions: Option<Vec<captions::Caption>>,
+}
+
+impl Settings {
+    /// Returns a text as it is shown, and its links, mentions and tags.
+    fn shown<'a>(&self, text: &'a str) -> (Cow<'a, str>, Vec<facets::Span>) {
+        if self.shorten_links == Some(true) {
+            let (short, spans) = facets::shortened(text);
+            return (Cow::Owned(short), spans);
+        }
+        (Cow::Borrowed(text), facets::spans(text))
+    }
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -199,6 +213,13 @@ impl Publisher for Bluesky {
             }
         }
         found
+    }
+
+    fn sent_text<'a>(&self, _position: usize, text: &'a str, settings: &Value) -> Cow<'a, str> {
+        match schema::read::<Settings>(settings) {
+            Ok(settings) => settings.shown(text).0,
+            Err(_) => Cow::Borrowed(text),
+        }
     }
 
     fn media_limits(
@@ -792,12 +813,13 @@ fn expiry(token: &str) -> Option<DateTime<Utc>> {
 /// Returns the record of a post. Deterministic for a post and a step.
 fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let created_at = step.created_at.unwrap_or(post.created_at);
+    let (text, spans) = settings.shown(&post.text);
     let mut record = json!({
         "$type": POST,
-        "text": post.text,
+        "text": text,
         "createdAt": created_at.to_rfc3339_opts(SecondsFormat::Millis, true),
     });
-    let facets: Vec<_> = facets::spans(&post.text)
+    let facets: Vec<_> = spans
         .into_iter()
         .filter_map(|span| {
             let feature = match span.meaning {

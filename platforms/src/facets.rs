@@ -5,7 +5,7 @@
 
 use crate::text;
 use regex::Regex;
-use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, sync::LazyLock};
 use unicode_segmentation::UnicodeSegmentation;
 use url::Url;
 
@@ -31,6 +31,10 @@ pub(crate) enum Meaning {
 
 /// The longest tag, in graphemes.
 const TAG: usize = 64;
+/// The longest path that a shortened link shows, and the part of a longer one, in graphemes, as in Bluesky's own app.
+/// <https://github.com/bluesky-social/social-app/blob/main/src/lib/strings/url-helpers.ts>
+const LONGEST_PATH: usize = 15;
+const CUT_PATH: usize = 13;
 
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bhttps?://\S+").expect("the pattern is well-formed"));
@@ -91,6 +95,38 @@ pub(crate) fn spans(text: &str) -> Vec<Span> {
         }
     }
     found.into_values().collect()
+}
+
+/// Returns a text with shortened links, and its spans, whose links have the whole addresses.
+pub(crate) fn shortened(text: &str) -> (String, Vec<Span>) {
+    let (mut short, mut at) = (String::with_capacity(text.len()), 0);
+    let mut spans = spans(text);
+    for span in &mut spans {
+        short.push_str(&text[at..span.range.start]);
+        let (start, part) = (short.len(), &text[span.range.clone()]);
+        match span.meaning {
+            Meaning::Link(_) => short.push_str(&short_link(part)),
+            Meaning::Mention(_) | Meaning::Tag(_) => short.push_str(part),
+        }
+        at = span.range.end;
+        span.range = start..short.len();
+    }
+    short.push_str(&text[at..]);
+    (short, spans)
+}
+
+/// Returns an address without its scheme, and with a long path cut.
+fn short_link(address: &str) -> Cow<'_, str> {
+    let bare = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (host, path) = bare.split_at(bare.find(['/', '?', '#']).unwrap_or(bare.len()));
+    if path == "/" {
+        return Cow::Borrowed(host);
+    }
+    let mut ends = path.grapheme_indices(true).map(|(at, _)| at);
+    match (ends.nth(CUT_PATH), ends.nth(LONGEST_PATH - CUT_PATH - 1)) {
+        (Some(end), Some(_)) => Cow::Owned(format!("{host}{}...", &path[..end])),
+        _ => Cow::Borrowed(bare),
+    }
 }
 
 /// Adds a span, unless it overlaps another one.
@@ -161,6 +197,32 @@ mod tests {
             ]
         );
         assert_eq!(read("@nodots #️⃣"), []);
+    }
+
+    #[test]
+    fn a_shortened_link_has_the_whole_address() {
+        for (text, short) in [
+            ("https://example.com/", "example.com"),
+            ("https://example.com/123456789012345", "example.com/123456789012..."),
+            ("https://example.com/12345678901234", "example.com/12345678901234"),
+            ("http://example.com:8080?q=12345678901234567890#a", "example.com:8080?q=1234567890..."),
+            ("example.org", "example.org"),
+            ("https://例え.jp/パスパスパスパスパスパスパスパスパス", "例え.jp/パスパスパスパスパスパス..."),
+            ("https://a.bc/👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦", "a.bc/👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦"),
+        ] {
+            let around = format!("🎉 #one {text} and @ada.test, {text}");
+            let (shown, found) = shortened(&around);
+            assert_eq!(shown, format!("🎉 #one {short} and @ada.test, {short}"));
+            let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+            let parts: Vec<_> = found.into_iter().map(|span| (&shown[span.range], span.meaning)).collect();
+            let expected = [
+                ("#one", Meaning::Tag("one".into())),
+                (short, Meaning::Link(whole.clone())),
+                ("@ada.test", Meaning::Mention("ada.test".into())),
+                (short, Meaning::Link(whole)),
+            ];
+            assert_eq!(parts, expected);
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) fn trials() -> Vec<Trial> {
             captions_are_published_with_their_video,
             captions_that_bluesky_refuses_are_found_before_the_post,
             a_worker_crash_after_any_call_leaves_one_track_of_each_language,
+            shortened_links_lead_to_the_whole_address,
+            a_shortened_text_is_measured_as_it_is_shown,
         ],
     )
 }
@@ -571,5 +573,56 @@ async fn a_worker_crash_after_any_call_leaves_one_track_of_each_language() {
             assert!(call > 7, "there were {call} calls");
             break;
         }
+    }
+}
+
+async fn shortened_links_lead_to_the_whole_address() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let (long, short) =
+        ("https://example.com/a/very/long/path?with=a&query=🎉", "example.com/a/very/long/...");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let mut post = ada.reply(&format!("🎉 {long} #tag, and ({long})"), &ids);
+        post.settings = json!({ "shorten_links": true });
+        assert_eq!(codes(&ada, &post), Vec::<String>::new());
+        // It is found by what is shown.
+        let at = ada.prepare(&post).await.on("prepare");
+        ada.commit(&post, &at).await.on("commit");
+        let Located::Live(found) = ada.settle(&post, &at).await.on("settle") else { panic!("it is lost") };
+        ids.push(found.into_id());
+        let record = records(&world).pop().expect("a record");
+        let text = record["text"].as_str().expect("a text");
+        assert_eq!(text, format!("🎉 {short} #tag, and ({short})"));
+        let facets = record["facets"].as_array().expect("facets");
+        let parts: Vec<_> = facets
+            .iter()
+            .map(|facet| {
+                let edge = |name: &str| facet["index"][name].as_u64().expect("an edge") as usize;
+                (&text[edge("byteStart")..edge("byteEnd")], facet["features"][0]["uri"].as_str())
+            })
+            .collect();
+        assert_eq!(parts, [(short, Some(long)), ("#tag", None), (short, Some(long))]);
+    }
+    let post = ada.post(&format!("as it is {long}"));
+    ada.publish(&post).await.on("publish");
+    assert_eq!(records(&world).pop().expect("a record")["text"], post.text);
+}
+
+async fn a_shortened_text_is_measured_as_it_is_shown() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let link = format!("https://example.com/{}", "a".repeat(280));
+    // A shown link has 27 graphemes, and a space before it.
+    for (letters, is_short, code) in
+        [(272, false, Some("text_too_long")), (272, true, None), (273, true, Some("text_too_long"))]
+    {
+        let mut post = ada.post(&format!("{} {link}", "é".repeat(letters)));
+        post.settings = json!({ "shorten_links": is_short });
+        assert_eq!(codes(&ada, &post), Vec::from_iter(code.map(str::to_owned)), "{letters} {is_short}");
+        let measured = ada.platform.text_length("", 0, &post.text, &post.settings);
+        assert_eq!(measured.is_some_and(|length| length <= 300), code.is_none(), "{measured:?}");
+        let ended = ada.publish(&post).await;
+        assert_eq!(ended.is_ok(), code.is_none(), "{ended:?}");
     }
 }

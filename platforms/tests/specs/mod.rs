@@ -119,7 +119,7 @@ async fn requests_to_bluesky_match_its_lexicons() {
     });
     let mut heard = walk("bluesky", &[json!({}), settings]).await;
     let captions = json!([{ "language": "en", "content": "1\n00:00:01,000 --> 00:00:02,500\nHello\n" }]);
-    heard.extend(walk_media("bluesky", &[json!({ "captions": captions })]).await);
+    heard.extend(walk_media("bluesky", &[json!({ "captions": captions, "shorten_links": true })]).await);
     assert!(heard.iter().any(|call| call.mime == "text/vtt"));
     let faults: Vec<_> = heard
         .iter()
