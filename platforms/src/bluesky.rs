@@ -5,11 +5,12 @@
 //! overwritten.
 
 mod captions;
+mod video;
 
 use crate::{
     check::{Draft, Issue, Severity},
     look_up::{Findings, Subject},
-    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    upload::Uploaded,
     *,
 };
 use async_trait::async_trait;
@@ -33,9 +34,6 @@ const SERVICE: &str = "https://bsky.social";
 const PUBLIC: &str = "https://public.api.bsky.app";
 /// The directory of `did:plc` identifiers: <https://web.plc.directory>.
 const DIRECTORY: &str = "https://plc.directory";
-const VIDEO: &str = "https://video.bsky.app";
-/// The video service's name in service tokens.
-const VIDEO_DID: &str = "did:web:video.bsky.app";
 const POST: &str = "app.bsky.feed.post";
 /// Record that limits the replies to a post.
 const THREADGATE: &str = "app.bsky.feed.threadgate";
@@ -73,12 +71,6 @@ static WITH_CARD: &[MediaLimit] = &[MediaLimit { max_bytes: 1_000_000, ..IMAGES 
 
 /// Age from which an unused blob is uploaded again, because the server may have deleted it.
 const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
-/// Lifetime of the token that the video service gets.
-const SERVICE_TOKEN_TTL: TimeDelta = TimeDelta::minutes(30);
-/// Time between two polls of a video.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Wait after the daily video quota is used up.
-const VIDEO_QUOTA_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "bluesky",
@@ -901,7 +893,7 @@ fn gates(
 fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
     let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
-        (Some(first), _) if first.kind != MediaKind::Image => Some(video(first, step)),
+        (Some(first), _) if first.kind != MediaKind::Image => Some(moving(first, step)),
         (_, Some(link)) => Some(card(link, step)),
         (Some(_), None) => Some(images(&post.media, step)),
         (None, None) => None,
@@ -954,7 +946,7 @@ fn images(media: &[Media], step: &Step) -> Value {
     }
 }
 
-fn video(media: &Media, step: &Step) -> Value {
+fn moving(media: &Media, step: &Step) -> Value {
     let blob = step.blobs.first().map_or(&Value::Null, |blob| blob.ticket.value());
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
     if media.kind == MediaKind::Gif {
@@ -1079,147 +1071,6 @@ async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<St
     }
 }
 
-#[async_trait]
-impl Upload for Bluesky {
-    type Ticket = Blob;
-
-    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Blob>> {
-        let home = home(cx)?;
-        let blob = match media.kind {
-            MediaKind::Image => {
-                let call = cx.post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"));
-                let call = call.upload(&media.mime, media.size_bytes, cx.stream(media));
-                Blob::Ready(call.send::<UploadedBlob>().await?.blob)
-            }
-            MediaKind::Video | MediaKind::Gif => upload_video(cx, &home, media).await?,
-            kind => return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}"))),
-        };
-        let state = match &blob {
-            Blob::Ready(_) => Processing::Done,
-            Blob::Job(_) => Processing::Busy(POLL_INTERVAL),
-        };
-        Ok(Begun { ticket: blob, expires_at: Some((cx.now)() + BLOB_TTL), sent: Sent::Whole(state) })
-    }
-
-    async fn status(
-        &self,
-        cx: &Session<'_>,
-        _media: &Media,
-        upload: &mut Uploaded<Blob>,
-    ) -> Result<Processing> {
-        let Blob::Job(job) = &upload.ticket else { return Ok(Processing::Done) };
-        Ok(match look(cx, job).await? {
-            Job::Done(blob) => {
-                upload.ticket = Blob::Ready(blob);
-                upload.expires_at = Some((cx.now)() + BLOB_TTL);
-                Processing::Done
-            }
-            Job::Busy => Processing::Busy(POLL_INTERVAL),
-            Job::Failed(failure) => Processing::Failed(failure),
-        })
-    }
-}
-
-/// Sends a video to the service that makes it playable and puts it into the account's repository.
-async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
-    let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
-    let limits: UploadLimits = cx
-        .get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits"))
-        .without_grant()
-        .bearer(&token)
-        .send()
-        .await?;
-    if !limits.can_upload {
-        let message =
-            limits.message.or(limits.error).unwrap_or_else(|| "no video may be uploaded".to_owned());
-        let is_used_up = limits.remaining_daily_videos.is_some_and(|left| left <= 0)
-            || limits.remaining_daily_bytes.is_some_and(|left| left < media.size_bytes as i64);
-        return Err(match is_used_up {
-            true => Failure::rate_limited(message, Some(VIDEO_QUOTA_BACKOFF)),
-            false => Failure::rejected(403, message),
-        });
-    }
-    // The service stores the result in the account's name, so the token is for the account's server.
-    let pds = pds(cx, home).await?;
-    let audience = format!("did:web:{}", pds.strip_prefix("https://").unwrap_or(&pds).replace(':', "%3A"));
-    let token = self::token(cx, home, &audience, "com.atproto.repo.uploadBlob").await?;
-    let name = if media.filename.is_empty() { format!("{}.mp4", media.id) } else { media.filename.clone() };
-    let reply = cx
-        .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
-        .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
-        .without_grant()
-        .bearer(&token)
-        .upload(&media.mime, media.size_bytes, cx.stream(media))
-        .send_raw()
-        .await?;
-    // The same bytes were uploaded before: the result of the first job is used.
-    let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
-    let reply = if exists { reply } else { reply.into_result(cx.platform)? };
-    let job = job(&reply)?;
-    match job.blob {
-        Some(blob) => Ok(Blob::Ready(blob)),
-        None => Ok(Blob::Job(job.job_id)),
-    }
-}
-
-/// Returns the job in a response. The lexicon wraps it; the production service does not.
-fn job(reply: &Reply) -> Result<JobStatus> {
-    let status = match &reply.body["jobStatus"] {
-        Value::Null => &reply.body,
-        wrapped => wrapped,
-    };
-    serde_json::from_value(status.clone()).map_err(|error| {
-        Failure::upstream(502, format!("the video service answered what can't be read: {error}")).certain()
-    })
-}
-
-async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
-    let reply = cx
-        .get(format!("{VIDEO}/xrpc/app.bsky.video.getJobStatus"))
-        .without_grant()
-        .query(&[("jobId", job_id)])
-        .reply()
-        .await?;
-    let status = job(&reply)?;
-    if let Some(blob) = status.blob {
-        return Ok(Job::Done(blob));
-    }
-    if status.state != "JOB_STATE_FAILED" {
-        return Ok(Job::Busy);
-    }
-    let code = status.failure_code.unwrap_or_default();
-    let reason = status.message.or(status.error).unwrap_or_else(|| code.clone());
-    let message = format!("Bluesky could not process the video: {reason}");
-    Ok(Job::Failed(match code.as_str() {
-        // An internal error of the service is transient; an error of the video is permanent.
-        "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
-        _ => Failure::rejected(400, message),
-    }))
-}
-
-/// Returns a token with which another service may make one kind of call in the account's name.
-async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
-    let until = ((cx.now)() + SERVICE_TOKEN_TTL).timestamp().to_string();
-    let granted: ServiceToken = cx
-        .get(format!("{home}/xrpc/com.atproto.server.getServiceAuth"))
-        .query(&[("aud", audience), ("lxm", method), ("exp", until.as_str())])
-        .send()
-        .await?;
-    Ok(granted.token)
-}
-
-/// Returns the account's own server; requests it if the grant does not contain it.
-async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
-    if cx.grant.extra["pds"].is_string() {
-        return Ok(home.to_owned());
-    }
-    let me = me(cx, home).await?;
-    match endpoint(&me.did_doc) {
-        Some(pds) => public(pds),
-        None => Ok(home.to_owned()),
-    }
-}
-
 /// Returns the addresses of a shown post's pictures and videos.
 fn pictures(embed: &Value) -> Vec<String> {
     let embed = if embed["media"].is_object() { &embed["media"] } else { embed };
@@ -1260,6 +1111,8 @@ struct Step {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Blob {
+    /// It is being uploaded in parts.
+    Parts(Parts),
     /// The video service is processing it, under this job id.
     Job(String),
     /// The reference that a record contains.
@@ -1270,9 +1123,18 @@ impl Blob {
     fn value(&self) -> &Value {
         match self {
             Self::Ready(blob) => blob,
-            Self::Job(_) => &Value::Null,
+            Self::Job(_) | Self::Parts(_) => &Value::Null,
         }
     }
+}
+
+/// An upload in parts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Parts {
+    /// The upload's id at the video service.
+    job: String,
+    /// Size of each part but the last.
+    size_bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -1287,12 +1149,6 @@ struct StrongRef {
     uri: String,
     #[serde(deserialize_with = "required::id")]
     cid: String,
-}
-
-enum Job {
-    Busy,
-    Done(Value),
-    Failed(Failure),
 }
 
 #[derive(Deserialize)]
@@ -1355,34 +1211,6 @@ struct Records {
 #[derive(Deserialize)]
 struct UploadedBlob {
     blob: Value,
-}
-
-#[derive(Deserialize)]
-struct ServiceToken {
-    #[serde(deserialize_with = "required::token")]
-    token: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UploadLimits {
-    can_upload: bool,
-    remaining_daily_videos: Option<i64>,
-    remaining_daily_bytes: Option<i64>,
-    message: Option<String>,
-    error: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct JobStatus {
-    job_id: String,
-    #[serde(default)]
-    state: String,
-    blob: Option<Value>,
-    error: Option<String>,
-    failure_code: Option<String>,
-    message: Option<String>,
 }
 
 #[derive(Deserialize)]

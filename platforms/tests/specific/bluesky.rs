@@ -5,7 +5,9 @@ use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use domain::ErrorCode;
 use libtest_mimic::Trial;
-use platforms::{Account, AppPassword, Grant, Identity, Located, MediaKind, Publication, Result, check};
+use platforms::{
+    Account, AppPassword, Checkpoint, Grant, Identity, Located, MediaKind, Publication, Result, check,
+};
 use serde_json::{Value, json};
 
 /// Returns the tests of this module.
@@ -31,6 +33,9 @@ pub(super) fn trials() -> Vec<Trial> {
             a_worker_crash_after_any_call_leaves_one_track_of_each_language,
             shortened_links_lead_to_the_whole_address,
             a_shortened_text_is_measured_as_it_is_shown,
+            a_large_video_is_uploaded_in_parts,
+            an_upload_in_parts_that_is_lost_begins_again,
+            a_worker_crash_after_any_call_uploads_a_large_video,
         ],
     )
 }
@@ -624,5 +629,101 @@ async fn a_shortened_text_is_measured_as_it_is_shown() {
         assert_eq!(measured.is_some_and(|length| length <= 300), code.is_none(), "{measured:?}");
         let ended = ada.publish(&post).await;
         assert_eq!(ended.is_ok(), code.is_none(), "{ended:?}");
+    }
+}
+
+/// Returns how often each method of uploads was called.
+fn uploads(world: &World) -> [usize; 4] {
+    let heard = world.heard();
+    ["startUpload", "uploadPart", "finishUpload", "uploadVideo"].map(|name| {
+        let path = format!("/video.bsky.app/xrpc/app.bsky.video.{name}");
+        heard.iter().filter(|call| call.path == path).count()
+    })
+}
+
+async fn a_large_video_is_uploaded_in_parts() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let large = || {
+        let mut post = ada.post_with("a large video", MediaKind::Video, 1);
+        post.media[0] = ada.sized(&post.media[0], (16 << 20) + 1);
+        post
+    };
+    ada.publish(&ada.post_with("a small video", MediaKind::Video, 1)).await.on("publish");
+    assert_eq!(uploads(&world), [0, 0, 0, 1]);
+    ada.publish(&large()).await.on("publish");
+    assert_eq!(uploads(&world), [1, 3, 1, 1]);
+    let heard = world.heard();
+    let parts = heard.iter().filter(|call| call.path.ends_with("uploadPart"));
+    let parts: Vec<_> = parts.map(|call| (&*call.mime, call.answer["sizeBytes"].as_u64())).collect();
+    let mime = "application/octet-stream";
+    assert_eq!(parts, [(mime, Some(8 << 20)), (mime, Some(8 << 20)), (mime, Some(1))]);
+
+    // A service without it, one that is overloaded, and one whose plan is none.
+    let start = "/video.bsky.app/xrpc/app.bsky.video.startUpload";
+    let plan = json!({
+        "jobId": "j", "partSizeBytes": 1 << 20, "partCount": 3, "expiresAt": "2100-01-02T03:04:05Z",
+    });
+    for (count, (status, answer)) in [
+        (501, json!({ "error": "MethodNotImplemented", "message": "Method Not Implemented" })),
+        (503, json!({ "error": "ServiceOverloaded", "message": "draining" })),
+        (200, plan),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        world.lie(&[(start, status, answer)]);
+        ada.publish(&large()).await.on("publish");
+        assert_eq!(uploads(&world), [2 + count, 3, 1, 2 + count], "{status}");
+    }
+}
+
+async fn an_upload_in_parts_that_is_lost_begins_again() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let mut post = ada.post_with("a large video", MediaKind::Video, 1);
+    post.media[0] = ada.sized(&post.media[0], (16 << 20) + 1);
+    let service = "/video.bsky.app/xrpc/app.bsky.video";
+    for (call, error, counts) in [
+        ("uploadPart", "UploadExpired", [1, 1, 0, 0]),
+        ("uploadPart", "UploadNotFound", [2, 2, 0, 0]),
+        ("finishUpload", "MissingParts", [3, 5, 1, 0]),
+    ] {
+        world.lie(&[(&format!("{service}.{call}"), 400, json!({ "error": error, "message": "why" }))]);
+        let failure = ada.prepare(&post).await.expect_err(error);
+        assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::Upstream(502), false), "{failure}");
+        assert_eq!(uploads(&world), counts, "{error}");
+    }
+    // A finish that is still going on is waited for, and its parts are not sent again.
+    let busy = json!({ "error": "UploadNotReady", "message": "A finish is in progress" });
+    world.lie(&[(&format!("{service}.finishUpload"), 409, busy)]);
+    let keep = Kept::default();
+    let publisher = ada.platform.publisher;
+    let failure =
+        publisher.prepare(&ada.session(&keep), &post, Checkpoint::default()).await.expect_err("busy");
+    assert_eq!(failure.code, ErrorCode::Upstream(503), "{failure}");
+    assert_eq!(uploads(&world), [4, 8, 2, 0]);
+    world.lie(&[]);
+    let at = ada.prepare_from(&post, keep.last().expect("a checkpoint")).await.on("prepare");
+    ada.commit(&post, &at).await.on("commit");
+    assert_eq!(uploads(&world), [4, 8, 3, 0]);
+}
+
+async fn a_worker_crash_after_any_call_uploads_a_large_video() {
+    for call in 1.. {
+        // A sandbox keeps a limited number of bytes.
+        let world = World::tapped().await;
+        let ada = actor(&world, "bluesky");
+        let mut post = ada.post_with("a large video", MediaKind::Video, 1);
+        post.media[0] = ada.sized(&post.media[0], (16 << 20) + 1);
+        let (located, has_died) = world.publish_mortally(&ada, &post, call).await.on("publish");
+        assert!(matches!(located, Located::Live(_)), "{located:?} after call {call}");
+        // What was sent before is repeated once at most.
+        let counts = uploads(&world);
+        assert!((4..=5).contains(&(counts[0] + counts[1])) && counts[3] == 0, "{counts:?} after call {call}");
+        if !has_died {
+            assert!(call > 11, "there were {call} calls");
+            break;
+        }
     }
 }
