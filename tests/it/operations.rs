@@ -7,6 +7,7 @@ use crate::{
     pages::{blocks, clients},
     replay, world,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -164,11 +165,18 @@ async fn every_command_of_the_page_runs_as_written_where_its_symptom_is() {
     let held = published(&world, "Held").await;
     let refused = |post: &Value| post["targets"][0]["error_code"] == "app_refused";
     world.until(id(&held), "its refusal", refused).await;
+    let proposal = json!({ "accounts": [account], "content": "Another" });
+    let verdict = async || world.call(Method::POST, "/posts/validate", Some(&proposal)).await.1;
+    let told = verdict().await;
+    let issue = &told["issues"][0];
+    assert!(told["valid"] == true && issue["code"] == "app_refused", "{told:#}");
+    has(issue["message"].as_str().unwrap(), &["spend cap", "waits until it takes the app again"]);
     world.set_sandbox(json!({ "recorded": {} })).await;
     age(&world).await;
     let shown = page.follow(&world, "A platform refuses the app", &[("TARGET", target(&held))]).await;
     has(&shown, &[target(&held), "spend cap"]);
     world.until(id(&held), "its publication", |post| post["status"] == "published").await;
+    assert_eq!(verdict().await["issues"], json!([]));
 
     // Its answer is held back for as long as the operator is at work.
     let hold = world.hold(json!({ "platform": "x", "account": "ada", "nth": 1, "when": "after" })).await;

@@ -100,6 +100,12 @@ impl Parent {
         if issues.is_empty() { Ok(()) } else { Err(unanswerable(issues)) }
     }
 
+    /// Returns the positions of the parts that are missing on an account; a reply follows the last part that is live.
+    pub(crate) fn missing(&self, account: AccountId) -> Vec<u16> {
+        let target = self.0.targets.iter().find(|target| target.account_id == account);
+        target.into_iter().flat_map(|target| &target.missing).map(|part| part.position).collect()
+    }
+
     /// Returns why the post can't be replied to on an account.
     fn objection(&self, account: AccountId) -> Option<NoParent> {
         let target = self.0.targets.iter().find(|target| target.account_id == account);

@@ -19,6 +19,7 @@ use crate::{
         imports::Imports,
         look_up,
         overrides::{self, Variant},
+        replying::REPLY_TO,
     },
     slots,
     types::{
@@ -46,6 +47,7 @@ use std::{
 use store::{
     accounts::AccountStatus,
     posts::{Attachment, Container, duplicates},
+    publishing,
 };
 use uuid::Uuid;
 
@@ -68,7 +70,9 @@ impl Previews {
     /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
     /// of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
     /// published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-    /// that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+    /// that the platform throttles it then, or takes no more posts; `app_refused` that the platform refuses the app of the
+    /// account at present, so that the post waits; `reply_to_incomplete` that the post to reply to is live there without
+    /// some of its parts; `unknown_member` that a member of the body has no
     /// meaning.
     ///
     /// With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
@@ -126,6 +130,8 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         }
         exhausted.extend(limits::exhausted(call, &variant.accounts, variant.is_reply, due).await?);
     }
+    let ids: Vec<_> = draft.accounts.iter().map(|account| account.id).collect();
+    let held = publishing::held(call.db(), call.access(), &ids).await?;
     let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {
         let own = findings.iter().filter(|finding| finding.accounts.contains(&account.id));
@@ -163,6 +169,23 @@ pub async fn validate(call: &Call<'_>, body: Proposal) -> Result<Verdict, Proble
         }
         if let Some(message) = exhausted.get(&account.id) {
             note(Severity::Warning, "account_exhausted", message, vec!["accounts".into(), index.into()]);
+        }
+        let missing = draft.parent.as_ref().map(|parent| parent.missing(account.id)).unwrap_or_default();
+        if !missing.is_empty() {
+            let parts: Vec<_> = missing.iter().map(|position| (position + 1).to_string()).collect();
+            let message = format!(
+                "The post in reply_to is live on the account without part {}; the reply follows the last part that is live",
+                parts.join(", ")
+            );
+            note(Severity::Warning, "reply_to_incomplete", &message, vec![REPLY_TO.into()]);
+        }
+        if let Some(held) = held.get(&account.id) {
+            let message = format!(
+                "The platform refuses the app since {}: {}. The post waits until it takes the app again",
+                timestamp(held.since),
+                held.message.trim_end_matches('.')
+            );
+            note(Severity::Warning, "app_refused", &message, vec!["accounts".into(), index.into()]);
         }
         if let Some((at, path)) = past.get(&account.id) {
             let message = format!("{} has passed: the post is published at once", timestamp(*at));

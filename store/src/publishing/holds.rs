@@ -5,9 +5,11 @@
 //! published ends the hold. A publishing call that was begun before is still looked up.
 
 use super::{Attempt, TargetKey};
+use crate::bounds::{Access, Resource};
 use chrono::{DateTime, Utc};
+use domain::AccountId;
 use sqlx::{PgConnection, PgPool};
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 /// Time for which the post that looks keeps the others waiting, if it has no answer.
 const LOOK: Duration = Duration::from_secs(120);
@@ -62,4 +64,36 @@ pub async fn lift(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
     .execute(db)
     .await?;
     Ok(())
+}
+
+/// An app that its platform refuses.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// What the platform says.
+    pub message: String,
+}
+
+/// Returns those of the accounts whose app its platform refuses.
+pub async fn held(
+    db: &PgPool,
+    access: Access<'_>,
+    accounts: &[AccountId],
+) -> sqlx::Result<HashMap<AccountId, Held>> {
+    let ids = accounts.iter().map(|account| account.0).collect();
+    let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
+    let rows = sqlx::query!(
+        "select a.id, h.since, h.message
+         from accounts a join app_holds h on h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)
+         where a.id = any($1) and a.org_id = $2 and a.mode = $3 and h.until > now() - make_interval(secs => $4)",
+        &ids,
+        owner.org.0,
+        owner.mode.as_str(),
+        FORGOTTEN_AFTER.as_secs_f64()
+    )
+    .fetch_all(db)
+    .await?;
+    let held = rows.into_iter().map(|row| (row.id.into(), Held { since: row.since, message: row.message }));
+    Ok(held.collect())
 }
