@@ -476,7 +476,7 @@ async fn write(
     if !has_media {
         return Err(CreateError::MediaMissing);
     }
-    insert_variants(&mut tx, owner, post.id, &post.variants).await?;
+    insert_variants(&mut tx, owner, post.id, 1, &post.variants).await?;
     if let Err(exceeded) = media::check_room(&mut tx, owner, &new.imports, post.created_at).await? {
         return Err(CreateError::Exceeded(exceeded));
     }
@@ -920,18 +920,19 @@ async fn insert(
     Ok(inserted.is_some())
 }
 
-/// Inserts the containers of a post's variants.
-async fn insert_variants(
+/// Inserts the containers of a post's variants, numbered from `first`.
+pub(crate) async fn insert_variants(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,
+    first: i16,
     variants: &[Vec<Container>],
 ) -> sqlx::Result<()> {
     if variants.is_empty() {
         return Ok(());
     }
     let numbered =
-        || (1i16..).zip(variants).flat_map(|(number, variant)| variant.iter().map(move |c| (number, c)));
+        || (first..).zip(variants).flat_map(|(number, variant)| variant.iter().map(move |c| (number, c)));
     sqlx::query!(
         "insert into variant_containers (id, post_id, org_id, mode, variant, position, content, media)
          select c.id, $1, $2, $3, c.variant, c.position, c.content, c.media

@@ -8,7 +8,10 @@ use crate::{
 use domain::scope::Scope;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Delivery, Receiver, World};
+use tests::{
+    Delivery, Receiver, World,
+    samples::{film, jpeg, png},
+};
 
 /// The third part is refused.
 const PARTS: [&str; 4] = ["Part one", "Part two", "Part three #sandbox-400", "Part four"];
@@ -109,6 +112,14 @@ async fn a_torn_thread_tells_which_parts_are_missing() {
     let told = told[0]["message"].as_str().unwrap();
     assert!(told.contains("part 3 of 4: "), "{told}");
     assert_eq!(accepted(&world).await.len(), 2);
+    let reply = json!({ "reply_to": post["id"], "content": "Below it" });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&reply)).await;
+    let issue = &verdict["issues"][0];
+    assert_eq!(
+        (&verdict["valid"], &issue["code"], &issue["path"]),
+        (&json!(true), &json!("reply_to_incomplete"), &json!(["reply_to"]))
+    );
+    assert!(issue["message"].as_str().unwrap().contains("without part 3, 4; the reply follows"), "{issue}");
 }
 
 #[tokio::test]
@@ -166,6 +177,101 @@ async fn a_missing_part_is_edited_and_the_missing_ones_are_published_once() {
 }
 
 /// Each round ends with one event, and a part that was refused again is named again.
+#[tokio::test]
+async fn the_media_of_a_missing_part_are_changed_for_its_target() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let [boat, lamp] = [
+        world.medium("boat.png", None, png(40, 40)).await,
+        world.medium("lamp.png", None, png(50, 40)).await,
+    ];
+    let parts = json!([
+        { "content": "Part one" },
+        { "content": "Part two #sandbox-400", "media": [{ "id": boat["id"], "alt_text": "A boat" }] },
+        { "content": "Part three" },
+    ]);
+    let post = world.post(json!({ "containers": parts, "accounts": ["ada"] })).await;
+    let post = until_torn(&world, &post).await;
+    let with = |position: u64, media: Value| json!([{ "position": position, "content": "Part two", "media": media }]);
+    let nobodys = json!([{ "id": uuid::Uuid::now_v7() }]);
+    let (status, problem) = rewrite(&world, &post, with(1, nobodys)).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("media_not_ready")),
+        "{problem}"
+    );
+    assert_eq!(problem["errors"][0]["path"], json!(["replies", 0, "media", 0, "id"]));
+    let many = vec![json!({ "id": lamp["id"] }); 5];
+    let (status, problem) = rewrite(&world, &post, with(1, json!(many))).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("content_rejected")),
+        "{problem}"
+    );
+    let at = problem["errors"][0]["path"].as_array().unwrap();
+    assert_eq!(at[..3], [json!("replies"), json!(0), json!("media")], "{problem}");
+    // Those of the main post, which is live, stay.
+    let (status, problem) =
+        world.call(Method::PATCH, &target_path(&post), Some(&json!({ "replies": with(0, json!([])) }))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+
+    // A second change is one of the same variant.
+    for media in [json!([]), json!([{ "id": lamp["id"], "alt_text": "A lamp" }])] {
+        let (status, edited) = rewrite(&world, &post, with(1, media)).await;
+        assert_eq!((status, &edited["variant"]), (StatusCode::OK, &json!(1)), "{edited}");
+    }
+    let edited = world.get(&path(&post)).await;
+    let media = |containers: &Value| containers[1]["media"][0]["id"].clone();
+    assert_eq!(media(&edited["containers"]), boat["id"], "the post keeps what it had");
+    let variants = edited["variants"].as_array().unwrap();
+    assert_eq!((variants.len(), media(&variants[0]["containers"])), (1, lamp["id"].clone()), "{edited:#}");
+    assert_eq!(variants[0]["containers"][0]["content"], "Part one");
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    world.completed(&post, 1).await;
+    let accepted = accepted(&world).await;
+    assert_eq!(accepted.len(), 3);
+    let [first, url] =
+        ["platform_post_id", "platform_post_url"].map(|name| target(&post)[name].as_str().unwrap());
+    let page = world.http.get(url.replace(first, &accepted[1])).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("alt=\"A lamp\"") && !page.contains("A boat"), "{page}");
+    let live = json!([{ "position": 1, "content": "Part two", "media": [] }]);
+    let (status, problem) = rewrite(&world, &post, live).await;
+    assert_eq!(
+        (status, &problem["errors"][0]["path"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!(["replies", 0, "media"])),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
+async fn a_story_that_fails_leaves_the_one_before_it_and_is_published_by_a_retry() {
+    let world = world().start().await;
+    world.connect("instagram", "ada").await;
+    let mut stories = Vec::new();
+    for (filename, bytes) in [
+        ("boat.jpg", jpeg(1080, 1920)),
+        ("sandbox-failed.mp4", film(5_000, 1 << 20)),
+        ("lamp.jpg", jpeg(1080, 1920)),
+    ] {
+        let medium = world.medium(filename, None, bytes).await;
+        stories.push(json!({ "content": "", "media": [{ "id": medium["id"] }] }));
+    }
+    let config = json!({ "instagram": { "media_type": "STORIES" } });
+    let post = world.post(json!({ "containers": stories, "accounts": ["ada"], "config": config })).await;
+    let post = until_torn(&world, &post).await;
+    assert_eq!((&post["status"], positions(&target(&post)["missing"])), (&json!("published"), vec![1, 2]));
+    assert_eq!(world.accepted("instagram", "ada").await, 1);
+    let mended = world.medium("mended.jpg", None, jpeg(1080, 1920)).await;
+    let replies = json!([{ "position": 1, "content": "", "media": [{ "id": mended["id"] }] }]);
+    let (status, edited) = rewrite(&world, &post, replies).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    assert_eq!(retry(&world, &post).await.0, StatusCode::ACCEPTED);
+    world.completed(&post, 1).await;
+    let done = world.get(&path(&post)).await;
+    assert_eq!(target(&done)["missing"], json!([]), "{done:#}");
+    assert_eq!(world.accepted("instagram", "ada").await, 3, "each once");
+}
+
 #[tokio::test]
 async fn a_missing_part_that_is_refused_again_is_told_again() {
     let world = world().start().await;

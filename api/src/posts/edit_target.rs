@@ -14,7 +14,9 @@ use crate::{
     openapi::validate::Rules,
     posts::{
         self,
-        checks::{self, Finding},
+        checks::{self, Assets, Finding},
+        create::NewMedia,
+        imports::Imports,
         overrides::{Content, Variant},
         unpublish::refused,
     },
@@ -27,8 +29,8 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{
     accounts::Account,
-    posts::{Container, Post, Target},
-    publishing::{self, EDIT_LEASE, Rewritten},
+    posts::{Attachment, Container, Post, Target},
+    publishing::{self, EDIT_LEASE, Rewrite, Rewritten},
 };
 use workflows::activities::{AccountRef, EditOutcome, EditRequest};
 
@@ -47,7 +49,7 @@ pub struct EditTarget {
     pub config: Option<JsonObject>,
 }
 
-/// New text of a reply.
+/// New text of a reply, and new media of one that is missing.
 #[derive(Debug, Object)]
 #[oai(rename = "EditReply")]
 pub struct EditReply {
@@ -57,6 +59,29 @@ pub struct EditReply {
     /// The new text.
     #[oai(validator(max_length = 100000))]
     pub content: String,
+    /// New media of a reply that is missing, in order; without, it keeps those it has. The target then names a variant of
+    /// the post that is its own.
+    #[oai(validator(max_items = 100))]
+    pub media: Option<Vec<EditReplyMedia>>,
+}
+
+/// A media asset of a reply.
+#[derive(Clone, Debug, Object)]
+#[oai(rename = "EditReplyMedia")]
+pub struct EditReplyMedia {
+    /// Id of the media asset.
+    #[oai(validator(max_length = 255))]
+    pub id: String,
+    /// Alt text.
+    #[oai(validator(max_length = 5000))]
+    pub alt_text: Option<String>,
+}
+
+impl EditReplyMedia {
+    /// Returns the asset as a post's container names it.
+    fn named(self) -> NewMedia {
+        NewMedia { id: Some(self.id), url: None, alt_text: self.alt_text }
+    }
 }
 
 impl Rules for EditTarget {
@@ -134,6 +159,17 @@ pub async fn edit(
     if named.into_iter().any(|position| missing(&target, position).is_some()) {
         return rewrite(call, id, &target, &account, body).await;
     }
+    let with_media = (0..).zip(body.replies.iter().flatten()).filter(|(_, reply)| reply.media.is_some());
+    let issues: Vec<_> = with_media
+        .map(|(index, _): (usize, _)| {
+            let at = [Segment::from("replies"), Segment::from(index), Segment::from("media")];
+            Issue::custom(at, "Only the media of a reply that is missing can be changed")
+        })
+        .collect();
+    if !issues.is_empty() {
+        let detail = "the media of a live post can't be changed";
+        return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
+    }
     let platform = accounts::platform(&account)?;
     let editing = platform.editing.map_err(|why| Problem::new(Code::EditingUnsupported, why))?;
     if let Some(detail) = platform.explain(Feature::Editing, &account.scopes) {
@@ -208,7 +244,7 @@ fn missing(target: &Target, position: u16) -> Option<&Missing> {
     target.missing.iter().find(|part| part.position == position)
 }
 
-/// Changes texts of parts that are missing. No platform is called, so that any platform's can be changed.
+/// Changes parts that are missing. No platform is called, so that any platform's can be changed.
 async fn rewrite(
     call: &Call<'_>,
     id: &str,
@@ -240,8 +276,15 @@ async fn rewrite(
         let detail = "only replies that are missing can be changed with one that is missing";
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
     }
-    let after = changed(&before, &texts, &Map::new());
-    let media = checks::stored(call, post.id, before.containers.clone()).await?.media;
+    let mut after = changed(&before, &texts, &Map::new());
+    let mut media = checks::stored(call, post.id, before.containers.clone()).await?.media;
+    let files = new_media(call, &replies).await?;
+    for (container, known) in after.containers.iter_mut().zip(&mut media) {
+        if let Some((attached, found)) = files.get(&container.position) {
+            container.media.clone_from(attached);
+            known.clone_from(found);
+        }
+    }
     let findings = checks::check(&[after.variant(account, &media)], &checks::SourcePaths::default());
     let about = |finding: &Finding| match finding.issue.path.as_slice() {
         [containers, Segment::Index(position), ..] if *containers == "containers".into() => {
@@ -249,7 +292,7 @@ async fn rewrite(
         }
         _ => false,
     };
-    // The live parts stay as they are, so that only the texts that are changed have to be accepted.
+    // The live parts stay as they are, so that only the parts that are changed have to be accepted.
     let findings = findings.into_iter().filter(about).map(|mut finding| {
         finding.issue.path = path_in_body(finding.issue.path, &replies);
         finding
@@ -257,7 +300,9 @@ async fn rewrite(
     checks::reject_errors(findings.collect())?;
     let of = (post.id, target.id);
     let conflict = |detail: String| Err(Problem::new(Code::Conflict, detail));
-    match publishing::rewrite(call.db(), call.access(), of, &texts, target.edited_at, call.now()).await? {
+    let media = files.into_iter().map(|(position, (attached, _))| (position, attached)).collect();
+    let new = Rewrite { texts, media };
+    match publishing::rewrite(call.db(), call.access(), of, &new, target.edited_at, call.now()).await? {
         Rewritten::Done => Ok(posts::target(call, id, &target.id.to_string()).await?.1.into()),
         Rewritten::NotMissing(position) => {
             conflict(format!("the reply at position {position} is not missing any more; read the post again"))
@@ -268,8 +313,32 @@ async fn rewrite(
         Rewritten::Changed => {
             conflict("the target was edited in the meantime; read it again and repeat the edit".to_owned())
         }
+        Rewritten::NoMedia => Err(checks::media_not_ready()),
         Rewritten::Missing => Err(Problem::not_found("target")),
     }
+}
+
+/// Finds the media that replies are to have, by position: as they are stored, and as they are checked.
+async fn new_media(
+    call: &Call<'_>,
+    replies: &[EditReply],
+) -> Result<BTreeMap<u16, (Vec<Attachment>, Vec<Media>)>, Problem> {
+    let named = |reply: &EditReply| {
+        let media = reply.media.clone()?;
+        Some(media.into_iter().map(EditReplyMedia::named).collect::<Vec<_>>())
+    };
+    let all: Vec<_> = replies.iter().map(named).collect();
+    let mut assets = Assets::find(call, all.iter().flatten().flatten(), Imports::default()).await?;
+    let mut found = BTreeMap::new();
+    for (index, (reply, media)) in replies.iter().zip(all).enumerate() {
+        if let Some(media) = media {
+            let path = [Segment::from("replies"), Segment::from(index), Segment::from("media")];
+            let (attached, known, _) = assets.attach(media, &path);
+            found.insert(reply.position, (attached, known));
+        }
+    }
+    assets.complete()?;
+    Ok(found)
 }
 
 /// Returns the new texts by position; fails for a position that the post does not have, or one given twice.

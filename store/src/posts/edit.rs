@@ -181,7 +181,7 @@ async fn apply(
         replace_targets(&mut tx, owner, id, accounts, now).await?;
     }
     sqlx::query!("delete from variant_containers where post_id = $1", id.0).execute(&mut *tx).await?;
-    insert_variants(&mut tx, owner, id, variants).await?;
+    insert_variants(&mut tx, owner, id, 1, variants).await?;
     deviate(&mut tx, id, &edit.deviations).await?;
     thaw(&mut tx, id).await?;
     let statuses = reopen_targets(&mut tx, id, now).await?;

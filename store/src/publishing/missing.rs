@@ -8,7 +8,8 @@ use super::{Shortfall, TargetKey, lock_post, note};
 use crate::{
     bounds::{Access, Resource},
     events::{self, NewEvent},
-    posts::finish,
+    media,
+    posts::{Attachment, Container, finish, insert_variants},
     timeline,
 };
 use chrono::{DateTime, Utc};
@@ -167,10 +168,19 @@ async fn end_round(tx: &mut PgConnection, key: TargetKey, now: DateTime<Utc>) ->
     Ok(())
 }
 
-/// The result of changing texts of missing parts.
+/// New content of parts that are missing, by position.
+#[derive(Clone, Debug, Default)]
+pub struct Rewrite {
+    /// Texts.
+    pub texts: BTreeMap<u16, String>,
+    /// Media, of those of the parts whose media change.
+    pub media: BTreeMap<u16, Vec<Attachment>>,
+}
+
+/// The result of changing missing parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// The texts are changed.
+    /// The parts are changed.
     Done,
     /// The part at this position is live, or still to be published.
     NotMissing(u16),
@@ -178,12 +188,14 @@ pub enum Rewritten {
     MayBeLive(u16),
     /// The target was edited since the caller read it, or is being edited.
     Changed,
+    /// A media asset was deleted in the meantime.
+    NoMedia,
     /// The target doesn't exist.
     Missing,
 }
 
-/// Changes the texts of parts that are missing of a live target, which was last edited at `seen`. Nothing is published: a
-/// retry publishes the new texts.
+/// Changes parts that are missing of a live target, which was last edited at `seen`. Nothing is published: a retry publishes
+/// the new content.
 ///
 /// A part that may be live keeps its text, by which it would be looked up.
 // Model: Rewrite.
@@ -191,15 +203,17 @@ pub async fn rewrite(
     db: &PgPool,
     access: Access<'_>,
     (post, target): (PostId, TargetId),
-    texts: &BTreeMap<u16, String>,
+    new: &Rewrite,
     seen: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Rewritten> {
     let Some(owner) = access.reach(db, Resource::Post, post.0).await? else { return Ok(Rewritten::Missing) };
     let key = TargetKey { owner, post, target, version: 0 };
     let mut tx = crate::begin(db).await?;
+    // Its targets may get further variants of it.
+    lock_post(&mut tx, key).await?;
     let row = sqlx::query!(
-        r#"select edited_at, coalesce(edit_until > clock_timestamp(), false) as "is_held!",
+        r#"select edited_at, variant, coalesce(edit_until > clock_timestamp(), false) as "is_held!",
              status = 'published' and next_attempt_at is null and unpublished_at is null
                and error_code is not null as "is_torn!"
            from targets where id = $1 and post_id = $2 and org_id = $3 and mode = $4
@@ -222,13 +236,20 @@ pub async fn rewrite(
     )
     .fetch_all(&mut *tx)
     .await?;
-    for position in texts.keys().copied() {
+    for position in new.texts.keys().copied() {
         let found = begun.iter().find(|row| row.position.cast_unsigned() == position);
         match found.map(|row| row.is_live) {
             None if row.is_torn => {}
             None | Some(true) => return Ok(Rewritten::NotMissing(position)),
             Some(false) => return Ok(Rewritten::MayBeLive(position)),
         }
+    }
+    let files: Vec<_> = new.media.values().flatten().map(|attached| attached.id).collect();
+    if !media::lock_for_post(&mut tx, owner, &files).await? {
+        return Ok(Rewritten::NoMedia);
+    }
+    if !new.media.is_empty() {
+        change_media(&mut tx, key, row.variant, &new.media).await?;
     }
     let count = sqlx::query_scalar!(
         r#"update targets
@@ -239,18 +260,69 @@ pub async fn rewrite(
            where id = $1
            returning (select count(*) from target_containers c where c.target_id = $1) as "count!""#,
         target.0,
-        Json(texts) as _,
+        Json(&new.texts) as _,
         now
     )
     .fetch_one(&mut *tx)
     .await?;
-    for position in texts.keys().copied() {
+    for position in new.texts.keys().copied() {
         let part = Part { position, count: u16::try_from(count).expect("a post has few containers") };
         note(&mut *tx, key, "edited", &format!("Changed {part}, which is not published"), now).await?;
     }
     timeline::reopen(&mut tx, post, now).await?;
     tx.commit().await?;
     Ok(Rewritten::Done)
+}
+
+/// Changes the media of parts of a target in its variant of the post, which becomes one of its own.
+async fn change_media(
+    tx: &mut PgConnection,
+    key: TargetKey,
+    variant: i16,
+    media: &BTreeMap<u16, Vec<Attachment>>,
+) -> sqlx::Result<()> {
+    let own = sqlx::query!(
+        r#"select c.position as "position!", c.content as "content!", c.media as "media!: Json<Vec<Attachment>>"
+           from (select position, content, media from containers where post_id = $1 and $3::smallint = 0
+                 union all
+                 select position, content, media from variant_containers where post_id = $1 and variant = $3) c
+           where $3::smallint = 0 or exists (
+             select from targets t where t.post_id = $1 and t.variant = $3 and t.id <> $2)
+           order by c.position"#,
+        key.post.0,
+        key.target.0,
+        variant
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let mut variant = variant;
+    if !own.is_empty() {
+        let last = sqlx::query_scalar!(
+            r#"select coalesce(max(variant), 0::smallint) as "last!" from variant_containers where post_id = $1"#,
+            key.post.0
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        variant = last + 1;
+        let copy =
+            own.into_iter().map(|row| Container::new(row.position.cast_unsigned(), row.content, row.media.0));
+        insert_variants(&mut *tx, key.owner, key.post, variant, &[copy.collect()]).await?;
+        sqlx::query!("update targets set variant = $2 where id = $1", key.target.0, variant)
+            .execute(&mut *tx)
+            .await?;
+    }
+    for (position, media) in media {
+        sqlx::query!(
+            "update variant_containers set media = $4 where post_id = $1 and variant = $2 and position = $3",
+            key.post.0,
+            variant,
+            position.cast_signed(),
+            Json(media) as _
+        )
+        .execute(&mut *tx)
+        .await?;
+    }
+    Ok(())
 }
 
 /// Records that everything of a live target is live, once. Returns false, and does nothing, when another
