@@ -24,6 +24,38 @@ const DEFAULT_MAX_ITEMS: u64 = 500;
 const DEFAULT_MAX_LENGTH: u64 = 10_000;
 /// Form of a language (BCP 47), or empty. All registered languages have two or three letters.
 pub(crate) const LANGUAGE: &str = "^([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?$";
+/// What values of these patterns are, for messages, and one of them.
+const FORMS: &[(&str, &str, &str)] = &[
+    (LANGUAGE, "a language", "de-DE"),
+    ("^[0-9]+$", "a number", "17"),
+    ("^[0-9]{1,19}$", "a number of up to 19 digits", "17"),
+    ("^[0-9]{1,20}$", "a number of up to 20 digits", "17"),
+    ("^[^<>]*$", "a text without < and >", "Dawn"),
+    ("^[^<>,]*$", "a text without <, > and commas", "Dawn"),
+    ("^[^.&]*$", "a text without points and &", "Dawn"),
+    ("^[A-Z]{2}$", "the code of a country", "DE"),
+    ("^#[0-9A-Fa-f]{6}$", "a color", "#ff9900"),
+    (r"^\s*@?[A-Za-z0-9._]{1,30}\s*$", "a username of up to 30 characters", "ada.lovelace"),
+    ("^(@?[A-Za-z0-9_]{1,15}|[0-9]{1,19})$", "a username or an id", "@ada"),
+    ("^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$", "a subreddit", "r/cats"),
+    ("^urn:li:(share|ugcPost):[0-9]+$", "a post's id", "urn:li:share:17"),
+    (
+        "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$",
+        "the address of a post",
+        "https://bsky.app/profile/ada.example/post/3k",
+    ),
+    (r"^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$", "a day or a local time", "2030-01-31T09:00"),
+    (
+        r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$",
+        "a time with its zone",
+        "2030-01-31T09:00:00+01:00",
+    ),
+    (
+        r"^\d{4}-\d\d-\d\d([Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d))?$",
+        "a day, or a time with its zone",
+        "2030-01-31",
+    ),
+];
 /// Maximum length, in characters, of a value that a message repeats.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
@@ -170,7 +202,11 @@ impl Schema {
         if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
             && !self.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
         {
-            wrong(format!("takes {name} in the form {pattern}, and it is {}", quote(value)));
+            let form = match FORMS.iter().find(|(known, ..)| *known == pattern) {
+                Some((_, what, example)) => format!("{what}, such as {example}"),
+                None => format!("a text like {pattern}"),
+            };
+            wrong(format!("takes {name} as {form}, and it is {}", quote(value)));
         }
         if let (Some(format), Some(text)) = (schema["format"].as_str(), value.as_str())
             && let Some(expected) = unlike(format, text)
@@ -318,9 +354,13 @@ mod tests {
     }
 
     #[test]
-    fn each_url_and_each_language_of_a_setting_is_checked() {
+    fn each_url_each_language_and_each_pattern_of_a_setting_is_checked_and_told() {
         fn walk(name: &str, schema: &Value, seen: &mut Vec<String>) {
             let last = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+            if let Some(pattern) = schema["pattern"].as_str() {
+                assert!(FORMS.iter().any(|(known, ..)| *known == pattern), "{name}: {pattern} has no words");
+                seen.push(pattern.to_owned());
+            }
             if schema["type"] == "string" {
                 if last.ends_with("url") || last == "link" || last.starts_with("link_") {
                     assert_eq!(schema["format"], "uri", "{name}");
@@ -342,7 +382,11 @@ mod tests {
         for platform in crate::all() {
             walk(platform.id, Schema::of(platform).document(), &mut seen);
         }
-        assert!(seen.len() >= 15, "{seen:?}");
+        assert!(seen.len() >= 40, "{seen:?}");
+        for (pattern, what, example) in FORMS {
+            let is_right = Regex::new(pattern).unwrap().is_match(example);
+            assert!(is_right && seen.iter().any(|known| known == pattern), "{what}");
+        }
         let language = Regex::new(LANGUAGE).unwrap();
         for (text, is_right) in
             [("en", true), ("pt-BR", true), ("zh-Hant-TW", true), ("en_US", false), ("english", false)]

@@ -665,7 +665,7 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
             with(json!({ "language": "English" })),
             "setting_invalid",
             json!(["localizations", 0, "language"]),
-            "form",
+            "a language",
         ),
         (
             with(json!({ "title": " " })),
@@ -679,7 +679,12 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
             json!(["localizations", 0, "title"]),
             "at most 100",
         ),
-        (with(json!({ "title": "a < b" })), "setting_invalid", json!(["localizations", 0, "title"]), "form"),
+        (
+            with(json!({ "title": "a < b" })),
+            "setting_invalid",
+            json!(["localizations", 0, "title"]),
+            "without < and >",
+        ),
         (with(json!({ "title": null })), "setting_invalid", json!(["localizations", 0]), "title"),
         (
             with(json!({ "description": "é".repeat(2501) })),
@@ -691,10 +696,15 @@ async fn invalid_localizations_and_dates_are_rejected_before_the_upload() {
             with(json!({ "description": "<b>" })),
             "setting_invalid",
             json!(["localizations", 0, "description"]),
-            "form",
+            "without < and >",
         ),
         (json!({ "recordingDate": "2026-02-30" }), "setting_invalid", json!(["recordingDate"]), "2026-02-30"),
-        (json!({ "recordingDate": "yesterday" }), "setting_invalid", json!(["recordingDate"]), "form"),
+        (
+            json!({ "recordingDate": "yesterday" }),
+            "setting_invalid",
+            json!(["recordingDate"]),
+            "a day, or a time with its zone",
+        ),
         (
             json!({ "recordingDate": "2026-02-01T25:00:00Z" }),
             "setting_invalid",
