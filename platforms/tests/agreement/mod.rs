@@ -7,6 +7,9 @@
 //!
 //! `FANFARE_SEED` selects other posts, `FANFARE_AGREEMENT` their number for each platform.
 
+mod settings;
+
+use self::settings::no_setting_is_dropped_in_silence;
 use crate::{
     errors,
     fixtures::{Actor, Kept, Named, World},
@@ -115,8 +118,11 @@ const FORMS: &[&str] = &[
     "12:30",
 ];
 
-pub(crate) static CASES: [Case; 2] =
-    cases![what_the_check_allows_is_taken, a_look_up_tells_what_the_platform_refuses];
+pub(crate) static CASES: [Case; 3] = cases![
+    what_the_check_allows_is_taken,
+    a_look_up_tells_what_the_platform_refuses,
+    no_setting_is_dropped_in_silence,
+];
 
 struct Maker<'a> {
     actor: &'a Actor,
