@@ -462,7 +462,9 @@ export interface paths {
          * @description Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
          *     of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
          *     published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-         *     that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+         *     that the platform throttles it then, or takes no more posts; `app_refused` that the platform refuses the app of the
+         *     account at present, so that the post waits; `reply_to_incomplete` that the post to reply to is live there without
+         *     some of its parts; `unknown_member` that a member of the body has no
          *     meaning.
          *
          *     With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
@@ -1735,6 +1737,13 @@ export interface components {
         BlueskySettings: {
             /** @description Who may reply, in addition to the author: accounts that the post mentions (`mentioned`), that follow the author (`followers`), or that the author follows (`following`). Nobody if the list is empty, everybody without it. */
             allow_replies_from?: ("mentioned" | "followers" | "following")[] | null;
+            /** @description Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others. */
+            captions?: {
+                /** @description The captions as the text of a WebVTT (.vtt) or SubRip (.srt) file. Bluesky gets WebVTT, of at most 20,000 bytes. */
+                content: string;
+                /** @description Language of the captions (BCP 47). */
+                language: string;
+            }[] | null;
             /** @description Prevents quotes of the post. */
             disable_quotes?: boolean | null;
             /** @description Content warnings. */
@@ -1750,6 +1759,8 @@ export interface components {
             } | null;
             /** @description The post to quote: its at:// URI or its bsky.app URL. */
             quote?: string | null;
+            /** @description Shows links as Bluesky's own app does: without their scheme, and with a long path cut. They lead to the whole address, and the text's length is that of what is shown. */
+            shorten_links?: boolean | null;
             /** @description Additional tags, without #. */
             tags?: string[] | null;
         } & {
@@ -2030,16 +2041,31 @@ export interface components {
         };
         /**
          * EditReply
-         * @description New text of a reply.
+         * @description New text of a reply, and new media of one that is missing.
          */
         EditReply: {
             /** @description The new text. */
             content: string;
             /**
+             * @description New media of a reply that is missing, in order; without, it keeps those it has. The target then names a variant of
+             *     the post that is its own.
+             */
+            media?: components["schemas"]["EditReplyMedia"][] | null;
+            /**
              * Format: uint16
              * @description Position of the reply's container in the post, from 1.
              */
             position: number;
+        };
+        /**
+         * EditReplyMedia
+         * @description A media asset of a reply.
+         */
+        EditReplyMedia: {
+            /** @description Alt text. */
+            alt_text?: string | null;
+            /** @description Id of the media asset. */
+            id: string;
         };
         /**
          * EditTarget
@@ -2128,17 +2154,36 @@ export interface components {
         } & (components["schemas"]["FacebookSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         FacebookSettings: {
+            /** @description Cards with links beside each other. Facebook shows the first five. Not together with media. Only for posts of kind text; refused for others. */
+            child_attachments?: {
+                /** @description A price, a discount or a site's name; by default taken from the linked page. Facebook shows about 30 characters. */
+                description?: string | null;
+                /**
+                 * Format: uri
+                 * @description Address that the card leads to.
+                 */
+                link: string;
+                /** @description Title; by default that of the linked page. Facebook shows about 35 characters. */
+                name?: string | null;
+                /**
+                 * Format: uri
+                 * @description Address of the card's picture, a square of at least 458 pixels.
+                 */
+                picture: string;
+            }[] | null;
             /** @description Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day. */
             collaborators?: string[] | null;
             /** @description Codes of the only countries in which the post is shown. A story can't be limited. Only for posts of kind text, photos, video, reel; refused for others. */
             countries?: string[] | null;
             /** @description Id of the container's image to use as the cover of its video or reel; the container has this image and one video. */
             cover?: string | null;
+            /** @description Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite. */
+            draft?: boolean | null;
             /** @description Labels the video as made with AI. Only for posts of kind video, reel; refused for others. */
             is_ai_generated?: boolean | null;
             /**
              * Format: uri
-             * @description The link to show as a preview. Not together with media.
+             * @description The link to show as a preview, or behind the last of the cards in child_attachments. Not together with media.
              */
             link?: string | null;
             /**
@@ -2148,6 +2193,8 @@ export interface components {
             media_type?: "FEED" | "REELS" | "STORIES" | null;
             /** @description Id of the Page of the place to tag. Only for posts of kind text, photos, reel; not used for others. */
             place?: string | null;
+            /** @description Id of the colored background of a text of at most 130 characters, one of those that Facebook's own composer has. Not together with media, link, child_attachments. Only for posts of kind text; not used for others. */
+            text_format_preset_id?: string | null;
             /** @description Title of a video or a reel. Only for posts of kind video, reel; not used for others. */
             title?: string | null;
         } & {
@@ -2254,7 +2301,7 @@ export interface components {
             /** @description Adds the image to the location's photos instead of creating a post. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime. */
             photo?: {
                 /**
-                 * @description Category of the photo.
+                 * @description Category of the photo or video.
                  * @enum {string}
                  */
                 category: "EXTERIOR" | "INTERIOR" | "PRODUCT" | "AT_WORK" | "FOOD_AND_DRINK" | "MENU" | "COMMON_AREA" | "ROOMS" | "TEAMS" | "ADDITIONAL";
@@ -2269,6 +2316,14 @@ export interface components {
              * @enum {string|null}
              */
             topicType?: "STANDARD" | "EVENT" | "OFFER" | "ALERT" | null;
+            /** @description Adds the video to the location's videos instead of creating a post, which takes none. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime, photo. */
+            video?: {
+                /**
+                 * @description Category of the photo or video.
+                 * @enum {string}
+                 */
+                category: "EXTERIOR" | "INTERIOR" | "PRODUCT" | "AT_WORK" | "FOOD_AND_DRINK" | "MENU" | "COMMON_AREA" | "ROOMS" | "TEAMS" | "ADDITIONAL";
+            } | null;
         } & {
             [key: string]: unknown;
         };
@@ -2507,6 +2562,8 @@ export interface components {
             audio_name?: string | null;
             /** @description Usernames of accounts to invite as co-authors. Only for posts of kind image, carousel, reel; not used for others. */
             collaborators?: string[] | null;
+            /** @description False turns comments off as soon as the post is live; needs the scope instagram_business_manage_comments. A post without comments has no first comment either. Defaults to true. Only for posts of kind image, carousel, reel; not used for others. */
+            comment_enabled?: boolean | null;
             /** @description Id of the container's image to use as a reel's cover; the container has this image and one video. Not together with cover_url. */
             cover?: string | null;
             /**
@@ -2524,7 +2581,7 @@ export interface components {
             /** @description Id of the Facebook Page of the place to tag. Only for posts of kind image, carousel, reel; not used for others. */
             location_id?: string | null;
             /**
-             * @description Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
+             * @description Where the post is shown. By default a single video is a reel, and everything else goes to the feed. With STORIES each container of the post is a story of its own, with one medium, and none is a comment.
              * @enum {string|null}
              */
             media_type?: "FEED" | "REELS" | "STORIES" | null;
@@ -2539,7 +2596,7 @@ export interface components {
             } | null;
             /** @description Accounts to tag in an image, each with its position, in a video, or in one medium of a carousel. */
             user_tags?: {
-                /** @description Index of the medium in a carousel, from 0. Defaults to the first. */
+                /** @description Index of the medium in a carousel, or of the story of several, from 0. Defaults to the first. */
                 media_index?: number | null;
                 username: string;
                 /** @description Share of the width, from the left. Required in an image, optional in a story, and not used in a video. */
@@ -2638,6 +2695,10 @@ export interface components {
         } & (components["schemas"]["LinkedinSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         LinkedinSettings: {
+            /** @description Publishes the pictures as the pages of a PDF, which LinkedIn shows as a carousel. A page shows no alt text. Not together with link, poll, reshare. Only for posts of kind image, images; not used for others. */
+            document?: {
+                title: string;
+            } | null;
             /** @description Prevents others from sharing the post. */
             isReshareDisabledByAuthor?: boolean | null;
             /** @description A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's. Not together with poll, reshare. */
@@ -3697,10 +3758,19 @@ export interface components {
         } & (components["schemas"]["PinterestSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         PinterestSettings: {
+            /** @description What the pin declares about AI in it, which Pinterest shows with the pin. Only for posts of kind image, images, video; refused for others. */
+            ai_disclosures?: ("AI_MODIFIED" | "SYNTHETIC_PERFORMER")[] | null;
             /** @description Id of the board to save the pin to. Defaults to the account's only board. */
             board_id?: string | null;
             /** @description Id of the board's section to save the pin to. */
             board_section_id?: string | null;
+            /** @description Titles, descriptions and links of several pictures, in the order of the pictures. A pin of one picture has its own. Only for posts of kind images; not used for others. */
+            carousel_slots?: {
+                description?: string | null;
+                /** Format: uri */
+                link?: string | null;
+                title?: string | null;
+            }[] | null;
             /** @description Second of a video to use as its cover, if no image is beside the video. Defaults to 0. Only for posts of kind video; not used for others. */
             cover_image_key_frame_time?: number | null;
             /**
@@ -4440,6 +4510,10 @@ export interface components {
         RedditSettings: {
             /** @description Captions of a gallery's images, in order. Only for posts of kind gallery; not used for others. */
             captions?: string[] | null;
+            /** @description Id or URL of a post on Reddit to crosspost into the subreddit. The crosspost has a title, and no text of its own. Not together with media, url, poll. Only for posts of kind crosspost; not used for others. */
+            crosspost?: string | null;
+            /** @description Further subreddits that the post is crossposted to, with the same title, once it is live. What one of them refuses is told in the post's timeline. A crosspost of another post is crossposted as that one is. */
+            crosspost_to?: string[] | null;
             /** @description Id or text of the post's flair; options/flairs lists those of a subreddit. */
             flair?: string | null;
             /** @description Text of a flair that the author may edit. */
@@ -4448,7 +4522,7 @@ export interface components {
              * @description Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
              * @enum {string|null}
              */
-            kind?: "self" | "link" | "image" | "gallery" | "poll" | "video" | "videogif" | null;
+            kind?: "self" | "link" | "crosspost" | "image" | "gallery" | "poll" | "video" | "videogif" | null;
             /** @description Marks the post as for adults only. */
             nsfw?: boolean | null;
             /** @description A poll, for a post without media. Not together with media, url. Only for posts of kind poll; not used for others. */
@@ -5231,7 +5305,7 @@ export interface components {
             privacy_level?: "PUBLIC_TO_EVERYONE" | "FOLLOWER_OF_CREATOR" | "MUTUAL_FOLLOW_FRIENDS" | "SELF_ONLY" | null;
             /** @description Title of a photo post; the text is its description. Only for posts of kind photos; not used for others. */
             title?: string | null;
-            /** @description Moment of the video to use as its cover, in milliseconds. Only for posts of kind video; not used for others. */
+            /** @description Moment of the video to use as its cover, in milliseconds. TikTok takes the first frame instead of one that the video does not have. Only for posts of kind video; not used for others. */
             video_cover_timestamp_ms?: number | null;
         } & {
             [key: string]: unknown;
@@ -5781,6 +5855,15 @@ export interface components {
         } & (components["schemas"]["XSettings"] & components["schemas"]["Overrides"]);
         /** @description Settings of this platform; other members are stored and ignored */
         XSettings: {
+            /** @description Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others. */
+            captions?: {
+                /** @description The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file. */
+                content: string;
+                /** @description Language of the captions, in two letters (ISO 639-1). */
+                language: string;
+                /** @description Name of the language, which viewers see. Defaults to its two letters. */
+                name?: string | null;
+            }[] | null;
             /** @description The community to post to. */
             community_id?: string | null;
             /** @description Labels the media as made with AI. */
@@ -5799,8 +5882,12 @@ export interface components {
              * @enum {string|null}
              */
             reply_settings?: "everyone" | "following" | "mentionedUsers" | "subscribers" | "verified" | null;
+            /** @description What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; refused for others. */
+            sensitive_media_warning?: ("adult_content" | "graphic_violence" | "other")[] | null;
             /** @description Also shows a community post to the author's followers. */
             share_with_followers?: boolean | null;
+            /** @description People to tag in the first post's media: usernames, or ids. A username of digits only begins with @. X leaves out who does not let others tag them. Only for posts of kind image, images, gif, video; not used for others. */
+            tagged_users?: string[] | null;
         } & {
             [key: string]: unknown;
         };
@@ -5844,6 +5931,15 @@ export interface components {
              * @enum {string|null}
              */
             license?: "youtube" | "creativeCommon" | null;
+            /** @description Title and description in other languages, which YouTube shows to viewers of these; needs defaultLanguage. */
+            localizations?: {
+                /** @description Description in this language, of at most 5000 bytes. */
+                description?: string | null;
+                /** @description Language of this title and description (BCP 47); not defaultLanguage. */
+                language: string;
+                /** @description Title in this language. */
+                title: string;
+            }[] | null;
             /** @description Declares the video as made for children. */
             madeForKids?: boolean | null;
             /**
@@ -5855,6 +5951,8 @@ export interface components {
             paidPromotion?: boolean | null;
             /** @description Id of the playlist to add the video to; options/playlists lists them. */
             playlist?: string | null;
+            /** @description Ids of further playlists to add the video to, each once. */
+            playlists?: string[] | null;
             /**
              * @description Who can watch the video.
              * @default public
@@ -5868,6 +5966,8 @@ export interface components {
              * @description Time at which YouTube makes the video public; it is private until then.
              */
             publishAt?: string | null;
+            /** @description Day on which the video was recorded, or its time. */
+            recordingDate?: string | null;
             /** @description Keywords, with at most 500 characters together. */
             tags?: string[] | null;
             /** @description Id of the container's medium to use as the thumbnail. Defaults to its image. */
@@ -5928,6 +6028,7 @@ export type DeliveredEvent = components['schemas']['DeliveredEvent'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type EditPost = components['schemas']['EditPost'];
 export type EditReply = components['schemas']['EditReply'];
+export type EditReplyMedia = components['schemas']['EditReplyMedia'];
 export type EditTarget = components['schemas']['EditTarget'];
 export type EditedContainer = components['schemas']['EditedContainer'];
 export type EditingCapability = components['schemas']['EditingCapability'];

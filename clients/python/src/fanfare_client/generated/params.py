@@ -87,6 +87,10 @@ class BlueskySettings(TypedDict):
     """
     Who may reply, in addition to the author: accounts that the post mentions (`mentioned`), that follow the author (`followers`), or that the author follows (`following`). Nobody if the list is empty, everybody without it.
     """
+    captions: NotRequired[list[BlueskySettingsCaption] | None]
+    """
+    Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others.
+    """
     disable_quotes: NotRequired[bool | None]
     """
     Prevents quotes of the post.
@@ -107,9 +111,24 @@ class BlueskySettings(TypedDict):
     """
     The post to quote: its at:// URI or its bsky.app URL.
     """
+    shorten_links: NotRequired[bool | None]
+    """
+    Shows links as Bluesky's own app does: without their scheme, and with a long path cut. They lead to the whole address, and the text's length is that of what is shown.
+    """
     tags: NotRequired[list[str] | None]
     """
     Additional tags, without #.
+    """
+
+
+class BlueskySettingsCaption(TypedDict):
+    content: str
+    """
+    The captions as the text of a WebVTT (.vtt) or SubRip (.srt) file. Bluesky gets WebVTT, of at most 20,000 bytes.
+    """
+    language: str
+    """
+    Language of the captions (BCP 47).
     """
 
 
@@ -247,16 +266,36 @@ class EditPost(TypedDict):
 
 class EditReply(TypedDict):
     """
-    New text of a reply.
+    New text of a reply, and new media of one that is missing.
     """
 
     content: str
     """
     The new text.
     """
+    media: NotRequired[list[EditReplyMedia] | None]
+    """
+    New media of a reply that is missing, in order; without, it keeps those it has. The target then names a variant of
+    the post that is its own.
+    """
     position: int
     """
     Position of the reply's container in the post, from 1.
+    """
+
+
+class EditReplyMedia(TypedDict):
+    """
+    A media asset of a reply.
+    """
+
+    alt_text: NotRequired[str | None]
+    """
+    Alt text.
+    """
+    id: str
+    """
+    Id of the media asset.
     """
 
 
@@ -305,6 +344,10 @@ class FacebookSettings(TypedDict):
     Settings of this platform; other members are stored and ignored
     """
 
+    child_attachments: NotRequired[list[FacebookSettingsChildAttachment] | None]
+    """
+    Cards with links beside each other. Facebook shows the first five. Not together with media. Only for posts of kind text; refused for others.
+    """
     collaborators: NotRequired[list[str] | None]
     """
     Ids of the Pages to invite to publish a reel as well. Facebook takes ten invitations a day.
@@ -317,13 +360,17 @@ class FacebookSettings(TypedDict):
     """
     Id of the container's image to use as the cover of its video or reel; the container has this image and one video.
     """
+    draft: NotRequired[bool | None]
+    """
+    Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite.
+    """
     is_ai_generated: NotRequired[bool | None]
     """
     Labels the video as made with AI. Only for posts of kind video, reel; refused for others.
     """
     link: NotRequired[str | None]
     """
-    The link to show as a preview. Not together with media.
+    The link to show as a preview, or behind the last of the cards in child_attachments. Not together with media.
     """
     media_type: NotRequired[Literal["FEED", "REELS", "STORIES"] | None]
     """
@@ -333,9 +380,36 @@ class FacebookSettings(TypedDict):
     """
     Id of the Page of the place to tag. Only for posts of kind text, photos, reel; not used for others.
     """
+    text_format_preset_id: NotRequired[str | None]
+    """
+    Id of the colored background of a text of at most 130 characters, one of those that Facebook's own composer has. Not together with media, link, child_attachments. Only for posts of kind text; not used for others.
+    """
     title: NotRequired[str | None]
     """
     Title of a video or a reel. Only for posts of kind video, reel; not used for others.
+    """
+
+
+class FacebookSettingsChildAttachment(TypedDict):
+    """
+    A card of a carousel of links.
+    """
+
+    description: NotRequired[str | None]
+    """
+    A price, a discount or a site's name; by default taken from the linked page. Facebook shows about 30 characters.
+    """
+    link: str
+    """
+    Address that the card leads to.
+    """
+    name: NotRequired[str | None]
+    """
+    Title; by default that of the linked page. Facebook shows about 35 characters.
+    """
+    picture: str
+    """
+    Address of the card's picture, a square of at least 458 pixels.
     """
 
 
@@ -379,6 +453,10 @@ class GoogleBusinessSettings(TypedDict):
     topicType: NotRequired[Literal["STANDARD", "EVENT", "OFFER", "ALERT"] | None]
     """
     Topic of the post. Defaults to what the other settings imply.
+    """
+    video: NotRequired[GoogleBusinessSettingsVideo | None]
+    """
+    Adds the video to the location's videos instead of creating a post, which takes none. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime, photo.
     """
 
 
@@ -446,7 +524,29 @@ class GoogleBusinessSettingsPhoto(TypedDict):
         "ADDITIONAL",
     ]
     """
-    Category of the photo.
+    Category of the photo or video.
+    """
+
+
+class GoogleBusinessSettingsVideo(TypedDict):
+    """
+    Adds the video to the location's videos instead of creating a post, which takes none. The text becomes its description. Not together with topicType, languageCode, callToAction, event, offer, alertType, scheduledTime, photo.
+    """
+
+    category: Literal[
+        "EXTERIOR",
+        "INTERIOR",
+        "PRODUCT",
+        "AT_WORK",
+        "FOOD_AND_DRINK",
+        "MENU",
+        "COMMON_AREA",
+        "ROOMS",
+        "TEAMS",
+        "ADDITIONAL",
+    ]
+    """
+    Category of the photo or video.
     """
 
 
@@ -462,6 +562,10 @@ class InstagramSettings(TypedDict):
     collaborators: NotRequired[list[str] | None]
     """
     Usernames of accounts to invite as co-authors. Only for posts of kind image, carousel, reel; not used for others.
+    """
+    comment_enabled: NotRequired[bool | None]
+    """
+    False turns comments off as soon as the post is live; needs the scope instagram_business_manage_comments. A post without comments has no first comment either. Defaults to true. Only for posts of kind image, carousel, reel; not used for others.
     """
     cover: NotRequired[str | None]
     """
@@ -485,7 +589,7 @@ class InstagramSettings(TypedDict):
     """
     media_type: NotRequired[Literal["FEED", "REELS", "STORIES"] | None]
     """
-    Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
+    Where the post is shown. By default a single video is a reel, and everything else goes to the feed. With STORIES each container of the post is a story of its own, with one medium, and none is a comment.
     """
     share_to_feed: NotRequired[bool | None]
     """
@@ -516,7 +620,7 @@ class InstagramSettingsTrialParams(TypedDict):
 class InstagramSettingsUserTag(TypedDict):
     media_index: NotRequired[int | None]
     """
-    Index of the medium in a carousel, from 0. Defaults to the first.
+    Index of the medium in a carousel, or of the story of several, from 0. Defaults to the first.
     """
     username: str
     x: NotRequired[float | None]
@@ -534,6 +638,10 @@ class LinkedinSettings(TypedDict):
     Settings of this platform; other members are stored and ignored
     """
 
+    document: NotRequired[LinkedinSettingsDocument | None]
+    """
+    Publishes the pictures as the pages of a PDF, which LinkedIn shows as a carousel. A page shows no alt text. Not together with link, poll, reshare. Only for posts of kind image, images; not used for others.
+    """
     isReshareDisabledByAuthor: NotRequired[bool | None]
     """
     Prevents others from sharing the post.
@@ -562,6 +670,14 @@ class LinkedinSettings(TypedDict):
     """
     Who can see the post. A page's posts are always public.
     """
+
+
+class LinkedinSettingsDocument(TypedDict):
+    """
+    Publishes the pictures as the pages of a PDF, which LinkedIn shows as a carousel. A page shows no alt text. Not together with link, poll, reshare. Only for posts of kind image, images; not used for others.
+    """
+
+    title: str
 
 
 class LinkedinSettingsLink(TypedDict):
@@ -1309,6 +1425,10 @@ class PinterestSettings(TypedDict):
     Settings of this platform; other members are stored and ignored
     """
 
+    ai_disclosures: NotRequired[list[Literal["AI_MODIFIED", "SYNTHETIC_PERFORMER"]] | None]
+    """
+    What the pin declares about AI in it, which Pinterest shows with the pin. Only for posts of kind image, images, video; refused for others.
+    """
     board_id: NotRequired[str | None]
     """
     Id of the board to save the pin to. Defaults to the account's only board.
@@ -1316,6 +1436,10 @@ class PinterestSettings(TypedDict):
     board_section_id: NotRequired[str | None]
     """
     Id of the board's section to save the pin to.
+    """
+    carousel_slots: NotRequired[list[PinterestSettingsCarouselSlot] | None]
+    """
+    Titles, descriptions and links of several pictures, in the order of the pictures. A pin of one picture has its own. Only for posts of kind images; not used for others.
     """
     cover_image_key_frame_time: NotRequired[int | None]
     """
@@ -1358,6 +1482,16 @@ class PinterestConfig(PinterestSettings, Overrides):
     """
     The same for single accounts, by id, username or platform-side id; takes precedence
     """
+
+
+class PinterestSettingsCarouselSlot(TypedDict):
+    """
+    What belongs to one of several pictures.
+    """
+
+    description: NotRequired[str | None]
+    link: NotRequired[str | None]
+    title: NotRequired[str | None]
 
 
 Platform: TypeAlias = Literal[
@@ -1561,6 +1695,14 @@ class RedditSettings(TypedDict):
     """
     Captions of a gallery's images, in order. Only for posts of kind gallery; not used for others.
     """
+    crosspost: NotRequired[str | None]
+    """
+    Id or URL of a post on Reddit to crosspost into the subreddit. The crosspost has a title, and no text of its own. Not together with media, url, poll. Only for posts of kind crosspost; not used for others.
+    """
+    crosspost_to: NotRequired[list[str] | None]
+    """
+    Further subreddits that the post is crossposted to, with the same title, once it is live. What one of them refuses is told in the post's timeline. A crosspost of another post is crossposted as that one is.
+    """
     flair: NotRequired[str | None]
     """
     Id or text of the post's flair; options/flairs lists those of a subreddit.
@@ -1569,7 +1711,7 @@ class RedditSettings(TypedDict):
     """
     Text of a flair that the author may edit.
     """
-    kind: NotRequired[Literal["self", "link", "image", "gallery", "poll", "video", "videogif"] | None]
+    kind: NotRequired[Literal["self", "link", "crosspost", "image", "gallery", "poll", "video", "videogif"] | None]
     """
     Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
     """
@@ -1940,7 +2082,7 @@ class TiktokSettings(TypedDict):
     """
     video_cover_timestamp_ms: NotRequired[int | None]
     """
-    Moment of the video to use as its cover, in milliseconds. Only for posts of kind video; not used for others.
+    Moment of the video to use as its cover, in milliseconds. TikTok takes the first frame instead of one that the video does not have. Only for posts of kind video; not used for others.
     """
 
 
@@ -1998,6 +2140,10 @@ class XSettings(TypedDict):
     Settings of this platform; other members are stored and ignored
     """
 
+    captions: NotRequired[list[XSettingsCaption] | None]
+    """
+    Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others.
+    """
     community_id: NotRequired[str | None]
     """
     The community to post to.
@@ -2022,9 +2168,17 @@ class XSettings(TypedDict):
     """
     Who can reply.
     """
+    sensitive_media_warning: NotRequired[list[Literal["adult_content", "graphic_violence", "other"]] | None]
+    """
+    What the media show. X covers them with a warning, in each post of a thread. Only for posts of kind image, images, gif, video; refused for others.
+    """
     share_with_followers: NotRequired[bool | None]
     """
     Also shows a community post to the author's followers.
+    """
+    tagged_users: NotRequired[list[str] | None]
+    """
+    People to tag in the first post's media: usernames, or ids. A username of digits only begins with @. X leaves out who does not let others tag them. Only for posts of kind image, images, gif, video; not used for others.
     """
 
 
@@ -2042,6 +2196,21 @@ class XConfig(XSettings, Overrides):
     accounts: NotRequired[dict[str, Any] | None]
     """
     The same for single accounts, by id, username or platform-side id; takes precedence
+    """
+
+
+class XSettingsCaption(TypedDict):
+    content: str
+    """
+    The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    """
+    language: str
+    """
+    Language of the captions, in two letters (ISO 639-1).
+    """
+    name: NotRequired[str | None]
+    """
+    Name of the language, which viewers see. Defaults to its two letters.
     """
 
 
@@ -2091,6 +2260,10 @@ class YoutubeSettings(TypedDict):
     """
     License of the video.
     """
+    localizations: NotRequired[list[YoutubeSettingsLocalization] | None]
+    """
+    Title and description in other languages, which YouTube shows to viewers of these; needs defaultLanguage.
+    """
     madeForKids: NotRequired[bool | None]
     """
     Declares the video as made for children.
@@ -2107,6 +2280,10 @@ class YoutubeSettings(TypedDict):
     """
     Id of the playlist to add the video to; options/playlists lists them.
     """
+    playlists: NotRequired[list[str] | None]
+    """
+    Ids of further playlists to add the video to, each once.
+    """
     privacyStatus: NotRequired[Literal["public", "unlisted", "private"] | None]
     """
     Who can watch the video.
@@ -2118,6 +2295,10 @@ class YoutubeSettings(TypedDict):
     publishAt: NotRequired[str | None]
     """
     Time at which YouTube makes the video public; it is private until then.
+    """
+    recordingDate: NotRequired[str | None]
+    """
+    Day on which the video was recorded, or its time.
     """
     tags: NotRequired[list[str] | None]
     """
@@ -2162,4 +2343,19 @@ class YoutubeSettingsCaption(TypedDict):
     name: NotRequired[str | None]
     """
     Name of the track, which viewers see beside its language. Tracks in the same language need different names.
+    """
+
+
+class YoutubeSettingsLocalization(TypedDict):
+    description: NotRequired[str | None]
+    """
+    Description in this language, of at most 5000 bytes.
+    """
+    language: str
+    """
+    Language of this title and description (BCP 47); not defaultLanguage.
+    """
+    title: str
+    """
+    Title in this language.
     """

@@ -444,7 +444,9 @@ class PostsOperations:
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-        that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+        that the platform throttles it then, or takes no more posts; `app_refused` that the platform refuses the app of the
+        account at present, so that the post waits; `reply_to_incomplete` that the post to reply to is live there without
+        some of its parts; `unknown_member` that a member of the body has no
         meaning.
 
         With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
@@ -1611,7 +1613,9 @@ class AsyncPostsOperations:
         Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
         of severity `error` would fail the creation. The warning `duplicate_text` tells that the account
         published the same text within 24 hours of the post's time, or is to publish it then; `account_exhausted`
-        that the platform throttles it then, or takes no more posts; `unknown_member` that a member of the body has no
+        that the platform throttles it then, or takes no more posts; `app_refused` that the platform refuses the app of the
+        account at present, so that the post waits; `reply_to_incomplete` that the post to reply to is live there without
+        some of its parts; `unknown_member` that a member of the body has no
         meaning.
 
         With `look_up`, platforms are asked for what only they know, within ten seconds, with the grants of the accounts
