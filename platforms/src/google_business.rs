@@ -19,11 +19,13 @@ use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 use domain::{ErrorCode, Failure};
 use futures::{StreamExt, TryStreamExt, stream};
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{
     collections::{HashMap, HashSet},
+    sync::LazyLock,
     time::Duration,
 };
 use tracing::warn;
@@ -260,6 +262,26 @@ impl Addition {
     }
 }
 
+/// Returns true if a text outside of its links seems to contain a telephone number: with the prefix of a country or an
+/// area, or in the form 555-123-4567. Dates, times and prices are none.
+/// <https://support.google.com/business/answer/7213077>
+fn has_telephone_number(text: &str) -> bool {
+    static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+        let forms = [
+            r"\+[1-9][0-9 ()./-]{6,}[0-9]",
+            r"\(0?[0-9]{2,5}\) ?[0-9][0-9 -]{4,}[0-9]",
+            r"\b0[1-9][0-9]{0,3}[ /-]?[0-9]{3,}[0-9 ]{2,}[0-9]\b",
+            r"\b[2-9][0-9]{2}[-. ][0-9]{3}[-. ][0-9]{4}\b",
+        ];
+        Regex::new(&forms.join("|")).expect("the pattern is well-formed")
+    });
+    let mut rest = text.to_owned();
+    for link in text::links(text).into_iter().rev() {
+        rest.replace_range(link.range, " ");
+    }
+    NUMBER.is_match(&rest)
+}
+
 #[async_trait]
 impl Publisher for GoogleBusiness {
     fn post_kind(&self, _: &Draft<'_>, settings: &Value) -> Option<&'static str> {
@@ -294,6 +316,13 @@ impl Publisher for GoogleBusiness {
             Issue::of_setting(Severity::Error, "setting_invalid", ADAPTER.id, setting, message)
         };
         let mut issues: Vec<_> = objections(&settings).into_iter().map(issue).collect();
+        if has_telephone_number(main.text) {
+            let message = format!(
+                "{} rejects many posts with a telephone number in the text; the button CALL calls the location's own",
+                ADAPTER.id
+            );
+            issues.push(Issue::of_main(Severity::Warning, "text_may_be_rejected", "content", message));
+        }
         if let Some(CallToAction { action_type: ActionType::Call, url: Some(_) }) = button(&settings) {
             let message = format!("{} calls the location's number, and does not use the url", ADAPTER.id);
             let path = ["config", ADAPTER.id, "callToAction", "url"].map(Value::from).to_vec();
@@ -1007,6 +1036,40 @@ impl LocalPost {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_telephone_number_in_a_text_is_told() {
+        for text in [
+            "Call +49 30 1234567 now",
+            "+1 (555) 123-4567",
+            "(030) 1234 567",
+            "030 123456",
+            "0301234567",
+            "07700 900123",
+            "555-123-4567",
+            "Dial 212.555.0123!",
+        ] {
+            assert!(has_telephone_number(text), "{text}");
+        }
+        for text in [
+            "Open 24.12.2026, 10:00-18:00",
+            "01/12/2026 and 2026-12-01",
+            "0900-1800",
+            "10,000,000 served since 1998",
+            "EUR 1200.00, 3 for 2",
+            "Code 123456789",
+            "https://example.com/0301234567?a=555-123-4567",
+            "",
+        ] {
+            assert!(!has_telephone_number(text), "{text}");
+        }
+        let draft = Draft { text: "Call 030 123456", media: &[] };
+        let issues = GoogleBusiness.validate(&[draft], &Value::Null);
+        assert_eq!(issues[0].code, "text_may_be_rejected");
+        let photo = json!({ "photo": { "category": "EXTERIOR" } });
+        let issues = GoogleBusiness.validate(&[Draft { text: "Call 030 123456", media: &[] }], &photo);
+        assert_eq!(issues[0].code, "media_required", "a photo's description is no post");
+    }
 
     #[test]
     fn an_event_has_every_part_of_its_schedule() {
