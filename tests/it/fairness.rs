@@ -119,18 +119,26 @@ async fn imported(world: &World, url: &str) {
 }
 
 async fn confirmed(world: &World) {
-    world.medium("a.png", None, png(8, 8)).await;
+    let medium = world.upload(json!({ "filename": "a.png" }), png(8, 8)).await;
+    let path = format!("/media/{}/confirm", medium["id"].as_str().unwrap());
+    let (status, medium) = answered(world, "the confirmation", &path).await;
+    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
 }
 
 async fn sampled(world: &World, webhook: &str) {
-    // On a busy machine a worker may not respond in time, and the API returns 503.
     let path = format!("/webhooks/{webhook}/test");
-    let sample = async || match world.call(Method::POST, &path, None).await {
+    let (status, reported) = answered(world, "a sample delivery", &path).await;
+    assert_eq!((status, &reported["delivered"]), (StatusCode::OK, &json!(true)), "{reported}");
+}
+
+/// Makes a call that waits for a worker, as a client does: on a busy machine none may respond in time, and the API
+/// returns 503.
+async fn answered(world: &World, what: &str, path: &str) -> (StatusCode, Value) {
+    let call = async || match world.call(Method::POST, path, None).await {
         (StatusCode::SERVICE_UNAVAILABLE, problem) => Err(problem),
         answer => Ok(answer),
     };
-    let (status, reported) = wait_until("a sample delivery", sample).await;
-    assert_eq!((status, &reported["delivered"]), (StatusCode::OK, &json!(true)), "{reported}");
+    wait_until(what, call).await
 }
 
 async fn reported(world: &World, receiver: &Receiver) {
