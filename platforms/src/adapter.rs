@@ -483,7 +483,7 @@ pub struct Publication {
     pub media: Vec<Media>,
     /// The platform's own `config` block; an empty object if none was given.
     pub settings: Value,
-    /// The post that it replies to; set for every position but 0, unless it belongs to a series.
+    /// The post that it replies to. Position 0 has none, and neither has a post of a series.
     pub reply_to: Option<ReplyTo>,
     /// When the post was created: fixed, so that a repeated call sends the same bytes.
     pub created_at: DateTime<Utc>,

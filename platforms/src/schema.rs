@@ -24,7 +24,7 @@ const DEFAULT_MAX_ITEMS: u64 = 500;
 const DEFAULT_MAX_LENGTH: u64 = 10_000;
 /// Form of a language (BCP 47), or empty. All registered languages have two or three letters.
 pub(crate) const LANGUAGE: &str = "^([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?$";
-/// What values of these patterns are, for messages, and one of them.
+/// Patterns of settings, each with its words for messages and an example.
 const FORMS: &[(&str, &str, &str)] = &[
     (LANGUAGE, "a language", "de-DE"),
     ("^[0-9]+$", "a number", "17"),

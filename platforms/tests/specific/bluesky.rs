@@ -718,7 +718,7 @@ async fn a_worker_crash_after_any_call_uploads_a_large_video() {
         post.media[0] = ada.sized(&post.media[0], (16 << 20) + 1);
         let (located, has_died) = world.publish_mortally(&ada, &post, call).await.on("publish");
         assert!(matches!(located, Located::Live(_)), "{located:?} after call {call}");
-        // What was sent before is repeated once at most.
+        // A part that was sent before is repeated once at most.
         let counts = uploads(&world);
         assert!((4..=5).contains(&(counts[0] + counts[1])) && counts[3] == 0, "{counts:?} after call {call}");
         if !has_died {

@@ -412,7 +412,7 @@ async fn several_stories_are_checked_each() {
         issues(&[("", one), ("unseen", one)], &story),
         expected("text_not_shown", json!(["containers", 1, "content"]))
     );
-    // What was a first comment before has no medium.
+    // A text without a medium, which was a first comment before, is no story.
     assert_eq!(
         issues(&[("", one), ("a comment", &[][..])], &story)[0],
         ("media_required".to_owned(), json!(["containers", 1, "media"]))

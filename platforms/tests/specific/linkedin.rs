@@ -725,7 +725,7 @@ async fn a_document_is_made_of_pictures_only() {
     ] {
         assert_eq!(codes(&actor, &of(kinds)), expected, "{kinds:?}");
     }
-    // What is no picture is published as it is.
+    // A file that is no picture is published as it is.
     for kinds in [&[][..], &[(MediaKind::Video, 1)], &[(MediaKind::Document, 1)]] {
         let page = actor.shown(&actor.publish(&of(kinds)).await.on("publish")).await;
         assert!(!page.contains("Title: Pages"), "{page}");

@@ -113,7 +113,7 @@ impl Jpeg {
 /// Mark of the segment that the pixels follow.
 const PIXELS: u8 = 0xda;
 
-/// What the segments before the pixels say.
+/// Contents of the segments before the pixels.
 #[derive(Default)]
 struct Segments {
     frame: Option<(u16, u16, u8)>,
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn every_orientation_is_read_and_drawn_upright() {
-        // Where the first pixel, stored at the left above, is shown.
+        // Corner in which the first pixel, which is stored at the top left, is shown.
         let corners = [(0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0), (0, 0)];
         for (orientation, (x, y)) in (1_u8..).zip(corners) {
             for is_little in [true, false] {
