@@ -195,7 +195,7 @@ async fn until_continued(workflow: &str, longer: impl AsyncFn(usize)) {
     let mut turns = 0..;
     wait_until(&format!("{workflow} to continue as new"), async || {
         longer(turns.next().unwrap()).await;
-        let runs = client.list_workflows(query.clone(), Default::default()).count().await;
+        let runs = client.count_workflows(query.clone(), Default::default()).await.unwrap().count();
         if runs > 0 { Ok(()) } else { Err("not yet") }
     })
     .await;
