@@ -99,6 +99,10 @@ async fn an_early_lookup_consumes_no_attempt() {
         world.journal("x", "ada").await.iter().filter(|entry| entry["method"] == "GET").count()
     };
     let before = reads(&world).await;
+    let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
+    let count = |timeline: &Value, kind: &str| {
+        timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == kind).count()
+    };
     let mut requested_again = 0;
     for looks in 1..=3 {
         let (status, problem) = world.call(Method::POST, &path(&post), None).await;
@@ -110,16 +114,16 @@ async fn an_early_lookup_consumes_no_attempt() {
             if made >= before + looks { Ok(()) } else { Err(made) }
         })
         .await;
-        let id = post["id"].as_str().unwrap();
-        world.until(id, "the end of the look-up", |post| post["targets"][0]["attempts"] == 1).await;
+        // The wait is noted once, and what comes of each further look that was requested.
+        let is_told = |timeline: &Value| count(timeline, "waiting") > requested_again;
+        world.until_at(&timeline, "the end of the look-up", is_told).await;
     }
     let target = &failed(&world, &post).await["targets"][0];
     assert!(target["error_message"].is_string() && target["next_attempt_at"].is_string(), "{target:#}");
-    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
-    let entries = timeline["data"].as_array().unwrap();
-    let count = |kind: &str| entries.iter().filter(|entry| entry["kind"] == kind).count();
-    // The wait is noted once, and what comes of each further look that was requested.
-    assert_eq!((count("failure"), count("waiting")), (1, 1 + requested_again), "{timeline:#}");
+    assert_eq!(target["attempts"], 1, "{target:#}");
+    let timeline = world.get(&timeline).await;
+    let counts = (count(&timeline, "failure"), count(&timeline, "waiting"));
+    assert_eq!(counts, (1, 1 + requested_again), "{timeline:#}");
     world.leave_post(&post, "it is retried ten times within hours");
 }
 
