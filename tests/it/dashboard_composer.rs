@@ -179,6 +179,23 @@ async fn a_script_asks_for_previews_and_counts_while_one_types() {
 }
 
 #[tokio::test]
+async fn a_preview_asks_the_platforms_for_what_only_they_know() {
+    let world = world().platforms(&["x"]).start().await;
+    let account = world.connect("x", "ada").await;
+    let browser = Browser::signed_in(&world).await;
+    let fields = [("text", "A post"), ("account", &account), ("set:x:quote_tweet_id", "1")];
+    let page = ask(&browser, "/compose/preview", &fields).await.text;
+    assert!(!page.contains("Refused:"), "{page}");
+    assert!(
+        world.journal("x", "ada").await.is_empty(),
+        "only when the script says so, some time after the last change"
+    );
+    let page = ask(&browser, "/compose/preview", &[&fields[..], &[("look_up", "true")]].concat()).await.text;
+    assert!(page.contains("Refused:") && page.contains("quote_tweet_id"), "{page}");
+    assert_eq!(world.accepted("x", "ada").await, 0, "it only reads");
+}
+
+#[tokio::test]
 async fn a_picture_is_shown_in_the_shape_that_is_published() {
     let world = world().platforms(&["instagram"]).start().await;
     let account = world.connect("instagram", "ada").await;

@@ -1,13 +1,15 @@
 //! Logins, as people and their browsers do them: on a platform, and on the dashboard.
 
-use crate::World;
+use crate::{PATIENCE, World};
 use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 use url::Url;
 
 /// The client's redirect URI.
 pub const BACK: &str = "http://localhost:3000/done?from=fanfare";
+/// The error of a login that no worker finished in time.
+const UNFINISHED: &str = "the service could not finish the login; start again";
 
 /// Returns a browser that does not follow redirects.
 pub fn browser() -> Client {
@@ -62,12 +64,20 @@ pub async fn arrive(back: &Url) -> Response {
     browser().get(back.clone()).send().await.expect("an answer")
 }
 
-/// Performs a whole login and returns the parameters of the redirect to the client.
+/// Performs a whole login and returns the parameters of the redirect to the client. Starts again, as the user is told to,
+/// if no worker finished it in time, as happens on a busy machine.
 pub async fn walk(world: &World, platform: &str, username: &str, mut body: Value) -> HashMap<String, String> {
     body["redirect_uri"] = json!(BACK);
-    let asked = begin(world, platform, body).await;
-    let back = decide(&asked, username, "allow").await.expect("the platform knows the username");
-    reported(&location(&arrive(&back).await))
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let asked = begin(world, platform, body.clone()).await;
+        let back = decide(&asked, username, "allow").await.expect("the platform knows the username");
+        let reported = reported(&location(&arrive(&back).await));
+        let is_late = reported.get("error_description").is_some_and(|text| text == UNFINISHED);
+        if !is_late || Instant::now() > deadline {
+            return reported;
+        }
+    }
 }
 
 /// Performs a login that connects one account, and returns the account's id.
