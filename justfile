@@ -97,7 +97,7 @@ packages part="all":
     cargo build --workspace --bins --examples
     .ci/packages target/debug/fanfare {{part}}
 
-# Runs `contract` and retakes the README's screenshots of the dashboard
+# Runs `contract` and retakes the screenshots of the dashboard and the sandbox
 pictures:
     cargo build --workspace --bins
     .ci/contract target/debug/fanfare docs
@@ -130,7 +130,7 @@ containers:
 image profile="release":
     .ci/scratch-docker .ci/image full {{profile}}
 
-# Regenerates the parts of the deployment files that follow from the program's settings
+# Regenerates the parts of the deployment files and the tables of docs/configuration.md that follow from the program's settings
 deploy-files:
     FANFARE_RECORD=1 cargo test --workspace --test it deploy::the_deployment_files_are_current
 
