@@ -3,7 +3,7 @@
 //! Each alert fires because its condition was provoked. Only `for` is shortened, and the mode is `test`, since that is
 //! the one that publishes to the sandbox.
 
-use crate::world;
+use crate::{pages::anchors, world};
 use chrono::{Duration as Delta, Months};
 use domain::{Mode, Owner, scope::Scope};
 use regex::Regex;
@@ -54,21 +54,12 @@ fn expressions() -> Vec<String> {
     targets.map(|target| target["expr"].as_str().unwrap().replace("$__rate_interval", "5m")).collect()
 }
 
-/// Returns the anchor that a heading has on the page.
-fn anchor(heading: &str) -> String {
-    let plain: String =
-        heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect();
-    plain.replace(' ', "-")
-}
-
 #[test]
 fn each_alert_has_a_runbook_and_each_expression_names_metrics_that_exist() {
     let page = file("docs/observability.md");
     for (alert, runbook) in alerts() {
         let (path, heading) = runbook.split_once('#').unwrap();
-        let page = file(path);
-        let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
-        let known: BTreeSet<_> = headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect();
+        let known = anchors(&file(path));
         assert!(known.contains(heading), "{alert}: {path} has no heading for #{heading}: {known:?}");
     }
     for (alert, _) in alerts() {

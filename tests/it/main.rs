@@ -55,6 +55,7 @@ mod keys;
 mod lifecycle;
 mod limits;
 mod lineage;
+mod links;
 mod lists;
 mod look_ups;
 mod mcp;

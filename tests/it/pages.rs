@@ -1,7 +1,7 @@
 //! The pages that operators copy commands from: a test runs each block of commands, or a table says why none can.
 
 use regex::Regex;
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 use tests::deploy::read;
 
 /// The pages.
@@ -30,6 +30,17 @@ const NOT_RUN: [(&str, &str, &str); 2] = [
 ];
 /// What follows the fence of a block that has no commands.
 const DATA: [&str; 4] = ["json", "yaml", "ini", "text"];
+
+/// Further pages whose sentences name commands.
+const TEXTS: [&str; 7] = [
+    "configuration.md",
+    "dashboard.md",
+    "observability.md",
+    "sandbox.md",
+    "scaling.md",
+    "security.md",
+    "temporal.md",
+];
 
 /// A block of a page.
 pub(crate) struct Block {
@@ -78,6 +89,29 @@ pub(crate) fn commands(page: &str, fence: &str) -> String {
         blocks(page).into_iter().filter(|block| block.fence == fence).map(|block| block.code).collect();
     assert!(!found.is_empty(), "{page} has no block {fence}");
     found
+}
+
+/// Returns a page without its code, in which brackets are no links and a number sign begins no heading.
+pub(crate) fn plain(page: &str) -> String {
+    let code = Regex::new(r"(?ms)^ *```.*?^ *```$|`[^`\n]*`").unwrap();
+    code.replace_all(page, "").into_owned()
+}
+
+/// Returns the anchors of a page's headings, as a browser of the repository makes them.
+pub(crate) fn anchors(page: &str) -> BTreeSet<String> {
+    let fenced = Regex::new(r"(?ms)^ *```.*?^ *```$").unwrap();
+    let link = Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap();
+    let mut anchors = BTreeSet::new();
+    let page = fenced.replace_all(page, "");
+    for heading in page.lines().filter(|line| line.starts_with('#')) {
+        let heading = link.replace_all(heading.trim_start_matches('#').trim(), "$1").to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor = kept.collect::<String>().replace(' ', "-");
+        let again = (1..).map(|number| format!("{anchor}-{number}"));
+        let free = std::iter::once(anchor.clone()).chain(again).find(|anchor| !anchors.contains(anchor));
+        anchors.extend(free);
+    }
+    anchors
 }
 
 /// Returns the directory of `pg_dump`, if Postgres's client programs are installed.
@@ -129,7 +163,7 @@ fn each_block_of_commands_is_run_or_says_why_not() {
 fn commands_within_the_text_are_known_to_the_program() {
     let span = Regex::new("`(fanfare [^`\n]*)`").unwrap();
     let mut found = 0;
-    for page in PAGES.into_iter().chain(["temporal.md", "observability.md", "scaling.md", "security.md"]) {
+    for page in PAGES.into_iter().chain(TEXTS) {
         let text = read(&format!("docs/{page}"));
         for command in span.captures_iter(&text).map(|captures| captures[1].to_owned()) {
             found += 1;
