@@ -236,6 +236,12 @@ pub fn schema(platform: &Adapter) -> Value {
     Schema::of(platform).document().clone()
 }
 
+/// Creates the warning that the alt text of the main container's medium at `index` is left out.
+pub(crate) fn alt_text_left_out(index: usize, message: String) -> Issue {
+    let path = vec![json!("containers"), json!(0), json!("media"), json!(index), json!("alt_text")];
+    Issue { severity: Severity::Warning, code: "alt_text_not_supported".to_owned(), message, path }
+}
+
 struct IssueList {
     platform: &'static str,
     issues: Vec<Issue>,

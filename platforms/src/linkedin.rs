@@ -684,15 +684,9 @@ fn misfits(containers: &[Draft<'_>], link: Option<&Link>) -> Vec<Issue> {
 /// Says that the alt text of a picture that becomes a page is not shown.
 fn unheard((index, media): (usize, &Media)) -> Option<Issue> {
     media.alt_text.as_deref().filter(|alt| !alt.is_empty())?;
-    Some(Issue {
-        severity: Severity::Warning,
-        code: "alt_text_not_supported".to_owned(),
-        message: format!(
-            "linkedin shows no alt text of the pages of a document, and picture {} has one",
-            index + 1
-        ),
-        path: vec![json!("containers"), json!(0), json!("media"), json!(index), json!("alt_text")],
-    })
+    let message =
+        format!("linkedin shows no alt text of the pages of a document, and picture {} has one", index + 1);
+    Some(check::alt_text_left_out(index, message))
 }
 
 /// Checks of a container that no table can express; an issue code and a message.

@@ -776,16 +776,12 @@ fn alts(media: &[Media]) -> (Vec<&str>, Vec<usize>) {
 
 /// Says that the alt text of the medium at `index` is left out.
 fn unheard(index: usize) -> Issue {
-    Issue {
-        severity: Severity::Warning,
-        code: "alt_text_not_supported".to_owned(),
-        message: format!(
-            "pinterest has one alt text of a pin, of {MAX_ALT_TEXT} characters, to which those of its media are joined; \
-             that of medium {} is left out",
-            index + 1
-        ),
-        path: vec![json!("containers"), json!(0), json!("media"), json!(index), json!("alt_text")],
-    }
+    let message = format!(
+        "pinterest has one alt text of a pin, of {MAX_ALT_TEXT} characters, to which those of its media are joined; \
+         that of medium {} is left out",
+        index + 1
+    );
+    check::alt_text_left_out(index, message)
 }
 
 /// The account's pins.
