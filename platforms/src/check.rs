@@ -681,7 +681,7 @@ mod tests {
     fn what_a_platform_refuses_of_texts_and_settings_is_told() {
         let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
         let words = |word: &str, count: usize| vec![word; count].join(" ");
-        let cases: [(&str, String, &[Media], Value, &str); 20] = [
+        let cases: [(&str, String, &[Media], Value, &str); 21] = [
             ("instagram", words("#a", 31), photo, json!({}), "hashtags_too_many"),
             ("instagram", words("@a", 21), photo, json!({}), "mentions_too_many"),
             ("instagram", "a".into(), &[video()], json!({ "thumb_offset": 10_000 }), "setting_invalid"),
@@ -720,6 +720,13 @@ mod tests {
             ),
             ("google_business", "a".into(), &[], json!({ "topicType": "EVENT" }), "setting_invalid"),
             ("reddit", "a".into(), &[], json!({ "poll": { "options": ["a", " "] } }), "setting_invalid"),
+            (
+                "reddit",
+                "a https://a.example:99999".into(),
+                &[],
+                json!({ "kind": "link" }),
+                "settings_conflict",
+            ),
             ("instagram", "a".into(), photo, json!({ "collaborators": ["  "] }), "setting_invalid"),
             (
                 "instagram",

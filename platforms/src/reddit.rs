@@ -605,9 +605,10 @@ impl PostKind {
                 Self::Crosspost(crosspost::source(written).unwrap_or_default())
             }
             (0, _) if settings.poll.is_none() && (url.is_some() || wanted == Some(Kind::Link)) => {
-                let first = || text::links(text).into_iter().find(|link| link.scheme);
-                let url = url.or_else(|| first().map(|link| &text[link.range]));
-                Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
+                let links = || text::links(text).into_iter().filter(|link| link.scheme);
+                let first = || links().map(|link| &text[link.range]).find(|url| text::is_web_address(url));
+                let url = url.or_else(first);
+                Self::Link(url.ok_or("a link needs a `url`, or a valid one in its text")?.to_owned())
             }
             (0, _) if wanted == Some(Kind::Crosspost) => {
                 return Err("a crosspost needs `crosspost`".into());
@@ -1470,6 +1471,11 @@ mod tests {
         let link = kind(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
         assert_eq!(link, Ok(PostKind::Link("https://example.com/a".into())));
         assert!(kind(&[], "see example.com", &json!({ "kind": "link" })).is_err());
+        // There is no such port.
+        let text = "see https://example.com:99999/a";
+        assert!(kind(&[], text, &json!({ "kind": "link" })).is_err());
+        let link = kind(&[], &format!("{text} https://example.com/b"), &json!({ "kind": "link" }));
+        assert_eq!(link, Ok(PostKind::Link("https://example.com/b".into())));
     }
 
     #[test]

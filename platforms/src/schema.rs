@@ -6,7 +6,10 @@
 //! public would be told or shown something else without it, so that it is never dropped.
 //! <https://json-schema.org/draft/2020-12/json-schema-validation>
 
-use crate::{Adapter, text::clip};
+use crate::{
+    Adapter,
+    text::{clip, is_web_address},
+};
 use domain::{Failure, json::type_name};
 use regex::Regex;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -16,7 +19,6 @@ use std::{
     collections::HashMap,
     sync::{LazyLock, Mutex, PoisonError},
 };
-use url::Url;
 
 /// Maximum number of items of a list whose schema has no `maxItems`.
 const DEFAULT_MAX_ITEMS: u64 = 500;
@@ -277,13 +279,6 @@ fn unlike(format: &str, text: &str) -> Option<&'static str> {
     (!is_right).then_some(expected)
 }
 
-/// True for an absolute URL of the web. A browser corrects blanks and backslashes; platforms refuse them.
-fn is_web_address(text: &str) -> bool {
-    let has_host = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\')
-        && Url::parse(text).is_ok_and(has_host)
-}
-
 /// Formats a value for a message.
 fn quote(value: &Value) -> String {
     clip(&value.to_string(), MAX_QUOTED_CHARACTERS)
@@ -402,6 +397,7 @@ mod tests {
             ("https://example.com/a\nb", false),
             ("https:\\\\example.com", false),
             ("example.com", false),
+            ("https://example.com:99999/a", false),
             ("mailto:ada@example.com", false),
             ("", false),
         ] {

@@ -11,6 +11,7 @@ use std::{borrow::Cow, collections::HashSet, ops::Range, sync::LazyLock};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::UnicodeEmoji;
 use unicode_segmentation::UnicodeSegmentation;
+use url::Url;
 
 /// Weight of a link of any length: X replaces it by a `t.co` address.
 const LINK_WEIGHT: usize = 23;
@@ -111,7 +112,15 @@ pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()
 }
 
-/// Returns the links of a text, in order. Runs in linear time for any text.
+/// Returns true for an absolute URL of the web. A browser corrects blanks and backslashes; platforms refuse them.
+pub(crate) fn is_web_address(text: &str) -> bool {
+    let has_host = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\')
+        && Url::parse(text).is_ok_and(has_host)
+}
+
+/// Returns the links of a text, in order. Runs in linear time for any text. One may be no valid address
+/// (`is_web_address`), because X counts it as a link all the same: `https://example.com:99999` has no such port.
 pub fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     let mut hosts = Hosts::default();

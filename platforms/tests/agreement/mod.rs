@@ -84,6 +84,7 @@ const WORDS: &[&str] =
 const ADDRESSES: &[&str] = &[
     "https://example.com",
     "http://example.com:8080/a?b=c&d=%20#e",
+    "https://example.com:99999/a",
     "https://",
     "https://example.com/a b",
     "https://www.facebook.com/zuck",

@@ -51,6 +51,7 @@ pub(super) fn trials() -> Vec<Trial> {
             crossposts_follow_only_the_post_of_this_very_call,
             a_throttled_crosspost_waits,
             a_wrong_crosspost_is_told_before,
+            a_link_is_an_address_that_reddit_takes,
             a_crosspost_is_looked_up_before,
         ],
     )
@@ -929,6 +930,22 @@ async fn a_wrong_crosspost_is_told_before() {
     assert_eq!(codes(&actor, &pictured), ["settings_conflict"]);
     let blank = Publication { text: String::new(), settings: json!({ "crosspost": id }), ..post.clone() };
     assert_eq!(codes(&actor, &blank), ["content_required"]);
+}
+
+async fn a_link_is_an_address_that_reddit_takes() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    for (text, is_fine) in [
+        ("see https://example.com/a", true),
+        ("see https://example.com:99999/a", false),
+        ("see https://example.com:99999/a and https://example.com/b", true),
+    ] {
+        let mut post = actor.post(text);
+        post.settings = json!({ "kind": "link", "title": "A title" });
+        assert_eq!(codes(&actor, &post).contains(&"settings_conflict".to_owned()), !is_fine, "{text}");
+        let published = actor.publish(&post).await;
+        assert_eq!(published.is_ok(), is_fine, "{text}: {published:?}");
+    }
 }
 
 async fn a_crosspost_is_looked_up_before() {
