@@ -420,6 +420,13 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
         );
         found.error("media_too_large", path.to_vec(), message);
     }
+    if medium.size_bytes < limit.min_bytes {
+        let message = format!(
+            "takes {kind} of at least {} bytes, and this has {}{remedy}",
+            limit.min_bytes, medium.size_bytes
+        );
+        found.error("media_too_small", path.to_vec(), message);
+    }
     if let (Some(range), Some(duration)) = (&limit.duration, medium.duration)
         && !range.contains(&duration)
     {

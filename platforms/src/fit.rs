@@ -83,7 +83,9 @@ fn fit(limits: &[MediaLimit], medium: &Media, shape: Option<Shape>, shaping: Opt
     }
     let scale = scale(limit, width, height);
     let shaped = match limit.kind {
-        MediaKind::Image => shaped(limit, (width, height), shape, shaping),
+        MediaKind::Image => {
+            shaped(limit, (width, height), medium.size_bytes < limit.min_bytes, shape, shaping)
+        }
         _ => None,
     };
     let fits = limit.kind == medium.kind
@@ -119,10 +121,12 @@ pub(crate) fn is_readable(medium: &Media) -> bool {
         })
 }
 
-/// Returns the sides that a picture gets if scaling it down does not make it fit, and how it gets them.
+/// Returns the sides that a picture gets if scaling it down does not make it fit, and how it gets them. One that has too
+/// few bytes gets more by being enlarged.
 fn shaped(
     limit: &MediaLimit,
     (width, height): (u32, u32),
+    is_light: bool,
     shape: Option<Shape>,
     shaping: Option<Shaping>,
 ) -> Option<(Shaping, (u32, u32))> {
@@ -143,14 +147,14 @@ fn shaped(
         (*short.start().max(long.start()), *long.end())
     });
     let scale = scale(limit, width, height).min(1.0);
-    let is_small = w.min(h) * scale < f64::from(least);
+    // One that is enlarged gets more than it needs, since it is to have some bytes as well.
+    let enlarged = f64::from(least) * ENLARGED;
+    let is_small = w.min(h) * scale < if is_light { enlarged } else { f64::from(least) };
     if !is_small && range.contains(&(w / h)) {
         return None;
     }
     let shaping = shaping?;
     let most = f64::from(most.min(limit.max_width.unwrap_or(u32::MAX)).min(Fit::MAX_SHAPED_SIDE));
-    // One that is enlarged gets more than it needs, since it is to have some bytes as well.
-    let enlarged = f64::from(least) * ENLARGED;
     let (lowest, highest) = match is_small {
         true => (range.start().max(enlarged / most), range.end().min(most / enlarged)),
         false => (*range.start(), *range.end()),
@@ -196,7 +200,8 @@ fn mime(kind: MediaKind) -> &'static str {
 
 /// Returns a medium as its rendition will be, as far as that is known before it is made.
 pub(crate) fn fitted(medium: &Media, fit: &Fit) -> Media {
-    medium.fitted(fit, mime(fit.kind), medium.size_bytes.min(fit.max_bytes), fit.width, fit.height)
+    // It may have more bytes than the original, and never more than this.
+    medium.fitted(fit, mime(fit.kind), fit.max_bytes, fit.width, fit.height)
 }
 
 #[cfg(test)]
@@ -343,7 +348,9 @@ mod tests {
             // Enlarged; what would be too long for that gets another shape too.
             ("google_business", json!({}), (100, 100), Some((720, 720)), Some((720, 720))),
             ("google_business", json!({}), (10, 1000), Some((720, 4096)), Some((720, 4096))),
-            ("google_business", json!({}), (250, 300), None, None),
+            // So is one that has too few bytes.
+            ("google_business", json!({}), (250, 300), Some((720, 864)), Some((720, 864))),
+            ("google_business", json!({}), (720, 900), None, None),
             // No shape is refused, or there are no pictures that it could be.
             ("tiktok", json!({}), (100, 4000), Some((48, 1920)), Some((48, 1920))),
             ("x", json!({}), (100, 4000), None, None),
@@ -391,7 +398,8 @@ mod tests {
         for (platform, media, code) in [
             ("instagram", &[tall.clone()][..], "media_aspect_ratio"),
             ("threads", &[picture("image/png", 100, 1100, 1000)], "media_aspect_ratio"),
-            ("google_business", &[small], "media_dimensions"),
+            ("google_business", &[small], "media_too_small"),
+            ("google_business", &[picture("image/png", 300, 300, (10 << 10) - 1)], "media_too_small"),
             ("pinterest", &uneven, "media_dimensions"),
         ] {
             let issues = told(platform, json!({}), media);
@@ -442,7 +450,7 @@ mod tests {
             ][place].clone();
             settings[SETTING] = json!(if is_padded { "pad" } else { "crop" });
             let platform = crate::get(platform).unwrap();
-            let mut media = vec![picture("image/jpeg", width, height, 1000)];
+            let mut media = vec![picture("image/jpeg", width, height, 20_000)];
             if platform.id == "pinterest" {
                 media.push(picture("image/jpeg", 600, 900, 1000));
             }

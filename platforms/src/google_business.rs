@@ -69,6 +69,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             kind: MediaKind::Image,
             count: 0..=1,
             mimes: &["image/jpeg", "image/png"],
+            min_bytes: 10 << 10,
             max_bytes: 5 << 20,
             pixels: Some((250..=10_000, 250..=10_000)),
             ..MediaLimit::ANY

@@ -132,6 +132,8 @@ pub struct MediaLimit {
     pub max_text: Option<usize>,
     /// Accepted content types, of those that can be uploaded.
     pub mimes: &'static [&'static str],
+    /// Minimum size in bytes.
+    pub min_bytes: u64,
     /// Maximum size in bytes.
     pub max_bytes: u64,
     /// Play time.
@@ -182,6 +184,7 @@ impl MediaLimit {
         count: 0..=1,
         max_text: None,
         mimes: &[],
+        min_bytes: 0,
         max_bytes: u64::MAX,
         duration: None,
         usual_duration: None,

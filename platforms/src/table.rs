@@ -116,7 +116,11 @@ fn requirements(limit: &MediaLimit) -> String {
         (least, most) => format!("{least} to {most}"),
     };
     let mimes = limit.mimes.iter().map(|mime| format!("`{mime}`")).collect::<Vec<_>>().join(", ");
-    let mut all = vec![count, mimes, format!("{} each", size(limit.max_bytes))];
+    let bytes = match limit.min_bytes {
+        0 => size(limit.max_bytes),
+        least => format!("{} to {}", size(least), size(limit.max_bytes)),
+    };
+    let mut all = vec![count, mimes, format!("{bytes} each")];
     all.extend(limit.duration.as_ref().map(|range| match range.start().as_secs() == 0 {
         true => format!("up to {}", time(*range.end())),
         false => format!("{} to {}", time(*range.start()), time(*range.end())),

@@ -160,6 +160,10 @@ async fn invalid_content_fails_the_check_before_any_request(platform: &'static A
         let refused = if is_fitted(&enlarge) { 0 } else { least };
         assert!(too_large.iter().all(|code| code == "media_too_large"), "{name}: {kind} {too_large:?}");
         assert_eq!(too_large.len(), refused, "{name}: {kind}");
+        if let Some(short) = limit.min_bytes.checked_sub(1) {
+            let small = of(&|medium| medium.size_bytes = short, least);
+            assert!(small.contains(&"media_too_small".to_owned()), "{name}: {kind}");
+        }
         let strange = of(&|medium| medium.mime = "application/x-strange".into(), least);
         assert!(strange.contains(&"media_type_not_supported".to_owned()), "{name}: {kind}");
         if let Some(range) = &limit.duration {

@@ -27,6 +27,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_photo_needs_a_picture_and_no_parts_of_a_post,
             a_video_is_added_to_the_videos_of_the_location,
             a_video_that_google_would_refuse_is_told_before,
+            a_picture_of_too_few_bytes_is_told_before,
         ],
     )
 }
@@ -320,6 +321,19 @@ async fn a_video_that_google_would_refuse_is_told_before() {
     let failure = actor.prepare(&Publication { media: Vec::new(), ..no_video }).await.expect_err("no video");
     assert_eq!(failure.code, rejected(422), "{failure}");
     assert_eq!(actor.accepted().await, 0);
+}
+
+async fn a_picture_of_too_few_bytes_is_told_before() {
+    let world = World::start().await;
+    let actor = granted(&world).await;
+    let mut post = actor.post_with("a picture", MediaKind::Image, 1);
+    let picture = actor.picture(720, 720);
+    for (bytes, expected) in [(10_240, &[][..]), (10_239, &["media_too_small"])] {
+        post.media = vec![actor.sized(&picture, bytes)];
+        assert_eq!(codes(&actor, &post), expected, "{bytes}");
+        let published = actor.publish(&post).await;
+        assert_eq!(published.is_ok(), expected.is_empty(), "{bytes}: {published:?}");
+    }
 }
 
 async fn posts_that_google_rejects_fail_with_its_reason() {
