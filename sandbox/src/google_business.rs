@@ -10,7 +10,6 @@
 
 mod photos;
 mod posts;
-mod video;
 
 use super::{
     Transaction,

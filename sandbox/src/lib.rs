@@ -68,6 +68,7 @@ mod instagram;
 mod journal;
 mod linkedin;
 mod login;
+mod movie;
 mod page;
 mod pinterest;
 mod pipeline;

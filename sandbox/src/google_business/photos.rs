@@ -10,9 +10,8 @@ use super::{
     is_verified, managed, maps_url, missing, page_of,
     posts::{body, image_issue, time},
     refusal,
-    video::Movie,
 };
-use crate::{exchange::Response, files::Upload, store::Record};
+use crate::{exchange::Response, files::Upload, movie::Movie, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -11,6 +11,7 @@ use crate::{
     fake_metrics::figure,
     files::Upload,
     graph::{error, invalid, missing, param},
+    movie::Movie,
     simulator::{PostView, Simulator},
     store::Record,
 };
@@ -260,9 +261,9 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     };
     check(request, kind, is_item)?;
     let file = fetch_medium(request, kind)?;
-    if let (Some(offset), Some(length)) =
-        (get("thumb_offset"), file.as_ref().and_then(|file| length_ms(tx, file)))
-        && offset.parse::<u64>().is_ok_and(|offset| offset >= length)
+    let seconds = file.as_ref().and_then(|file| Movie::read(&tx.files.read(&file.id)?).seconds);
+    if let (Some(offset), Some(seconds)) = (get("thumb_offset"), seconds)
+        && offset.parse::<f64>().is_ok_and(|offset| offset >= seconds * 1_000.0)
     {
         return Err(late_thumbnail());
     }
@@ -284,20 +285,6 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     };
     tx.store.put(&container);
     Ok(Response::json(200, &json!({ "id": container.id })))
-}
-
-/// Returns the play time of a stored video in milliseconds, as its movie header tells (ISO/IEC 14496-12, 8.2.2).
-fn length_ms(tx: &Transaction, file: &Upload) -> Option<u64> {
-    let bytes = tx.files.read(&file.id)?;
-    let start = bytes.windows(4).position(|name| name == b"mvhd")? + 4;
-    let header = bytes.get(start..)?;
-    // The first byte is the version, whose 1 has times of eight bytes.
-    let number = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
-    let (scale, length) = match header.first()? {
-        0 => (number(12)?, u64::from(number(16)?)),
-        _ => (number(20)?, u64::from(number(24)?) << 32 | u64::from(number(28)?)),
-    };
-    (length * 1_000).checked_div(scale.into())
 }
 
 fn late_thumbnail() -> Response {

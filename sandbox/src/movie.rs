@@ -3,16 +3,16 @@
 
 /// Length and size of a movie, where the file says them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Movie {
+pub(crate) struct Movie {
     /// Length in seconds.
-    pub(super) seconds: Option<f64>,
+    pub(crate) seconds: Option<f64>,
     /// Width and height of the largest track, in pixels.
-    pub(super) pixels: Option<(u32, u32)>,
+    pub(crate) pixels: Option<(u32, u32)>,
 }
 
 impl Movie {
     /// Reads the boxes of a file.
-    pub(super) fn read(file: &[u8]) -> Self {
+    pub(crate) fn read(file: &[u8]) -> Self {
         let mut movie = Self::default();
         for (kind, content) in
             boxes(file).filter(|(kind, _)| kind == b"moov").flat_map(|(_, content)| boxes(content))
