@@ -237,8 +237,7 @@ enum GraduationStrategy {
 /// that are taken (2026-09), so that more are told.
 fn caption_issues(caption: &str) -> Vec<Issue> {
     static TAGS: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?:^|[^\p{L}\p{M}\p{N}_&/#@])([#＃@])[\p{L}\p{M}\p{N}_]")
-            .expect("the pattern is well-formed")
+        Regex::new(r"(?:^|[^\w\p{N}&/#@])([#＃@])[\w\p{N}]").expect("the pattern is well-formed")
     });
     let count =
         |is_tag: bool| TAGS.captures_iter(caption).filter(|found| (&found[1] != "@") == is_tag).count();

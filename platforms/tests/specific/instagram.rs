@@ -32,6 +32,7 @@ pub(super) fn trials() -> Vec<Trial> {
             comments_are_turned_off_once_the_post_is_live,
             a_post_stays_live_if_its_comments_can_t_be_turned_off,
             a_post_without_comments_takes_no_first_comment_and_needs_its_scope,
+            the_check_counts_no_fewer_hashtags_and_mentions_than_instagram,
             the_limit_of_the_app_names_no_wait_and_the_cap_of_posts_a_long_one,
         ],
     )
@@ -45,6 +46,34 @@ async fn an_image_story_is_published_without_its_alt_text() {
     post.settings = json!({ "media_type": "STORIES" });
     let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
     assert!(page.contains("STORY") && !page.contains("described"), "{page}");
+}
+
+async fn the_check_counts_no_fewer_hashtags_and_mentions_than_instagram() {
+    let world = World::start().await;
+    let actor = actor(&world, "instagram");
+    for (word, is_counted) in [
+        ("#a", true),
+        ("#été", true),
+        ("#_", true),
+        ("#²", true),
+        ("#Ⓐ", true),
+        ("@ada", true),
+        ("@_", true),
+        ("##a", false),
+        ("#!", false),
+        ("@.", false),
+        ("@@ada", false),
+        ("a#b", false),
+    ] {
+        let text = vec![word; 31].join(" ");
+        let post = actor.post_with(&text, MediaKind::Image, 1);
+        let draft = Draft { text: &post.text, media: &post.media };
+        let issues = check(actor.platform, &[draft], &json!({}));
+        let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(codes.iter().any(|code| code.ends_with("_too_many")), is_counted, "{word}: {codes:?}");
+        let published = actor.publish(&post).await;
+        assert_eq!(published.is_err(), is_counted, "{word}: {published:?}");
+    }
 }
 
 async fn accounts_are_tagged_in_the_images_of_a_carousel() {

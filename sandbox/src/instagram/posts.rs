@@ -298,8 +298,11 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     if caption.chars().count() > CAPTION {
         return Err(error(400, 36_004, 2_207_010, "The caption was too long."));
     }
+    // The reference has the numbers and not what counts. The help says that no special characters work in a hashtag, and
+    // nothing that `##a` or `@.` counts. <https://help.instagram.com/351460621611097>
+    let begins = |word: &&str| word.starts_with(|c: char| c.is_alphanumeric() || c == '_');
     let count = |mark: char| {
-        caption.split_whitespace().filter(|word| word.starts_with(mark) && word.len() > 1).count()
+        caption.split_whitespace().filter_map(|word| word.strip_prefix(mark)).filter(begins).count()
     };
     if count('#') > HASHTAGS {
         return Err(invalid("The caption has more than 30 hashtags."));
