@@ -7,6 +7,7 @@
 //! undecided. A Page's token does not expire and can't be refreshed.
 //! It is not revoked, because that would revoke the person's whole grant, with all their Pages.
 
+mod insights;
 mod pages;
 
 use crate::{
@@ -1035,7 +1036,7 @@ impl Analytics for Facebook {
             "post_reactions_by_type_total",
             "post_video_views",
         ];
-        let figures = insights(cx, &format!("{id}/insights"), &names).await?;
+        let figures = insights::read(cx, &format!("{id}/insights"), &names).await?;
         Ok(Metrics {
             impressions: figures.get("post_media_view"),
             reach: figures.get("post_total_media_view_unique"),
@@ -1061,7 +1062,7 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
                 "pages_fb_story_replies",
                 "pages_fb_story_shares",
             ];
-            let figures = insights(cx, &format!("{id}/insights"), &names).await?;
+            let figures = insights::read(cx, &format!("{id}/insights"), &names).await?;
             return Ok(Metrics {
                 impressions: figures.get("story_media_view"),
                 reach: figures.get("story_total_media_view_unique"),
@@ -1079,7 +1080,7 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
         "post_video_likes_by_reaction_type",
         "post_video_social_actions",
     ];
-    let figures = insights(cx, &format!("{id}/video_insights"), &names).await?;
+    let figures = insights::read(cx, &format!("{id}/video_insights"), &names).await?;
     let plays = names[..3].iter().map(|name| figures.get(name)).max().unwrap_or(0);
     Ok(Metrics {
         impressions: plays,
@@ -1089,34 +1090,6 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
         video_views: plays,
         ..Metrics::default()
     })
-}
-
-/// Returns metrics by name. A name that Meta has removed fails the whole call, so each is then requested
-/// separately.
-async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insights> {
-    let ask = |metric: String| get(cx, path).query(&[("metric", metric)]).send::<Insights>();
-    // Some objects answer a removed metric as if they did not exist.
-    let is_removed =
-        |failure: &Failure| matches!(failure.code, ErrorCode::Rejected(400) | ErrorCode::Rejected(404));
-    match ask(names.join(",")).await {
-        Err(failure) if is_removed(&failure) => {}
-        answer => return answer,
-    }
-    let mut all = Insights::default();
-    let mut missing = None;
-    let mut has_any = false;
-    for name in names {
-        match ask((*name).to_owned()).await {
-            Ok(one) => {
-                all.join(one);
-                has_any = true;
-            }
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => missing = Some(failure),
-            Err(failure) if is_removed(&failure) => has_any = true,
-            Err(failure) => return Err(failure),
-        }
-    }
-    missing.filter(|_| !has_any).map_or(Ok(all), Err)
 }
 
 #[async_trait]

@@ -32,6 +32,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_lost_post_is_found_as_facebook_shows_it,
             a_list_with_too_much_data_is_read_in_shorter_pages,
             a_story_is_measured_without_its_removed_metrics,
+            a_removed_metric_is_found_once_a_day,
             a_short_text_is_shown_on_a_background,
             links_are_shown_as_cards,
             a_draft_is_kept_where_nobody_sees_it,
@@ -379,6 +380,33 @@ async fn a_story_is_measured_without_its_removed_metrics() {
         .await
         .expect_err("unknown");
     assert_eq!(failure.code, rejected(404));
+}
+
+async fn a_removed_metric_is_found_once_a_day() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "facebook");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let mut post = actor.post_with("", MediaKind::Image, 1);
+        post.settings = json!({ "media_type": "STORIES" });
+        ids.push(actor.publish(&post).await.on("publish"));
+    }
+    let analytics = actor.platform.analytics.expect("it has figures");
+    let calls = || world.heard().into_iter().filter(|call| call.path.ends_with("/insights"));
+    let asked = || calls().count();
+    // One call with four names, and one for each.
+    for (id, count) in [(&ids[0], 5), (&ids[0], 1), (&ids[1], 1)] {
+        let before = asked();
+        analytics.metrics(&actor.session(&Kept::default()), id).await.on("metrics");
+        assert_eq!(asked() - before, count);
+    }
+    let last = calls().last().expect("it was asked");
+    let names = ("metric".to_owned(), "story_media_view,story_total_media_view_unique".to_owned());
+    assert!(last.status == 200 && last.query.contains(&names), "{:?}", last.query);
+    actor.now = || crate::fixtures::clock() + TimeDelta::days(1);
+    let before = asked();
+    analytics.metrics(&actor.session(&Kept::default()), &ids[0]).await.on("metrics");
+    assert_eq!(asked() - before, 5);
 }
 
 async fn polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up() {
