@@ -33,8 +33,10 @@ const ID: &str = "youtube";
 
 const DAY: i64 = 86_400;
 
-/// Units of the project per day, for everything but uploads and searches.
+/// Units of the project per day, for everything but uploads, searches and figures.
 const UNITS: RateLimit = RateLimit::new("youtube.units", 10_000, DAY);
+/// Units of the project per day for `videos.batchGetStats`: <https://developers.google.com/youtube/v3/revision_history>.
+const STATS: RateLimit = RateLimit::new("youtube.stats", 10_000, DAY);
 
 /// Scopes of a connected account.
 const SCOPES: [&str; 2] = [
@@ -178,9 +180,10 @@ impl Simulator for YouTube {
 fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
         _ if request.is_too_large => return Err(refusal(413, "uploadTooLarge", "The request is too large.")),
-        // Uploads and reports have quotas of their own.
+        // Uploads, figures and reports have quotas of their own.
         ("POST", ["upload", "youtube", "v3", "videos"]) => return videos::insert(tx, request),
         ("PUT", ["upload", "youtube", "v3", "videos"]) => return videos::resume(tx, request),
+        ("GET", ["youtube", "v3", "videos:batchGetStats"]) => return videos::stats(tx, request),
         ("GET", ["v2", "reports"]) => return videos::report(tx, request),
         _ => {}
     }
@@ -277,12 +280,22 @@ fn avatar(account: &Account) -> String {
 
 /// Admits a request: checks its token, for one of the scopes, and spends units of the day's quota.
 fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str], units: u64) -> Result<Account, Response> {
+    admit_to(tx, request, scopes, (UNITS, units))
+}
+
+/// Admits a request that spends units of this quota.
+fn admit_to(
+    tx: &mut Transaction,
+    request: &Request,
+    scopes: &[&str],
+    (quota, units): (RateLimit, u64),
+) -> Result<Account, Response> {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
     if !token.has_any_scope(scopes) {
         return Err(insufficient());
     }
-    spend(tx, UNITS, "project", units)?;
+    spend(tx, quota, "project", units)?;
     Ok(account)
 }
 

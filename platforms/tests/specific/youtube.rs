@@ -27,6 +27,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_video_in_long_processing_counts_as_published,
             the_owner_is_told_what_youtube_did_otherwise,
             metrics_without_reports_are_the_counters,
+            counters_cost_nothing_of_the_units_of_other_calls,
             captions_are_uploaded_once_the_video_is_live,
             a_worker_crash_after_any_call_leaves_one_track_of_captions,
             invalid_captions_are_rejected_before_the_upload,
@@ -356,6 +357,21 @@ async fn metrics_without_reports_are_the_counters() {
     let analytics = platform.analytics.expect("it has figures");
     let metrics = analytics.metrics(&denied.session(&Kept::default()), &id).await.on("metrics");
     assert_eq!((metrics.shares, metrics.saves, metrics.impressions), (0, 0, 0));
+}
+
+async fn counters_cost_nothing_of_the_units_of_other_calls() {
+    let world = World::start().await;
+    let actor = actor(&world, "youtube");
+    let id = actor.publish(&actor.post("measured")).await.on("publish");
+    actor.set(&json!({ "limits": { "youtube.units": 0 } })).await;
+    let analytics = actor.platform.analytics.expect("it has figures");
+    analytics.metrics(&actor.session(&Kept::default()), &id).await.on("metrics");
+    let unknown = actor.unknown(std::slice::from_ref(&id));
+    let missing = analytics.metrics(&actor.session(&Kept::default()), &unknown).await;
+    assert_eq!(missing.expect_err("unknown").code, rejected(404));
+    actor.set(&json!({ "limits": { "youtube.stats": 0 } })).await;
+    let spent = analytics.metrics(&actor.session(&Kept::default()), &id).await;
+    assert_eq!(spent.expect_err("spent").code, ErrorCode::RateLimited);
 }
 
 /// Path of uploads of captions.

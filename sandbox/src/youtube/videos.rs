@@ -5,9 +5,9 @@
 //! upload's address keeps returning it. Processing depends on the clock only.
 
 use super::{
-    Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
-    body, captions, comments, error, etag, google, ids, insufficient, parts, playlists, refusal,
-    select_parts, spend_insert, time,
+    Account, DAY, ID, Outcome, READ, RateLimit, Record, Request, Response, STATS, Transaction, UPLOAD,
+    YouTube, account, admit_to, body, captions, comments, error, etag, google, ids, insufficient, parts,
+    playlists, refusal, select_parts, spend_insert, time,
 };
 use crate::{
     fake_metrics::figure,
@@ -806,6 +806,42 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
             "items": resources,
             "pageInfo": { "totalResults": size, "resultsPerPage": size },
         }),
+    ))
+}
+
+/// `GET /youtube/v3/videos:batchGetStats`.
+pub(super) fn stats(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit_to(tx, request, READ, (STATS, 1))?;
+    let parts = parts(request, &["contentDetails", "id", "snippet", "statistics"])?;
+    let wanted = ids(request, "id");
+    if wanted.is_empty() {
+        return Err(error(400, "global", "required", "Required parameter: id"));
+    }
+    if wanted.len() > 50 {
+        return Err(refusal(400, "invalidFilters", "The request specifies an invalid filter parameter."));
+    }
+    let videos = wanted.iter().filter_map(|id| get(tx, id));
+    let shown = videos.filter(|video| video.privacy() != "private" || video.channel == caller.id);
+    let items: Vec<_> = shown
+        .map(|video| {
+            let mut statistics = video.resource(tx, false)["statistics"].clone();
+            if let Some(counts) = statistics.as_object_mut() {
+                counts.remove("favoriteCount");
+            }
+            let stat = json!({
+                "kind": "youtube#videoStats",
+                "etag": etag(&statistics),
+                "id": video.id,
+                "snippet": { "publishTime": time(video.uploaded_at) },
+                "statistics": statistics,
+                "contentDetails": { "duration": "5s" },
+            });
+            select_parts(stat, &parts)
+        })
+        .collect();
+    Ok(Response::json(
+        200,
+        &json!({ "kind": "youtube#batchGetStatsResponse", "etag": etag(&json!(items)), "items": items }),
     ))
 }
 
