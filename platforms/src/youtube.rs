@@ -7,6 +7,7 @@
 
 mod captions;
 mod localizations;
+mod long_videos;
 mod playlists;
 
 use self::{captions::Caption, localizations::Localization};
@@ -377,7 +378,9 @@ impl Publisher for YouTube {
 
     fn looks_up(&self, subject: &Subject) -> bool {
         let settings = schema::read::<Settings>(&subject.settings);
-        settings.is_ok_and(|settings| settings.category().is_some() || !settings.playlists().is_empty())
+        long_videos::find(subject.media.as_deref().unwrap_or_default()).is_some()
+            || settings
+                .is_ok_and(|settings| settings.category().is_some() || !settings.playlists().is_empty())
     }
 
     async fn look_up(&self, cx: &Session<'_>, subject: &Subject, found: &mut Findings) -> Result<()> {
@@ -388,7 +391,8 @@ impl Publisher for YouTube {
             let message = format!("takes no video in a category {category}: options/categories lists them");
             found.error(look_up::NOT_FOUND, "category", &message);
         }
-        playlists::look_up(cx, &settings, found).await
+        playlists::look_up(cx, &settings, found).await?;
+        long_videos::look_up(cx, subject, found).await
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -442,6 +446,7 @@ impl Publisher for YouTube {
         }
         if step.upload.is_none() {
             // Before anything is uploaded.
+            long_videos::check(cx, video).await?;
             playlists::check(cx, &settings).await?;
             step.upload = Some(begin(cx, &settings, video, &body).await?);
             cx.save(&step).await?;
@@ -1063,13 +1068,15 @@ async fn found_video(cx: &Session<'_>, post: &Publication, title: &str) -> Resul
 
 /// Returns the id of the playlist with the channel's uploads.
 async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
-    let channels: List<Channel> = cx
-        .get(format!("{API}/channels"))
-        .query(&[("part", "contentDetails"), ("mine", "true")])
-        .send()
-        .await?;
-    let ours = channels.items.into_iter().find(|channel| channel.id == cx.account.network_unique_id);
-    Ok(ours.and_then(|channel| channel.content_details).map(|details| details.related_playlists.uploads))
+    let details = channel(cx, "contentDetails").await?.and_then(|channel| channel.content_details);
+    Ok(details.map(|details| details.related_playlists.uploads))
+}
+
+/// Returns one part of the account's channel.
+async fn channel(cx: &Session<'_>, part: &str) -> Result<Option<Channel>> {
+    let channels: List<Channel> =
+        cx.get(format!("{API}/channels")).query(&[("part", part), ("mine", "true")]).send().await?;
+    Ok(channels.items.into_iter().find(|channel| channel.id == cx.account.network_unique_id))
 }
 
 /// Returns one page of an uploads playlist, newest first.
@@ -1139,12 +1146,20 @@ struct Channel {
     #[serde(default)]
     snippet: Snippet,
     content_details: Option<ChannelDetails>,
+    #[serde(default)]
+    status: ChannelStatus,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ChannelDetails {
     related_playlists: Related,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChannelStatus {
+    long_uploads_status: Option<String>,
 }
 
 #[derive(Deserialize)]

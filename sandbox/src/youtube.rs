@@ -4,8 +4,8 @@
 //! One channel per login. A video is processed for a while after its last byte; its thumbnail and playlists
 //! can be set meanwhile. The quota belongs to the project, so all accounts share it. A new app is served as an
 //! approved one: the audit of a project is about more quota. A channel whose name begins with `locked` makes every
-//! upload private, one that begins with `unverified` takes no thumbnails, and one that begins with `denied` has
-//! no reports.
+//! upload private, one that begins with `unverified` takes no thumbnails and no videos of more than 15 minutes, which one
+//! that begins with `restricted` can't get either, and one that begins with `denied` has no reports.
 
 mod captions;
 mod comments;
@@ -472,7 +472,8 @@ fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcom
             ));
         }
     };
-    let resources: Vec<_> = found.iter().map(|account| select_parts(channel(tx, account), &parts)).collect();
+    let shown = |account| select_parts(channel(tx, account, caller), &parts);
+    let resources: Vec<_> = found.iter().map(shown).collect();
     let mut response = json!({
         "kind": "youtube#channelListResponse",
         "etag": etag(&json!(resources)),
@@ -485,9 +486,20 @@ fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcom
     Ok(Response::json(200, &response))
 }
 
-fn channel(tx: &Transaction, account: &Account) -> Value {
+/// Returns whether a channel may upload videos of more than 15 minutes:
+/// <https://developers.google.com/youtube/v3/docs/channels#status.longUploadsStatus>.
+fn long_uploads(account: &Account) -> &'static str {
+    match account.username.as_str() {
+        name if name.starts_with("unverified") => "eligible",
+        name if name.starts_with("restricted") => "disallowed",
+        _ => "allowed",
+    }
+}
+
+/// Returns a channel as `caller` sees it.
+fn channel(tx: &Transaction, account: &Account, caller: &Account) -> Value {
     let picture = |size: u32| json!({ "url": avatar(account), "width": size, "height": size });
-    json!({
+    let mut resource = json!({
         "kind": "youtube#channel",
         "etag": etag(&json!(account.id)),
         "id": account.id,
@@ -509,10 +521,13 @@ fn channel(tx: &Transaction, account: &Account) -> Value {
         "status": {
             "privacyStatus": "public",
             "isLinked": true,
-            "longUploadsStatus": "allowed",
             "madeForKids": false,
         },
-    })
+    });
+    if account.id == caller.id {
+        resource["status"]["longUploadsStatus"] = json!(long_uploads(account));
+    }
+    resource
 }
 
 /// Formats a time as the API does.

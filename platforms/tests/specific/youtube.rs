@@ -28,6 +28,8 @@ pub(super) fn trials() -> Vec<Trial> {
             the_owner_is_told_what_youtube_did_otherwise,
             metrics_without_reports_are_the_counters,
             counters_cost_nothing_of_the_units_of_other_calls,
+            a_long_video_is_refused_before_its_upload_where_the_channel_may_have_none,
+            youtube_rejects_a_long_video_of_a_channel_that_may_have_none,
             captions_are_uploaded_once_the_video_is_live,
             a_worker_crash_after_any_call_leaves_one_track_of_captions,
             invalid_captions_are_rejected_before_the_upload,
@@ -372,6 +374,73 @@ async fn counters_cost_nothing_of_the_units_of_other_calls() {
     actor.set(&json!({ "limits": { "youtube.stats": 0 } })).await;
     let spent = analytics.metrics(&actor.session(&Kept::default()), &id).await;
     assert_eq!(spent.expect_err("spent").code, ErrorCode::RateLimited);
+}
+
+async fn a_long_video_is_refused_before_its_upload_where_the_channel_may_have_none() {
+    let world = World::tapped().await;
+    let platform = platforms::get("youtube").expect("it has an adapter");
+    for (name, advice) in [
+        ("ada", None),
+        ("unverified.ada", Some("https://www.youtube.com/verify")),
+        ("restricted.ada", Some("https://support.google.com/youtube/answer/71673")),
+    ] {
+        let actor = world.named(platform, name);
+        let with = |seconds: u32| {
+            let mut post = actor.post("a lecture");
+            post.settings = json!({ "madeForKids": false });
+            post.media[0] = actor.lasting(&post.media[0], seconds);
+            post
+        };
+        let asked = |from: usize, part: &str| {
+            let calls = world.heard().split_off(from);
+            calls.iter().filter(|call| call.path.ends_with(part)).count()
+        };
+        // Nobody is asked about a video that every channel may have.
+        let before = world.heard().len();
+        let (issues, failure) = actor.look_up(&with(900)).await;
+        assert!(issues.is_empty() && failure.is_none(), "{name}: {issues:?} {failure:?}");
+        actor.publish(&with(900)).await.on(name);
+        assert_eq!(asked(before, "/youtube/v3/channels"), 0, "{name}");
+
+        let long = with(901);
+        let (issues, failure) = actor.look_up(&long).await;
+        assert!(failure.is_none(), "{name}: {failure:?}");
+        let told: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+        let Some(advice) = advice else {
+            assert_eq!(told, [], "{name}");
+            actor.publish(&long).await.on(name);
+            continue;
+        };
+        assert_eq!(told, [(Severity::Error, "reference_not_allowed")], "{name}");
+        assert!(issues[0].message.contains(advice), "{issues:?}");
+        assert_eq!(issues[0].path, [json!("containers"), json!(0), json!("media")]);
+        let before = world.heard().len();
+        let failure = actor.prepare(&long).await.map(drop).expect_err(name);
+        assert_eq!(failure.code, rejected(422), "{name}");
+        assert!(failure.message.contains(advice), "{name}: {failure}");
+        assert_eq!(asked(before, "/upload/youtube/v3/videos"), 0, "{name}");
+
+        // YouTube has the last word where its channel can't be read.
+        world.lie(&[("/www.googleapis.com/youtube/v3/channels", 500, json!("away"))]);
+        let before = world.heard().len();
+        actor.prepare(&long).await.map(drop).on(name);
+        assert!(asked(before, "/upload/youtube/v3/videos") > 0, "{name}");
+        world.lie(&[]);
+    }
+}
+
+async fn youtube_rejects_a_long_video_of_a_channel_that_may_have_none() {
+    let world = World::start().await;
+    let platform = platforms::get("youtube").expect("it has an adapter");
+    for (name, is_taken) in [("ada", true), ("unverified.ada", false), ("restricted.ada", false)] {
+        let actor = world.named(platform, name);
+        let mut post = actor.post("a lecture of unknown length");
+        post.media[0] = actor.lasting(&post.media[0], 901);
+        post.media[0].duration = None;
+        let published = actor.publish(&post).await;
+        let why = published.as_ref().err().map(|failure| failure.message.contains("length"));
+        assert_eq!(why, (!is_taken).then_some(true), "{name}: {published:?}");
+    }
 }
 
 /// Path of uploads of captions.

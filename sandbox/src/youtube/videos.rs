@@ -6,13 +6,14 @@
 
 use super::{
     Account, DAY, ID, Outcome, READ, RateLimit, Record, Request, Response, STATS, Transaction, UPLOAD,
-    YouTube, account, admit_to, body, captions, comments, error, etag, google, ids, insufficient, parts,
-    playlists, refusal, select_parts, spend_insert, time,
+    YouTube, account, admit_to, body, captions, comments, error, etag, google, ids, insufficient,
+    long_uploads, parts, playlists, refusal, select_parts, spend_insert, time,
 };
 use crate::{
     fake_metrics::figure,
     fault,
     files::{MAX_KEPT_BYTES, Upload as Bytes},
+    movie::Movie,
     simulator::Simulator,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -29,6 +30,8 @@ const GRAIN: u64 = 256 << 10;
 const LARGEST: u64 = 256 << 30;
 const THUMBNAIL_BYTES: u64 = 50 << 20;
 const SESSION_DAYS: i64 = 7;
+/// Seconds that a video of any channel may have.
+const USUAL_SECONDS: f64 = 900.0;
 
 const PARTS: [&str; 13] = [
     "id",
@@ -97,6 +100,9 @@ pub(super) struct Video {
     pub(super) uploaded_at: DateTime<Utc>,
     is_stuck: bool,
     is_failing: bool,
+    /// True if it plays longer than the channel's videos may.
+    #[serde(default)]
+    is_too_long: bool,
 }
 
 impl Record for Video {
@@ -178,13 +184,14 @@ impl Video {
         ])
     }
 
-    /// Returns `uploadStatus`, and the reason if the upload failed.
+    /// Returns `uploadStatus`, and the reason if the upload failed or was rejected.
     fn state(&self, tx: &Transaction) -> (&'static str, Option<&'static str>) {
         let spent = u64::try_from((tx.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
         match () {
             () if self.is_stuck || spent < tx.settings.processing_ms => ("uploaded", None),
             () if self.is_failing => ("failed", Some("codec")),
             () if !self.mime.starts_with("video/") => ("failed", Some("invalidFile")),
+            () if self.is_too_long => ("rejected", Some("length")),
             () => ("processed", None),
         }
     }
@@ -213,7 +220,7 @@ impl Video {
         let mut status = self.status.clone();
         status["uploadStatus"] = json!(state);
         if let Some(why) = why {
-            status["failureReason"] = json!(why);
+            status[if state == "rejected" { "rejectionReason" } else { "failureReason" }] = json!(why);
         }
         let count = |name: &str, ceiling: u64| figure(&self.id, name, age, ceiling).to_string();
         let said = comments::under(tx, &self.id).count();
@@ -254,6 +261,7 @@ impl Video {
                 ("failed", _) => {
                     json!({ "processingStatus": "failed", "processingFailureReason": "transcodeFailed" })
                 }
+                ("rejected", _) => json!({ "processingStatus": "terminated" }),
                 _ => json!({ "processingStatus": "succeeded" }),
             };
             details["fileDetailsAvailability"] = json!("available");
@@ -463,6 +471,11 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
     let pieces = std::mem::take(&mut session.pieces);
     let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
     let mime = pieces.first().and_then(|piece| piece.mime.clone()).unwrap_or_else(|| "unknown".to_owned());
+    let files = join(tx, &pieces);
+    let seconds = match files.as_slice() {
+        [file] => tx.files.read(file).and_then(|bytes| Movie::read(&bytes).seconds),
+        _ => None,
+    };
     let video = Video {
         id: crate::tokens::random()[..11].to_owned(),
         channel: caller.id.clone(),
@@ -472,9 +485,11 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
             == json!(true),
         localizations: session.resource["localizations"].clone(),
         recording: session.resource["recordingDetails"].clone(),
-        files: join(tx, &pieces),
+        files,
         is_stuck: marked.contains("sandbox-stuck"),
         is_failing: marked.contains("sandbox-failed"),
+        is_too_long: long_uploads(caller) != "allowed"
+            && seconds.is_some_and(|length| length > USUAL_SECONDS),
         mime,
         thumbnail: None,
         size_bytes,
@@ -489,7 +504,7 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
     tx.store.put(&session);
     let response = Response::json(200, &resource).with_fault(fault);
     // A video that can't be processed is never published.
-    Ok(if video.is_failing { response } else { response.with_post(video.id) })
+    Ok(if video.is_failing || video.is_too_long { response } else { response.with_post(video.id) })
 }
 
 /// Joins the pieces of a video, if they were stored.
