@@ -1211,6 +1211,9 @@ struct Thumbnails {
     high: Option<Picture>,
     standard: Option<Picture>,
     maxres: Option<Picture>,
+    fhd: Option<Picture>,
+    qhd: Option<Picture>,
+    uhd: Option<Picture>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -1220,9 +1223,11 @@ struct Picture {
 
 impl Thumbnails {
     fn largest(&self) -> Option<String> {
-        [&self.maxres, &self.standard, &self.high, &self.medium, &self.default]
-            .into_iter()
-            .find_map(|picture| Some(picture.as_ref()?.url.clone()))
+        let (large, small) = (
+            [&self.uhd, &self.qhd, &self.fhd, &self.maxres],
+            [&self.standard, &self.high, &self.medium, &self.default],
+        );
+        large.into_iter().chain(small).find_map(|picture| Some(picture.as_ref()?.url.clone()))
     }
 }
 
@@ -1373,4 +1378,20 @@ struct CommentText {
 struct Author {
     #[serde(default)]
     value: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_thumbnail_is_taken() {
+        let sizes = ["default", "medium", "high", "standard", "maxres", "fhd", "qhd", "uhd"];
+        for (last, size) in sizes.iter().enumerate() {
+            let all: Map<String, Value> =
+                sizes[..=last].iter().map(|name| ((*name).to_owned(), json!({ "url": name }))).collect();
+            let thumbnails: Thumbnails = serde_json::from_value(Value::Object(all)).expect("thumbnails");
+            assert_eq!(thumbnails.largest().as_deref(), Some(*size));
+        }
+    }
 }
