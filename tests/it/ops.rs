@@ -465,6 +465,33 @@ async fn a_freeze_stops_an_attempt_that_is_about_to_publish_and_costs_nothing() 
 }
 
 #[tokio::test]
+async fn what_is_frozen_while_it_is_published_is_not_crossposted() {
+    let world = world().own().platforms(&["reddit"]).start().await;
+    let account = world.connect("reddit", "ada").await;
+    let submit =
+        json!({ "platform": "reddit", "method": "POST", "path_prefix": "/api/submit", "when": "before" });
+    let hold = world.hold(submit).await;
+    let config = json!({ "reddit": { "subreddit": "test", "crosspost_to": ["news", "pics"] } });
+    let post = world.post(json!({ "content": "A title", "accounts": ["ada"], "config": config })).await;
+    hold.until_held().await;
+    done(&world, &["freeze", "account", &account, "--reason", "it was taken over"]).await;
+    hold.release().await;
+    // The call was under way, and its post is live.
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let timeline = world.get(&format!("/posts/{}/timeline", id(&post))).await;
+    for subreddit in ["news", "pics"] {
+        let note = format!(
+            "The post is live without its crosspost to r/{subreddit}: nothing more may be published for it"
+        );
+        let entries = timeline["data"].as_array().unwrap();
+        assert_eq!(entries.iter().filter(|entry| entry["message"] == note).count(), 1, "{timeline:#}");
+    }
+    assert_eq!(world.accepted("reddit", "ada").await, 1);
+    done(&world, &["release", "account", &account]).await;
+}
+
+#[tokio::test]
 async fn a_call_in_doubt_is_looked_up_although_its_account_is_frozen() {
     let mut world = world().running(&["api", "worker"]).start().await;
     let account = world.connect("x", "ada").await;
