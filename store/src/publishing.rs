@@ -294,10 +294,10 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
              t.token_attempts, t.next_attempt_at, t.throttled_since, t.free_attempts,
              t.platform_post_url, t.unpublish_until, p.reply_to, t.reply_root, t.reply_parent, t.stop_reason, t.error_code, t.error_message,
              t.freeze_id as waits_for, t.wait_reason, t.wait_since, t.wait_until,
-             t.wait_reason is not null and exists (
-               select from timeline r where r.target_id = t.id and r.kind = 'retry' and not exists (
-                 select from timeline w where w.target_id = t.id and w.kind in ('waiting', 'rest') and w.id > r.id)
-             ) as "is_retried!",
+             t.wait_reason is not null and coalesce((
+               select max(r.id) filter (where r.kind = 'retry')
+                 > coalesce(max(r.id) filter (where r.kind in ('waiting', 'rest')), 0)
+               from timeline r where r.target_id = t.id), false) as "is_retried!",
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.scopes, a.status as account_status, a.rests_until,
              h.app as "held_app?", h.message as "hold_message?",

@@ -74,8 +74,8 @@ async fn busy() -> Pool {
              select id(4, n), id(3, n), '{org}', 'live', id(2, n % 10 + 1), 'x', 'published', n, p.created_at,
                p.created_at
              from generate_series(1, {POSTS}) n join posts p on p.id = id(3, n);
-             insert into targets (id, post_id, org_id, mode, account_id, platform, status, created_at)
-             select id(5, n), id(3, n), '{org}', 'live', id(2, 11), 'reddit', 'dead', p.created_at
+             insert into targets (id, post_id, org_id, mode, account_id, platform, status, error_message, created_at)
+             select id(5, n), id(3, n), '{org}', 'live', id(2, 11), 'reddit', 'dead', 'refused', p.created_at
              from generate_series({RARE}, {POSTS}, {RARE}) n join posts p on p.id = id(3, n);
              insert into webhooks (id, org_id, mode, url, events, secret_sealed)
              values (id(6, 1), '{org}', 'live', 'https://example.com', '{{*}}', '');
@@ -384,6 +384,42 @@ async fn what_operators_ask_on_call_reads_only_what_is_open() {
         .await;
     reads(&db, few, "what is frozen", async || freezes::list(&db).await).await;
     reads(&db, few, "an id", async || operators::locate(&db, id(14, 7)).await).await;
+}
+
+/// A post that waits for weeks may be retried as often as its owner likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_reads_the_timeline_of_its_target_once() {
+    const ENTRIES: i64 = 1000;
+    let db = store::connect(&tests::database_url(&PROGRAM).await, 1).await.unwrap();
+    tests::sql(
+        &db,
+        &format!(
+            "create function id(kind bigint, number bigint) returns uuid language sql immutable as
+               $$ select ('01900000-0000-7000-8000-' || lpad(to_hex((kind << 40) + number), 12, '0'))::uuid $$;
+             insert into organizations (id, name) values ('{org}', 'Acme');
+             insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name)
+             values (id(2, 1), '{org}', 'live', 'x', 1, 'ada', 'Ada');
+             insert into posts (id, org_id, mode, status, is_draft)
+             select id(3, n), '{org}', 'live', 'publishing', false from generate_series(1, 2000) n;
+             insert into targets (id, post_id, org_id, mode, account_id, platform, status, wait_reason, wait_since,
+               next_attempt_at)
+             select id(4, n), id(3, n), '{org}', 'live', id(2, 1), 'x', 'queued', 'rest', now(), now() + interval '1 hour'
+             from generate_series(1, 2000) n;
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+             select '{org}', 'live', id(3, n), id(4, n), now(), 'rest', ''
+             from generate_series(1, 2000) n, generate_series(1, 5);
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+             select '{org}', 'live', id(3, 1), id(4, 1), now(), case n % 2 when 0 then 'rest' else 'retry' end, ''
+             from generate_series(1, {ENTRIES}) n;
+             analyze;",
+            org = OWNER.org
+        ),
+    )
+    .await;
+    let key = TargetKey { owner: OWNER, post: id(3, 1).into(), target: id(4, 1).into(), version: 1 };
+    let begin = async || publishing::begin(&db, key, Purpose::Publish).await;
+    let begun = reads(&db, ENTRIES + 100, "an attempt", begin).await;
+    assert!(matches!(begun, BeginResult::Early(_)), "{begun:?}");
 }
 
 #[tokio::test]
