@@ -254,13 +254,14 @@ async fn due_targets(tx: &mut PgConnection, id: PostId) -> sqlx::Result<Vec<Targ
     Ok(due.into_iter().map(TargetId).collect())
 }
 
-/// Lets targets that were frozen wait for their time again. The next attempt finds out whether they are still frozen.
+/// Lets targets that were frozen wait for their time again. The next attempt finds out whether they are still frozen. One
+/// that ended while it was frozen keeps the reason of its end.
 async fn thaw(tx: &mut PgConnection, id: PostId) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
          set freeze_id = null, next_attempt_at = scheduled_at, error_code = null, error_message = null,
              error_source = null
-         where post_id = $1 and freeze_id is not null",
+         where post_id = $1 and freeze_id is not null and status not in ('dead', 'canceled')",
         id.0
     )
     .execute(tx)
@@ -323,7 +324,8 @@ async fn reopen_targets(
 ) -> sqlx::Result<Vec<TargetStatus>> {
     sqlx::query!(
         "update targets t
-         set status = 'pending', error_code = null, error_message = null, error_source = null, updated_at = $2
+         set status = 'pending', error_code = null, error_message = null, error_source = null, freeze_id = null,
+             updated_at = $2
          from accounts a
          where t.post_id = $1 and t.status = 'canceled' and a.id = t.account_id and a.status <> 'disconnected'",
         id.0,

@@ -113,6 +113,33 @@ async fn a_post_that_was_edited_while_frozen_goes_on_after_a_release() {
     assert!(matches!(begun, BeginResult::Attempt(_)), "{begun:?}");
 }
 
+/// A target that waited for the release when its account was disconnected has ended, and for a reason of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_leaves_the_reason_of_a_target_that_was_canceled_while_frozen() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let bob = account(&db, owner, "x", "2", "bob").await;
+    let post = create(&db, owner, draft_of(&[&ada, &bob])).await;
+    freezes::freeze(&db, &Frozen::Account(ada.id), None, "a test", &Actor::OPERATOR, at(1)).await.unwrap();
+    assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Held { .. }));
+    assert!(disconnect::disconnect(&db, unbounded(owner), ada.id, &Actor::OPERATOR, at(2)).await.unwrap());
+    let edited = edit(&db, owner, &post, |_| ()).await;
+    let target = &edited.targets[0];
+    assert_eq!((target.status, target.error_source), (TargetStatus::Canceled, Some(ErrorSource::User)));
+    assert_eq!(target.error_message.as_deref(), Some("the account was disconnected"));
+    // Connected again, it waits for nothing of what it waited for then.
+    account(&db, owner, "x", "1", "ada").await;
+    let edited = edit(&db, owner, &edited, |_| ()).await;
+    assert_eq!((edited.targets[0].status, &edited.targets[0].error_message), (TargetStatus::Pending, &None));
+    let waits: bool = sqlx::query_scalar("select freeze_id is not null from targets where id = $1")
+        .bind(post.targets[0].id.0)
+        .fetch_one(&db)
+        .await
+        .unwrap();
+    assert!(!waits);
+}
+
 /// A target that waits for the post's version before the edit sleeps for hours, and its workflow with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_wakes_the_targets_that_wait_for_an_attempt() {
