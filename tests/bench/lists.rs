@@ -89,10 +89,11 @@ pub(crate) async fn fill(world: &World, posts: u32) -> anyhow::Result<()> {
          insert into containers (id, post_id, org_id, mode, position, content)
          select bench_id(4, n), bench_id(3, n), '{org}', 'test', 0, repeat(md5(n::text) || ' ', 5)
          from generate_series(1, {posts}) n;
-         insert into targets (id, post_id, org_id, mode, account_id, platform, status, created_at, updated_at)
+         insert into targets (id, post_id, org_id, mode, account_id, platform, status, error_message, created_at, updated_at)
          select bench_id(5, p.n), p.id, '{org}', 'test', bench_id(2, case when p.status = 'failed' then 10 else p.n % 10 end),
            case when p.status = 'failed' then 'reddit' else 'x' end,
-           case when p.status = 'failed' then 'dead' else 'pending' end, p.created_at, p.created_at
+           case when p.status = 'failed' then 'dead' else 'pending' end,
+           case when p.status = 'failed' then 'refused' end, p.created_at, p.created_at
          from (select id, status, created_at, row_number() over (order by id) as n from posts where org_id = '{org}') p;
          reset synchronous_commit;"
     );

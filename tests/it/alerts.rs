@@ -379,7 +379,9 @@ async fn each_alert_fires_when_its_condition_is_met() {
     fired(&idle);
 
     // Its only target has ended without it.
-    let ended = format!("update targets set status = 'dead', next_attempt_at = null where id = '{target}'");
+    let ended = format!(
+        "update targets set status = 'dead', error_message = 'refused', next_attempt_at = null where id = '{target}'"
+    );
     sql(&world.db, &ended).await;
     prometheus.until_firing(&["FanfarePostsUnending"]).await;
     fired(&["FanfarePostsUnending"]);

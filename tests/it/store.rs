@@ -1631,7 +1631,14 @@ async fn a_platforms_post_belongs_to_one_target() {
     assert!(publishing::accept(&db, dead.target, 0, dead_begun, &json!({ "handle": 0 })).await.unwrap());
     let survivor = doubt(begun(&ada).await).await;
     assert!(!publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other is accepted");
-    tests::sql(&db, &format!("update targets set status = 'dead' where id = '{}'", dead.target)).await;
+    tests::sql(
+        &db,
+        &format!(
+            "update targets set status = 'dead', error_message = 'refused' where id = '{}'",
+            dead.target
+        ),
+    )
+    .await;
     assert!(publishing::adopt(&db, survivor, 0, "6", true).await.unwrap(), "the other has ended");
     // Before reads show its own post, a target takes none that another one may have published.
     let (early, rival) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);

@@ -113,7 +113,7 @@ async fn a_post_that_nothing_ends_is_reported() {
     let grace = Duration::from_secs(30);
     let unending = async || sweep::unending(&db, grace, 10).await.unwrap();
     assert_eq!(unending().await, [], "its target is open");
-    tests::sql(&db, "update targets set status = 'dead'").await;
+    tests::sql(&db, "update targets set status = 'dead', error_message = 'refused'").await;
     assert_eq!(unending().await, [post.id]);
     let filter = operators::Filter {
         kind: Some(operators::Kind::Post),

@@ -38,8 +38,10 @@ async fn a_timeline_that_goes_on_is_deleted_again() {
             "revive" => {
                 tests::sql(
                     &db,
-                    &end("published")
-                        .replace("targets set status = 'published'", "targets set status = 'dead'"),
+                    &end("published").replace(
+                        "targets set status = 'published'",
+                        "targets set status = 'dead', error_message = 'refused'",
+                    ),
                 )
                 .await;
                 publishing::revive(&db, unbounded(owner), post.id, None, now).await.unwrap();
