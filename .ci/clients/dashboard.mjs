@@ -327,6 +327,35 @@ async function failAndRecover(page, accounts) {
   await look(page, "a published post");
 }
 
+/** A part of a thread is refused: its text and files are changed on a page of its own, and it is published. */
+async function tornThread(page, { x }) {
+  const boat = { id: await upload("boat.png", "image/png", await paintedPicture(page)), alt_text: "A boat" };
+  const containers = [{ content: "One of two." }, { content: "Two of two #sandbox-400", media: [boat] }];
+  const post = await call("POST", "/posts", { containers, accounts: [x.id] });
+  await open(page, `/posts/${post.id}`);
+  await says(page, "Part 2 of 2: X rejected the post (400).");
+  await look(page, "a torn thread");
+  const part = `/posts/${post.id}/targets/${post.targets[0].id}/parts/1`;
+  check(await page.$(`a[href='/dashboard${part}']`), "the part has no link");
+  await open(page, part);
+  await look(page, "a part that is missing");
+  await page.$eval("#text-1", (field) => (field.value = "Two of two."));
+  await page.$eval(`#alt-${boat.id}`, (field) => (field.value = "A boat at dusk"));
+  const file = join(mkdtempSync(join(tmpdir(), "fanfare-part-")), "lamp.png");
+  writeFileSync(file, await paintedPicture(page));
+  await (await page.$("#files")).uploadFile(file);
+  await page.waitForFunction(() => document.querySelectorAll("[data-chosen]").length === 2, { timeout: PATIENCE });
+  await look(page, "a part that is missing, with another file");
+  await press(page, "Keep it");
+  await says(page, "The part is kept.");
+  await press(page, "Publish what is missing");
+  await page.waitForFunction(() => !document.body.innerText.includes("Incomplete"), { timeout: PATIENCE });
+  const { variants, targets } = await call("GET", `/posts/${post.id}`);
+  check(targets[0].missing.length === 0, targets);
+  const { media } = variants[0].containers[1];
+  check(media.length === 2 && media[0].alt_text === "A boat at dusk", media);
+}
+
 async function redeliverAndRotate(page, hook, old) {
   const { id } = (await call("GET", "/webhooks")).data.find((webhook) => webhook.url === hook.url);
   check(signs(old, await hook.after(0)), "the first delivery is not signed with the secret that was shown");
@@ -853,6 +882,7 @@ async function walk(page) {
   await look(page, "a new endpoint");
   await furnish(page, accounts);
   await failAndRecover(page, accounts);
+  await tornThread(page, accounts);
   const endpoint = await redeliverAndRotate(page, hook, old);
   await write(page, accounts);
   await armAndRecover(page, accounts);

@@ -2,7 +2,7 @@
 
 use crate::{dashboard::Browser, dashboard_media::ask, world};
 use futures::{StreamExt, stream};
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{World, samples::painting};
 
@@ -100,6 +100,27 @@ async fn files_are_put_in_order_and_removed_without_scripts() {
     }
     let (first, second) = order(&format!("remove:{one}")).await;
     assert!(first.is_none() && second.is_some());
+}
+
+/// The file of a post that has ended may be deleted.
+#[tokio::test]
+async fn a_post_whose_file_was_deleted_is_written_again_with_its_text() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let file = world.medium("one.png", None, painting(64, 48)).await;
+    let id = file["id"].as_str().unwrap();
+    let container = json!({ "content": "With a picture", "media": [{ "id": id }] });
+    let post = world.post(json!({ "containers": [container], "accounts": [x] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let (status, _) = world.call(Method::DELETE, &format!("/media/{id}"), None).await;
+    assert_eq!(status, StatusCode::OK);
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.open(&format!("/compose?from={}", post["id"].as_str().unwrap())).await;
+    assert!(page.contains("With a picture</textarea>"), "{page}");
+    assert!(
+        page.contains("A file has been deleted since") && !page.contains(&format!("chosen-{id}")),
+        "{page}"
+    );
 }
 
 #[tokio::test]

@@ -389,19 +389,95 @@ async fn the_dashboard_shows_what_is_missing_and_publishes_it() {
     for words in [
         "Part 3 of 4: X rejected the post (400).",
         "Part 4 of 4: not tried",
-        "Change what is missing…",
+        "Change part 3…",
         "Publish what is missing",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(!shown.contains("Change the text…"), "X lets no app change what is live: {shown}");
-    let edited = browser.post(&format!("{}/edit", target_path(&post)), &[("text-2", "Mended")]).await;
+    let part = format!("{}/parts/2", target_path(&post));
+    assert!(shown.contains(&format!("href=\"/dashboard{part}\"")), "{shown}");
+    let edited = browser.post(&part, &[("text", "Mended")]).await;
     assert_eq!(edited.leads(), format!("/dashboard{}?done=rewritten", path(&post)));
-    assert!(browser.open(&path(&post)).await.contains("Mended</textarea>"));
+    assert!(browser.open(&part).await.contains("Mended</textarea>"));
     let retried = browser.post(&format!("{}/revive", target_path(&post)), &[]).await;
     assert_eq!(retried.leads(), format!("/dashboard{}?done=revived", path(&post)));
     world.completed(&post, 1).await;
     let shown = browser.open(&path(&post)).await;
     assert!(!shown.contains("Part 3 of 4") && !shown.contains("Publish what is missing"), "{shown}");
     assert_eq!(accepted(&world).await.len(), 4);
+}
+
+#[tokio::test]
+async fn the_files_of_a_missing_part_are_changed_in_the_dashboard_without_scripts() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let mut files = Vec::new();
+    for (name, width) in [("boat", 40), ("lamp", 50), ("hill", 60), ("moor", 70), ("pier", 80)] {
+        let file = world.medium(&format!("{name}.png"), None, png(width, 40)).await;
+        files.push(file["id"].as_str().unwrap().to_owned());
+    }
+    let [boat, lamp, hill, moor, pier] = files.try_into().unwrap();
+    let parts = json!([
+        { "content": "Part one" },
+        { "content": "Part two #sandbox-400", "media": [{ "id": boat, "alt_text": "A boat" }] },
+    ]);
+    let post = world.post(json!({ "containers": parts, "accounts": ["ada"] })).await;
+    let post = until_torn(&world, &post).await;
+    let browser = Browser::signed_in(&world).await;
+    let part = format!("{}/parts/1", target_path(&post));
+    let page = browser.open(&part).await;
+    for words in
+        [&*format!("id=\"chosen-{boat}\""), ">\nA boat</textarea>", "Part two #sandbox-400</textarea>"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(page.contains(&format!("name=\"media\" value=\"{lamp}\"")), "the library: {page}");
+
+    // Nothing of this is kept yet.
+    let alt = format!("alt-{lamp}");
+    let text = ("text", "Part two");
+    let form = [text, ("media", &*boat), ("media", &*lamp), (&*alt, "A lamp")];
+    for (action, order) in [
+        ("show".to_owned(), [Some(0), Some(1)]),
+        (format!("earlier:{lamp}"), [Some(1), Some(0)]),
+        (format!("later:{boat}"), [Some(1), Some(0)]),
+        (format!("remove:{boat}"), [None, Some(0)]),
+    ] {
+        let page = browser.post(&part, &[&form[..], &[("action", &*action)]].concat()).await.text;
+        let mut found: Vec<_> = [&boat, &lamp].map(|id| page.find(&format!("id=\"chosen-{id}\""))).into();
+        let mut places: Vec<_> = found.iter().flatten().copied().collect();
+        places.sort_unstable();
+        let found: Vec<_> =
+            found.drain(..).map(|at| places.iter().position(|place| Some(*place) == at)).collect();
+        assert_eq!(found, order, "{action}");
+        assert!(
+            page.contains("A lamp</textarea>") && page.contains("Part two</textarea>"),
+            "{action}: {page}"
+        );
+    }
+    assert_eq!(world.get(&path(&post)).await["targets"][0]["edits"], Value::Null);
+
+    // An error stands beside the files, which are as they were chosen.
+    let many: Vec<_> = [&boat, &lamp, &hill, &moor, &pier].map(|id| ("media", id.as_str())).into();
+    let refused = browser.post(&part, &[&[text][..], &many, &[("action", "save")]].concat()).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+    let (before, _) = refused.text.split_once("id=\"chosen-media\"").unwrap();
+    assert!(before.contains("<p class=\"over small\" role=\"alert\">"), "{}", refused.text);
+    assert!(refused.text.contains(&format!("id=\"chosen-{pier}\"")), "{}", refused.text);
+
+    let kept = browser.post(&part, &[&form[..], &[("action", "save")]].concat()).await;
+    assert_eq!(kept.leads(), format!("/dashboard{}?done=rewritten", path(&post)));
+    let media = |post: &Value| post["variants"][0]["containers"][1]["media"].clone();
+    let with_both = json!([{ "id": boat, "alt_text": null }, { "id": lamp, "alt_text": "A lamp" }]);
+    assert_eq!(media(&world.get(&path(&post)).await), with_both);
+    // Without a change there is nothing to keep.
+    let again = browser.post(&part, &[&form[..], &[("action", "save")]].concat()).await;
+    assert_eq!(again.status, StatusCode::BAD_REQUEST, "{}", again.text);
+    let without = browser.post(&part, &[text, ("action", "save")]).await;
+    assert_eq!(without.leads(), format!("/dashboard{}?done=rewritten", path(&post)));
+    assert_eq!(media(&world.get(&path(&post)).await), json!([]));
+    // What is live has no such page.
+    let live = format!("{}/parts/0", target_path(&post));
+    assert_eq!(browser.get(&live).await.status, StatusCode::NOT_FOUND);
 }

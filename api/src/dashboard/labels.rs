@@ -18,7 +18,7 @@ domain::string_enum! {
         Unpublished = "unpublished",
         /// A published post was changed on its platform.
         Edited = "edited",
-        /// Texts of parts that are missing of a published post were changed.
+        /// A part that is missing of a published post was changed.
         Rewritten = "rewritten",
         /// A post was canceled.
         Canceled = "canceled",
@@ -89,7 +89,7 @@ impl Done {
             Self::Revived => "It starts over now. A post that may be live is looked up first.",
             Self::Unpublished => "The post was removed from the platform.",
             Self::Edited => "The post was changed on the platform.",
-            Self::Rewritten => "The texts are kept. Publish what is missing when they are right.",
+            Self::Rewritten => "The part is kept. Publish what is missing when it is right.",
             Self::Canceled => {
                 "The post was deleted. Pending targets are canceled; published posts stay live."
             }

@@ -523,12 +523,11 @@ async fn try_confirm(context: &PageContext<'_>, id: &str) -> Result<Response, Pr
     let call = context.call();
     let file = media::confirm(&call, id).await?;
     let layout = context.layout("Media", "/media");
-    if context.form.get("as") != "choice" {
-        return Ok(render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) }));
-    }
-    let accounts = match context.may(Scope::AccountsRead) {
-        Ok(()) => choice::accounts(&call).await?,
-        Err(_) => Vec::new(),
+    let accounts = match context.form.get("as") {
+        "choice" if context.may(Scope::AccountsRead).is_ok() => choice::accounts(&call).await?,
+        // In a form for one account.
+        "choice" | "alone" => Vec::new(),
+        _ => return Ok(render(StatusCode::OK, &Tile { layout, file: File::of(file, Vec::new()) })),
     };
     let file = ChosenFile::of(&file.asset, "", &[], &accounts);
     Ok(render(StatusCode::OK, &ChoiceTile { layout, file }))

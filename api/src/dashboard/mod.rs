@@ -26,6 +26,7 @@ mod media;
 mod mock;
 mod operators;
 mod overview;
+mod part;
 mod passkeys;
 mod post;
 mod post_form;
@@ -199,6 +200,9 @@ async fn read(context: &PageContext<'_>, request: &Request, segments: &[&str]) -
         ["me", "passkeys", "options"] => me::challenge(context).await,
         ["posts"] => posts::show(context).await,
         ["posts", id] => post::show(context, id, None).await,
+        ["posts", id, "targets", target, "parts", position] => {
+            part::show(context, id, target, position).await
+        }
         ["analytics"] => analytics::show(context).await,
         ["analytics", "posts", id] => analytics::post(context, id, None).await,
         ["search"] => search::show(context).await,
@@ -236,6 +240,7 @@ async fn act(context: &PageContext<'_>, request: &Request, segments: &[&str]) ->
         ["posts", id, "targets", target, "revive"] => post::revive(context, id, target).await,
         ["posts", id, "targets", target, "unpublish"] => post::unpublish(context, id, target).await,
         ["posts", id, "targets", target, "edit"] => post::edit(context, id, target).await,
+        ["posts", id, "targets", target, "parts", position] => part::act(context, id, target, position).await,
         ["analytics", "posts", id, "refresh"] => analytics::refresh(context, id).await,
         ["compose"] => post_form::act(context).await,
         ["compose", "preview"] => post_form::show_live(context).await,

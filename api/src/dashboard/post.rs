@@ -18,11 +18,12 @@ use crate::{
     posts::{self, checks, edit, edit_target, timeline},
 };
 use askama::Template;
-use domain::{PostStatus, TargetStatus};
+use domain::{AccountId, PostStatus, TargetStatus};
 use poem::Response;
 use serde_json::json;
+use std::collections::HashMap;
 use store::{
-    overview,
+    overview::{self, AccountName},
     posts::{Attachment, Container},
 };
 use uuid::Uuid;
@@ -105,8 +106,8 @@ struct Target {
     can_unpublish: bool,
     /// Texts to edit; none if the platform changes none.
     live: Vec<LiveText>,
-    /// Texts of parts that are missing, to change before they are retried.
-    lost: Vec<LiveText>,
+    /// Positions of the parts that are missing, to change before they are retried.
+    lost: Vec<u16>,
     workflow: Option<String>,
 }
 
@@ -121,7 +122,7 @@ impl Target {
     }
 }
 
-/// A text of a live post, or of a part that is missing of it, in the form that changes it.
+/// A text of a live post, in the form that changes it.
 struct LiveText {
     position: u16,
     name: &'static str,
@@ -151,10 +152,7 @@ pub(crate) async fn show(
     let story = timeline::of(&call, &post, &Paging { limit: None, ..context.paging() }).await?;
     let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
     let names = overview::names(context.db(), context.whole()?, &ids).await?;
-    let who = |target: &store::posts::Target| {
-        let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
-        format!("{name} on {}", platforms::display_name(&target.platform))
-    };
+    let who = |target| who(&names, target);
     let target = |id: Option<Uuid>| post.targets.iter().find(|target| Some(target.id.0) == id);
     let of_target = |id| target(id).map(who);
     let platform_of =
@@ -169,17 +167,14 @@ pub(crate) async fn show(
     let ui = context.app.config.temporal_ui.as_ref();
     // A text that was refused is shown again.
     let refused_at = error.as_ref().map(|error| error.at.clone());
-    let parts = |target: &store::posts::Target, are_missing: bool| -> Vec<LiveText> {
-        let can_edit = match are_missing {
-            true => target.is_torn(),
-            false => is_live(target) && adapter(target).is_some_and(|platform| platform.editing.is_ok()),
-        };
+    let live = |target: &store::posts::Target| -> Vec<LiveText> {
+        let can_edit = is_live(target) && adapter(target).is_some_and(|platform| platform.editing.is_ok());
         if !can_edit {
             return Vec::new();
         }
         let count = adapter(target).map_or(0, |platform| platform.limits.replies.containers());
         let texts = edit_target::live_texts(&post, target).into_iter().take(count);
-        let texts = texts.filter(|(position, _)| target.misses(*position) == are_missing);
+        let texts = texts.filter(|(position, _)| !target.misses(*position));
         let texts = texts.map(|(position, content)| {
             let typed =
                 context.form.given(&field(position)).filter(|_| refused_at == Some(target.id.to_string()));
@@ -256,7 +251,11 @@ pub(crate) async fn show(
                         .error_message
                         .clone()
                         .filter(|_| target.error_code.is_none() && target.missing.is_empty()),
-                    missing: missing(&post, target),
+                    missing: target
+                        .missing
+                        .iter()
+                        .flat_map(|part| missing(&post, target, part.position))
+                        .collect(),
                     is_torn: target.is_torn(),
                     attempts: target.attempts,
                     scheduled: target
@@ -278,8 +277,14 @@ pub(crate) async fn show(
                     edited: target.edited_at.map(AbsoluteTime),
                     can_unpublish: is_live(target)
                         && adapter(target).is_some_and(|platform| platform.deletion.is_some()),
-                    live: parts(target, false),
-                    lost: parts(target, true),
+                    live: live(target),
+                    lost: match target.is_torn() {
+                        true => {
+                            let missing = target.missing.iter().map(|part| part.position);
+                            missing.filter(|position| target.misses(*position)).collect()
+                        }
+                        false => Vec::new(),
+                    },
                     workflow: ui
                         .filter(|_| target.attempts > 0)
                         // The post's workflow makes the first attempt.
@@ -342,18 +347,27 @@ fn facts(target: &store::posts::Target) -> Facts<'_> {
     }
 }
 
-/// Says which parts of a live post are missing, and why.
-fn missing(post: &store::posts::Post, target: &store::posts::Target) -> Vec<String> {
-    let count = u16::try_from(post.containers_of(target).len()).expect("a post has few containers");
-    let name = platforms::display_name(&target.platform);
-    let lines = target.missing.iter().map(|part| {
-        let said = match &part.error_code {
-            Some(code) => told(&format!("{code}: {}", part.error_message), name),
-            None => part.error_message.clone(),
-        };
-        format!("Part {} of {count}: {said}", part.position + 1)
-    });
-    lines.collect()
+/// Says that a part of a live post is missing, and why; nothing of another part.
+pub(super) fn missing(
+    post: &store::posts::Post,
+    target: &store::posts::Target,
+    position: u16,
+) -> Option<String> {
+    let count = post.containers_of(target).len();
+    let part = target.missing.iter().find(|part| part.position == position)?;
+    let said = match &part.error_code {
+        Some(code) => {
+            told(&format!("{code}: {}", part.error_message), platforms::display_name(&target.platform))
+        }
+        None => part.error_message.clone(),
+    };
+    Some(format!("Part {} of {count}: {said}", position + 1))
+}
+
+/// Returns the account of a target, with its platform.
+pub(super) fn who(names: &HashMap<AccountId, AccountName>, target: &store::posts::Target) -> String {
+    let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
+    format!("{name} on {}", platforms::display_name(&target.platform))
 }
 
 /// Returns the beginning of a post's text.
@@ -441,15 +455,11 @@ pub(crate) async fn edit(context: &PageContext<'_>, id: &str, target: &str) -> R
     let found = post.targets.iter().find(|found| found.id.to_string() == target);
     let mut wish = json!({});
     let mut replies = Vec::new();
-    let mut are_missing = false;
     for (position, live) in found.map_or_else(Vec::new, |found| edit_target::live_texts(&post, found)) {
         let typed = context.form.given(&field(position)).map(|text| text.replace("\r\n", "\n"));
         match typed.filter(|text| *text != live) {
             Some(text) if position == 0 => wish["content"] = json!(text),
-            Some(text) => {
-                are_missing |= found.is_some_and(|found| found.misses(position));
-                replies.push(json!({ "position": position, "content": text }));
-            }
+            Some(text) => replies.push(json!({ "position": position, "content": text })),
             None => {}
         }
     }
@@ -461,7 +471,7 @@ pub(crate) async fn edit(context: &PageContext<'_>, id: &str, target: &str) -> R
         Err(_) => Err(Problem::new(Code::InvalidRequest, "the text is the same as before")),
     };
     match edited {
-        Ok(_) => Ok(done(&format!("/posts/{id}"), if are_missing { Done::Rewritten } else { Done::Edited })),
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Edited)),
         Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
     }
 }

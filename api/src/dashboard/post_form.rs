@@ -39,7 +39,7 @@ use poem::{Response, http::StatusCode};
 use poem_openapi::types::{ParseFromJSON, ToJSON};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
-use store::posts::Created;
+use store::posts::{Attachment, Created};
 use uuid::Uuid;
 
 /// Maximum number of texts of a post.
@@ -103,12 +103,45 @@ struct PostForm {
 
 /// A file of the post.
 #[derive(Clone)]
-struct MediaField {
-    id: String,
+pub(super) struct MediaField {
+    pub(super) id: String,
     /// Alt text of this post; empty for the file's own.
-    alt: String,
+    pub(super) alt: String,
     /// Platforms that don't get it.
     without: Vec<String>,
+}
+
+impl MediaField {
+    /// The file of a post that is stored.
+    pub(super) fn attached(file: &Attachment) -> Self {
+        let alt = file.alt_text.clone().unwrap_or_default();
+        Self { id: file.id.to_string(), alt, without: Vec::new() }
+    }
+
+    /// The files of a form.
+    pub(super) fn all(fields: &Fields) -> Vec<Self> {
+        let owned = |name: &str| fields.all(name).map(str::to_owned).collect::<Vec<_>>();
+        let all = each_once(owned("media")).into_iter().map(|id| Self {
+            alt: fields.given(&format!("alt-{id}")).unwrap_or_default().to_owned(),
+            without: owned(&format!("without-{id}")),
+            id,
+        });
+        all.collect()
+    }
+}
+
+/// Moves or removes a file, if that is the action of the form. Returns false for another action.
+pub(super) fn arrange(media: &mut Vec<MediaField>, action: &str) -> bool {
+    let Some((verb, id)) = action.split_once(':') else { return false };
+    let at = media.iter().position(|file| file.id == id);
+    match (verb, at) {
+        ("earlier", Some(index @ 1..)) => media.swap(index, index - 1),
+        ("later", Some(index)) if index + 1 < media.len() => media.swap(index, index + 1),
+        ("remove", Some(index)) => drop(media.remove(index)),
+        ("earlier" | "later" | "remove", _) => {}
+        _ => return false,
+    }
+    true
 }
 
 /// An account that can be selected.
@@ -131,9 +164,19 @@ struct Platform {
 }
 
 /// A file that can be added.
-struct LibraryFile {
-    id: String,
-    thumb: Thumb,
+pub(super) struct LibraryFile {
+    pub(super) id: String,
+    pub(super) thumb: Thumb,
+}
+
+/// The files of a form.
+pub(super) struct Files {
+    /// Those that are chosen.
+    pub(super) chosen: Vec<ChosenFile>,
+    /// The latest others.
+    pub(super) library: Vec<LibraryFile>,
+    /// True if a file that was chosen has been deleted.
+    pub(super) has_lost: bool,
 }
 
 /// Preview of a post on an account.
@@ -162,11 +205,11 @@ struct IssueView {
 
 /// Errors of a form, by the names of the fields that they concern.
 #[derive(Default)]
-struct FieldErrors(HashMap<String, Vec<String>>);
+pub(super) struct FieldErrors(HashMap<String, Vec<String>>);
 
 impl FieldErrors {
     /// Takes the errors out of a problem that concern a field.
-    fn take(problem: &mut Problem) -> Self {
+    pub(super) fn take(problem: &mut Problem) -> Self {
         let mut found: HashMap<String, Vec<String>> = HashMap::new();
         problem.issues.retain(|issue| {
             let Some(field) = field(&issue.path) else { return true };
@@ -194,8 +237,14 @@ impl FieldErrors {
         self.of(&format!("text:{platform}"))
     }
 
+    /// Adds that a file has been deleted.
+    pub(super) fn add_lost_file(&mut self) {
+        let words = "A file has been deleted since; choose another one.";
+        self.0.entry("media".to_owned()).or_default().push(words.to_owned());
+    }
+
     /// The errors of a field.
-    fn of(&self, field: &str) -> &[String] {
+    pub(super) fn of(&self, field: &str) -> &[String] {
         self.0.get(field).map_or(&[], Vec::as_slice)
     }
 }
@@ -211,7 +260,9 @@ fn field(path: &[Segment]) -> Option<String> {
     let name = match &keys[..] {
         ["content", ..] => "text-1".to_owned(),
         ["containers", index, "content", ..] => format!("text-{}", index.parse::<usize>().ok()? + 1),
-        ["containers", _, "media", ..] => "media".to_owned(),
+        // A form with a reply has one text.
+        ["replies", _, "content", ..] => "text-1".to_owned(),
+        ["containers" | "replies", _, "media", ..] => "media".to_owned(),
         ["accounts", ..] => "accounts".to_owned(),
         ["scheduled_at"] => "scheduled_at".to_owned(),
         ["queued_from_account"] => "queue".to_owned(),
@@ -233,12 +284,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
         context.may(Scope::PostsRead)?;
         let post = posts::find(&context.call(), id).await?;
         let main = post.containers.first();
-        let media = main.into_iter().flat_map(|main| &main.media).map(|media| MediaField {
-            id: media.id.to_string(),
-            alt: media.alt_text.clone().unwrap_or_default(),
-            without: Vec::new(),
-        });
-        form.media = media.collect();
+        form.media = main.into_iter().flat_map(|main| &main.media).map(MediaField::attached).collect();
         form.texts = post.containers.into_iter().map(|container| container.content).collect();
         if form.accounts.is_empty() {
             form.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
@@ -273,33 +319,20 @@ pub(crate) async fn show_kept(context: &PageContext<'_>) -> Result<Response, Pro
 /// Handles the form: adds a text, shows the preview, goes back to editing, or publishes.
 pub(crate) async fn act(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut form = PostForm::of(&context.form);
-    let at = |form: &PostForm, id: &str| form.media.iter().position(|media| media.id == id);
-    match context.form.get("action").split_once(':').unwrap_or((context.form.get("action"), "")) {
-        ("more", _) => {
+    let action = context.form.get("action");
+    if arrange(&mut form.media, action) {
+        return show_form(context, form, None).await;
+    }
+    match action {
+        "more" => {
             if form.texts.len() < MAX_TEXTS {
                 form.texts.push(String::new());
             }
             show_form(context, form, None).await
         }
-        ("earlier", id) => {
-            if let Some(index @ 1..) = at(&form, id) {
-                form.media.swap(index, index - 1);
-            }
-            show_form(context, form, None).await
-        }
-        ("later", id) => {
-            if let Some(index) = at(&form, id).filter(|index| index + 1 < form.media.len()) {
-                form.media.swap(index, index + 1);
-            }
-            show_form(context, form, None).await
-        }
-        ("remove", id) => {
-            form.media.retain(|media| media.id != id);
-            show_form(context, form, None).await
-        }
-        ("edit", _) => show_form(context, form, None).await,
-        ("publish", _) => publish(context, form).await,
-        ("draft", _) => {
+        "edit" => show_form(context, form, None).await,
+        "publish" => publish(context, form).await,
+        "draft" => {
             form.is_draft = true;
             publish(context, form).await
         }
@@ -344,9 +377,12 @@ async fn show_form(
     let call = context.call();
     let accounts = choice::accounts(&call).await?;
     let mut problem = problem;
-    let errors = problem.as_mut().map(FieldErrors::take).unwrap_or_default();
+    let mut errors = problem.as_mut().map(FieldErrors::take).unwrap_or_default();
     let error = problem.map(|problem| PageError::of("form", problem));
-    let (chosen, library) = files(context, &form, &accounts).await?;
+    let Files { chosen, library, has_lost } = files(context, &form.media, &accounts).await?;
+    if has_lost {
+        errors.add_lost_file();
+    }
     let mut known: Vec<_> =
         accounts.iter().filter_map(|account| platforms::get(account.platform.as_str())).collect();
     known.sort_by_key(|platform| platforms::IDS.iter().position(|id| *id == platform.id));
@@ -394,12 +430,12 @@ async fn show_form(
     Ok(render_uploading(page.layout.status(), &page, bucket.as_deref()))
 }
 
-/// The files of the post, and the latest others.
-async fn files(
+/// Reads the files of a form, and the latest others.
+pub(super) async fn files(
     context: &PageContext<'_>,
-    form: &PostForm,
+    media: &[MediaField],
     accounts: &[accounts::Account],
-) -> Result<(Vec<ChosenFile>, Vec<LibraryFile>), Problem> {
+) -> Result<Files, Problem> {
     let call = context.call();
     let latest = media::Filter {
         status: Some(EnumString::of(MediaStatus::Ready.as_str())),
@@ -408,18 +444,26 @@ async fn files(
     };
     let latest = media::list(&call, latest).await?.data;
     let mut chosen = Vec::new();
-    for field in &form.media {
-        let file = match latest.iter().find(|file| file.asset.id.to_string() == field.id) {
-            Some(file) => file,
-            None => &media::get(&call, &field.id, media::Wait::default()).await?,
+    for field in media {
+        let known = latest.iter().find(|file| file.asset.id.to_string() == field.id);
+        let other = match known {
+            Some(_) => None,
+            None => match media::get(&call, &field.id, media::Wait::default()).await {
+                Ok(file) => Some(file),
+                // It is published no more, and the others are.
+                Err(problem) if problem.code == Code::NotFound => None,
+                Err(problem) => return Err(problem),
+            },
         };
-        chosen.push(ChosenFile::of(&file.asset, &field.alt, &field.without, accounts));
+        let found = known.or(other.as_ref());
+        let choice = found.map(|file| ChosenFile::of(&file.asset, &field.alt, &field.without, accounts));
+        chosen.extend(choice);
     }
     let others = latest.iter().filter(|file| chosen.iter().all(|one| one.id != file.asset.id.to_string()));
     let library = others
         .map(|file| LibraryFile { id: file.asset.id.to_string(), thumb: Thumb::of_asset(&file.asset) })
         .collect();
-    Ok((chosen, library))
+    Ok(Files { has_lost: chosen.len() < media.len(), chosen, library })
 }
 
 async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
@@ -565,14 +609,7 @@ impl PostForm {
             accounts: each_once(owned("account")),
             // Browsers submit line breaks as CRLF.
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
-            media: each_once(owned("media"))
-                .into_iter()
-                .map(|id| MediaField {
-                    alt: fields.given(&format!("alt-{id}")).unwrap_or_default().to_owned(),
-                    without: owned(&format!("without-{id}")),
-                    id,
-                })
-                .collect(),
+            media: MediaField::all(fields),
             own: Fields::from_pairs(
                 fields
                     .names()

@@ -36,7 +36,7 @@ const fn action(
 }
 
 /// The pages.
-const PAGES: [Route; 25] = [
+const PAGES: [Route; 26] = [
     page("/search", &[], &[]),
     page(
         "/analytics",
@@ -61,6 +61,16 @@ const PAGES: [Route; 25] = [
         "/posts/{id}",
         &[PostsRead, AccountsRead],
         &[("GET", "/posts/{id}"), ("GET", "/posts/{id}/timeline"), ("GET", "/social-accounts")],
+    ),
+    page(
+        "/posts/{id}/targets/{target}/parts/{position}",
+        &[PostsRead, PostsWrite, AccountsRead, MediaRead],
+        &[
+            ("GET", "/posts/{id}"),
+            ("PATCH", "/posts/{id}/targets/{target_id}"),
+            ("GET", "/social-accounts"),
+            ("GET", "/media"),
+        ],
     ),
     page(
         "/compose",
@@ -89,7 +99,7 @@ const PAGES: [Route; 25] = [
 ];
 
 /// The actions.
-const ACTIONS: [Route; 52] = [
+const ACTIONS: [Route; 53] = [
     action("/posts/retry", "/posts", &[PostsWrite], &[("POST", "/posts/{id}/retry")]),
     action("/posts/cancel", "/posts", &[PostsWrite], &[("DELETE", "/posts/{id}")]),
     page("/checklist/dismiss", &[], &[]),
@@ -124,6 +134,12 @@ const ACTIONS: [Route; 52] = [
     action(
         "/posts/{id}/targets/{target}/edit",
         "/posts/{id}",
+        &[PostsWrite],
+        &[("PATCH", "/posts/{id}/targets/{target_id}")],
+    ),
+    action(
+        "/posts/{id}/targets/{target}/parts/{position}",
+        "/posts/{id}/targets/{target}/parts/{position}",
         &[PostsWrite],
         &[("PATCH", "/posts/{id}/targets/{target_id}")],
     ),

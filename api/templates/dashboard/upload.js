@@ -21,6 +21,7 @@
   // True once the bucket was out of reach: the next files are not tried there.
   let isCutOff = false;
 
+  zone.hidden = false;
   for (const element of zone.querySelectorAll("[data-script]")) element.hidden = false;
   for (const element of zone.querySelectorAll("[data-no-script]")) element.hidden = true;
   input.required = false;
@@ -137,7 +138,7 @@
   function insert(markup, order) {
     const fresh = new DOMParser().parseFromString(markup, "text/html").querySelector("li");
     fresh.classList.add("fresh");
-    if (zone.dataset.as === "choice") {
+    if (zone.dataset.as) {
       // Files arrive in any order, and stand in the chosen one.
       fresh.dataset.order = order;
       const later = [...into.children].find((other) => Number(other.dataset.order) > order);
