@@ -191,7 +191,21 @@ pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if container::has_index(head) {
         return None;
     }
+    // `infer` knows some of the first bytes that such a file may have.
+    if is_mpeg_audio(head) {
+        return format("audio/mpeg");
+    }
     format(infer::get(head)?.mime_type())
+}
+
+/// Returns true if a file begins with a frame of layer II or III of MPEG audio, of any version.
+/// <http://www.mp3-tech.org/programmer/frame_header.html>
+fn is_mpeg_audio(head: &[u8]) -> bool {
+    let [0xff, version @ 0xe0..=0xff, rates, ..] = *head else { return false };
+    let [version, layer] = [version >> 3 & 3, version >> 1 & 3];
+    let [bit_rate, sample_rate] = [rates >> 4, rates >> 2 & 3];
+    // These values are reserved; the first bit rate is that of the file's own choice.
+    version != 1 && matches!(layer, 1 | 2) && (1..15).contains(&bit_rate) && sample_rate != 3
 }
 
 impl Format {
@@ -252,6 +266,15 @@ mod tests {
             (b"RIFF\x10\0\0\0WEBPVP8 ".to_vec(), Some("image/webp")),
             (b"RIFF\x10\0\0\0WAVEfmt ".to_vec(), Some("audio/wav")),
             (b"ID3\x04\0\0\0\0\0\0".to_vec(), Some("audio/mpeg")),
+            // Without a tag: of MPEG 1, 2 and 2.5, with a checksum and of layer II.
+            (b"\xff\xfb\x90\x64\0\0".to_vec(), Some("audio/mpeg")),
+            (b"\xff\xf3\x40\xc4\0\0".to_vec(), Some("audio/mpeg")),
+            (b"\xff\xe3\x18\xc4\0\0".to_vec(), Some("audio/mpeg")),
+            (b"\xff\xfa\x90\x64\0\0".to_vec(), Some("audio/mpeg")),
+            (b"\xff\xfd\x90\x04\0\0".to_vec(), Some("audio/mpeg")),
+            (b"\xff\xeb\x90\x64\0\0".to_vec(), None),
+            (b"\xff\xfe<\0h\0t\0m\0l\0".to_vec(), None),
+            (b"\xff\xf1\x50\x80\x02\x1f\xfc".to_vec(), Some("audio/aac")),
             (b"OggS\0\x02\0\0".to_vec(), Some("audio/ogg")),
             (b"fLaC\0\0\0\x22".to_vec(), Some("audio/flac")),
             (b"%PDF-1.7\n".to_vec(), Some("application/pdf")),
