@@ -1,7 +1,7 @@
 //! Captions of a video: `app.bsky.embed.video#caption`.
 //! <https://github.com/bluesky-social/atproto/blob/main/lexicons/app/bsky/embed/video.json>
 //!
-//! A track is a WebVTT file among the account's blobs, which the record of the post refers to. SubRip is converted.
+//! A track is a WebVTT file among the account's blobs, which the record of the post refers to. Other formats are converted.
 
 use super::{ADAPTER, BLOB_TTL, Settings, Step, UploadedBlob, language_tag};
 use crate::{captions, check::Issue, *};
@@ -20,7 +20,7 @@ pub(super) struct Caption {
     /// Language of the captions (BCP 47).
     #[schemars(length(min = 2, max = 35), regex(pattern = schema::LANGUAGE))]
     language: String,
-    /// The captions as the text of a WebVTT (.vtt) or SubRip (.srt) file. Bluesky gets WebVTT, of at most 20,000 bytes.
+    /// The captions as the text of a WebVTT (.vtt), SubRip (.srt) or SubViewer (.sbv) file. Bluesky gets WebVTT, of at most 20,000 bytes.
     content: captions::File,
 }
 

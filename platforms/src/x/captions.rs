@@ -23,7 +23,7 @@ pub(super) struct Caption {
     /// Name of the language, which viewers see. Defaults to its two letters.
     #[schemars(length(max = MAX_NAME))]
     name: Option<String>,
-    /// The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    /// The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file.
     content: captions::File,
 }
 
@@ -103,16 +103,16 @@ pub(super) async fn upload(
 /// Uploads one track and associates it with the video. May be repeated: the later file of a language replaces the
 /// earlier.
 async fn add(cx: &Session<'_>, video: &str, caption: &Caption) -> Result<()> {
-    let file = caption.content.text();
-    let mime = match caption.content.format() {
-        Some(captions::Format::WebVtt) => "text/vtt",
-        _ => "text/srt",
+    let (mime, file) = match caption.content.format() {
+        Some(captions::Format::SubRip) => ("text/srt", caption.content.text().into()),
+        // X takes no SubViewer.
+        _ => ("text/vtt", caption.content.to_webvtt()),
     };
     let request = json!({ "media_type": mime, "total_bytes": file.len(), "media_category": "subtitles" });
     let created: Data<Created> =
         cx.post(format!("{API}/media/upload/initialize")).json(&request).send().await?;
     let id = created.data.id;
-    let part = Part::text(file.to_owned()).file_name("captions");
+    let part = Part::text(file.into_owned()).file_name("captions");
     let form = Form::new()
         .text("segment_index", "0")
         .part("media", storage::typed(part, "application/octet-stream")?);

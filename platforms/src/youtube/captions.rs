@@ -24,7 +24,7 @@ pub(super) struct Caption {
     /// Name of the track, which viewers see beside its language. Tracks in the same language need different names.
     #[schemars(length(max = MAX_NAME))]
     name: Option<String>,
-    /// The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    /// The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file.
     content: captions::File,
 }
 

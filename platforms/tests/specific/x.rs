@@ -429,19 +429,27 @@ async fn captions_belong_to_the_video_before_the_post_exists() {
     let mut post = actor.post_with("with captions", MediaKind::Video, 1);
     post.settings = json!({ "captions": [
         { "language": "en", "name": "English", "content": SUBRIP }, { "language": "de", "content": WEBVTT },
+        { "language": "fr", "content": "0:00:01.000,0:00:02.500\nTom & Ada\n" },
     ] });
     assert_eq!(told(&actor, &[&post], &post.settings), []);
     let id = actor.publish(&post).await.on("publish");
     let page = actor.shown(&id).await;
-    for line in ["Captions: EN (English)<", "Captions: DE (DE)<"] {
+    for line in ["Captions: EN (English)<", "Captions: DE (DE)<", "Captions: FR (FR)<"] {
         assert_eq!(page.matches(&arrived(line)).count(), 1, "{line}: {page}");
     }
     let heard = world.heard();
     let last = |path: &str| heard.iter().rposition(|call| call.method == "POST" && call.path.ends_with(path));
     assert!(last("/media/subtitles") < last("/2/tweets"));
-    assert!(heard.iter().any(|call| call.path.ends_with("/append") && call.text.contains(SUBRIP)));
+    // X takes no SubViewer.
+    let converted = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nTom &amp; Ada\n";
+    for file in [SUBRIP, converted] {
+        assert!(
+            heard.iter().any(|call| call.path.ends_with("/append") && call.text.contains(file)),
+            "{file}"
+        );
+    }
     let types: Vec<_> = heard.iter().filter_map(|call| call.body["media_type"].as_str()).collect();
-    assert_eq!(types, ["video/mp4", "text/srt", "text/vtt"]);
+    assert_eq!(types, ["video/mp4", "text/srt", "text/vtt", "text/vtt"]);
 
     // A picture has none, and its author is told.
     let mut photo = actor.post_with("a picture", MediaKind::Image, 1);

@@ -447,6 +447,7 @@ async fn youtube_rejects_a_long_video_of_a_channel_that_may_have_none() {
 const UPLOAD: &str = "/upload/youtube/v3/captions";
 const SUBRIP: &str = "1\n00:00:01,000 --> 00:00:02,500\nHello\n";
 const WEBVTT: &str = "WEBVTT\n\n00:01.000 --> 00:02.500\nHallo\n";
+const SUBVIEWER: &str = "0:00:01.000,0:00:02.500\n>> ADA: Salut\n\n0:00:03.000,0:00:04.500\nAdieu\n";
 
 async fn captions_are_uploaded_once_the_video_is_live() {
     let world = World::tapped().await;
@@ -455,29 +456,32 @@ async fn captions_are_uploaded_once_the_video_is_live() {
     post.settings = json!({ "captions": [
         { "language": "en", "content": SUBRIP },
         { "language": "de-CH", "name": "Mundart", "content": WEBVTT },
+        { "language": "fr", "content": SUBVIEWER },
     ] });
     let id = actor.publish(&post).await.on("publish");
     let uploads = || world.heard().iter().filter(|call| call.path.ends_with(UPLOAD)).count();
-    let tracks = [arrived("Captions: en<"), arrived("Captions: de-CH (Mundart)<")];
+    let tracks = ["Captions: en<", "Captions: de-CH (Mundart)<", "Captions: fr<"].map(arrived);
     let counted = async || {
         let page = actor.shown(&id).await;
         tracks.each_ref().map(|track| page.matches(track).count())
     };
-    assert_eq!((uploads(), counted().await), (2, [1, 1]));
-    assert!(world.heard().iter().any(|call| call.path.ends_with(UPLOAD) && call.text.contains(WEBVTT)));
+    assert_eq!((uploads(), counted().await), (3, [1; 3]));
+    for file in [WEBVTT, SUBVIEWER] {
+        assert!(world.heard().iter().any(|call| call.path.ends_with(UPLOAD) && call.text.contains(file)));
+    }
 
     // A worker that died before it saved that all is done looks first.
     let at = Checkpoint(json!({ "media": post.media[0].id, "video": id }));
     assert_eq!(actor.settle(&post, &at).await.on("settle").id(), Some(&*id));
-    assert_eq!((uploads(), counted().await), (2, [1, 1]));
+    assert_eq!((uploads(), counted().await), (3, [1; 3]));
 
     // A track that exists although the list lacks it is one that is done.
     let empty = json!({ "kind": "youtube#captionListResponse", "items": [] });
     world.lie(&[("/www.googleapis.com/youtube/v3/captions", 200, empty)]);
     assert_eq!(actor.settle(&post, &at).await.on("settle").id(), Some(&*id));
     let statuses = |call: &crate::specs::Heard| call.path.ends_with(UPLOAD).then_some(call.status);
-    assert_eq!(world.heard().iter().filter_map(statuses).collect::<Vec<_>>(), [200, 200, 409, 409]);
-    assert_eq!(counted().await, [1, 1]);
+    assert_eq!(world.heard().iter().filter_map(statuses).collect::<Vec<_>>(), [200, 200, 200, 409, 409, 409]);
+    assert_eq!(counted().await, [1; 3]);
 }
 
 async fn a_worker_crash_after_any_call_leaves_one_track_of_captions() {
@@ -505,7 +509,11 @@ async fn invalid_captions_are_rejected_before_the_upload() {
     let actor = actor(&world, "youtube");
     let english = json!({ "language": "en", "content": SUBRIP });
     for (captions, path, word) in [
-        (json!([{ "language": "en", "content": "Hello" }]), json!([0]), "neither SubRip nor WebVTT"),
+        (
+            json!([{ "language": "en", "content": "Hello" }]),
+            json!([0]),
+            "neither SubRip nor SubViewer nor WebVTT",
+        ),
         (
             json!([english, { "language": "EN", "name": " ", "content": WEBVTT }]),
             json!([1]),

@@ -218,10 +218,33 @@ fn track(tx: &Transaction, caller: &Account, snippet: &Value, file: &str) -> Res
 }
 
 /// Returns the reason why a file can't be shown: of the formats, those with times are known by them.
+/// <https://support.google.com/youtube/answer/2734698>
 fn failure(content: &str) -> Option<&'static str> {
     match () {
         () if content.contains("sandbox-failed") => Some("processingFailed"),
-        () if content.contains("-->") => None,
+        () if content.contains("-->") || is_subviewer(content) => None,
         () => Some("unknownFormat"),
     }
+}
+
+/// Returns true for a file whose captions each begin with a line such as `0:00:00.599,0:00:04.160`.
+fn is_subviewer(content: &str) -> bool {
+    let is_time = |time: &str| {
+        let parts: Vec<_> = time.split([':', '.']).collect();
+        let [hours, minutes, seconds, thousandths] = parts[..] else { return false };
+        let is_number = |part: &str| part.parse::<u32>().is_ok();
+        let has_form = (1..=2).contains(&hours.len())
+            && minutes.len() == 2
+            && seconds.len() == 2
+            && thousandths.len() == 3
+            && time.rfind(':') < time.find('.');
+        has_form && parts.into_iter().all(is_number)
+    };
+    let begins = |caption: &str| {
+        let times = caption.lines().next().and_then(|line| line.trim_end().split_once(','));
+        times.is_some_and(|(from, to)| is_time(from) && is_time(to))
+    };
+    let text = content.trim_start_matches('\u{feff}').replace('\r', "");
+    let mut captions = text.trim().split("\n\n").map(str::trim_start).peekable();
+    captions.peek().is_some() && captions.all(begins)
 }
