@@ -74,7 +74,8 @@ pub struct DeclaredFile {
     pub sha256: Option<String>,
 }
 
-/// Encoding of a file. A fact that the file does not state, or that is not read from files of its type, is `None`.
+/// Properties of a file that decide whether a platform can show it. A fact that the file does not state, or that is not
+/// read from files of its type, is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -101,6 +102,9 @@ pub struct Facts {
     /// True if a document is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_locked: Option<bool>,
+    /// True if a GIF ends before its last frame does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_truncated: Option<bool>,
 }
 
 /// A media asset of a container, without its bytes.

@@ -1,7 +1,7 @@
 //! Detects a file's type and checks its kind against the declared one.
 //!
 //! The bytes decide: the declared type is a hint, of which only the kind is held to. A file that is valid in two formats at once is refused, because what one reader shows
-//! another may run; so is a truncated file. Dimensions are taken from the header, so that nothing is
+//! another may run; so is a truncated file, except for a GIF, of which browsers show the frames that are there. Dimensions are taken from the header, so that nothing is
 //! decompressed to find it too large.
 
 use crate::{

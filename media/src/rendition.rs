@@ -265,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn an_animation_that_ends_early_keeps_its_whole_frames() {
+        let whole = flicker(64, 64, 4);
+        let cut = &whole[..whole.len() - 5];
+        let rendition = render(cut, &fit(MediaKind::Gif, 32, 32, 1 << 20, false)).unwrap();
+        let found = Animation::read(&mut Cursor::new(&rendition.bytes)).unwrap();
+        assert_eq!((found.frames, found.pixels), (3, (32, 32)));
+    }
+
+    #[test]
     fn what_costs_too_much_is_refused_before_it_is_decoded() {
         let animation = flicker(2000, 2000, 26);
         assert_eq!(

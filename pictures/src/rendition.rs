@@ -397,7 +397,8 @@ fn rescale(
         let mut encoder = GifEncoder::new_with_speed(&mut output, GIF_SPEED);
         let write = || {
             encoder.set_repeat(repeat).map_err(failed)?;
-            for frame in decoder.into_frames() {
+            // What follows the last whole frame of a file that was cut off is none.
+            for frame in decoder.into_frames().take(frames as usize) {
                 deadline.check()?;
                 let frame = frame.map_err(failed)?;
                 let delay = frame.delay();

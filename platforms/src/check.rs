@@ -502,6 +502,11 @@ fn encoding(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[V
         let message = format!("may not show this {kind}, which is encrypted; save it without a password");
         found.warning("media_locked", path.to_vec(), message);
     }
+    if facts.is_truncated == Some(true) {
+        let message =
+            format!("gets the beginning of this {kind}, whose file ends before the last frame does");
+        found.warning("media_truncated", path.to_vec(), message);
+    }
     if kind == MediaKind::Video && medium.duration.is_none() && limit.duration.is_some() {
         let message = "limits the length of videos, and this one does not state its own";
         found.warning("media_duration_unknown", path.to_vec(), message);

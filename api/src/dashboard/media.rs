@@ -296,7 +296,8 @@ impl File {
             // Of eight bits are almost all.
             let depth = facts.bit_depth.filter(|depth| *depth != 8).map(|depth| format!("{depth}\u{a0}bits"));
             let lock = facts.is_locked.filter(|is_locked| *is_locked).map(|_| "encrypted".to_owned());
-            [facts.video_codec, facts.audio_codec, rate, depth, lock]
+            let cut = facts.is_truncated.filter(|is_truncated| *is_truncated).map(|_| "cut off".to_owned());
+            [facts.video_codec, facts.audio_codec, rate, depth, lock, cut]
         });
         let length = media.duration_ms.map(labels::length);
         let facts =

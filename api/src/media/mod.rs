@@ -615,7 +615,7 @@ pub struct Asset {
     /// Duration in milliseconds.
     #[oai(nullable)]
     pub duration_ms: Option<u64>,
-    /// Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    /// Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
     #[oai(nullable)]
     pub facts: Option<Facts>,
     /// SHA-256 in lower-case hex.
@@ -640,7 +640,7 @@ pub struct Asset {
     pub created_at: Timestamp,
 }
 
-/// Encoding of a file, as the file states it; a member that it does not state is null.
+/// Encoding of a file; a member that it does not state is null.
 #[derive(Debug, Object)]
 #[oai(rename = "MediaFacts")]
 pub struct Facts {
@@ -665,6 +665,9 @@ pub struct Facts {
     /// True if a PDF is encrypted.
     #[oai(nullable)]
     pub is_locked: Option<bool>,
+    /// True if a GIF ends before its last frame does; what is missing is not published.
+    #[oai(nullable)]
+    pub is_truncated: Option<bool>,
 }
 
 impl From<domain::media::Facts> for Facts {
@@ -677,6 +680,7 @@ impl From<domain::media::Facts> for Facts {
             index_first: facts.index_first,
             is_fragmented: facts.is_fragmented,
             is_locked: facts.is_locked,
+            is_truncated: facts.is_truncated,
         }
     }
 }

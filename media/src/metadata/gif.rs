@@ -7,46 +7,30 @@ use std::io::{self, BufReader, Read, Seek};
 
 /// Applications whose blocks are kept: number of repetitions, color profile.
 const KEPT: [&[u8; 11]; 3] = [b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012"];
+/// Block at the end.
+const TRAILER: u8 = 0x3b;
 /// Maximum length of a block that is read, in bytes. A longer one is removed unread.
 const MAX_READ: u64 = 1 << 20;
 
-/// Finds the metadata.
+/// Finds the metadata. A file that ends early gets the end that is missing, behind its last whole frame: some programs
+/// leave it out, and the clean copy of such a file is whole.
 pub(super) fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<Found> {
     let mut file = BufReader::new(file);
     let mut found = Found::default();
     let [flags] = take_at(&mut file, 10)?;
     file.seek_relative(2 + colors(flags))?;
+    let mut whole = None;
     loop {
-        let at = file.stream_position()?;
-        match take::<1>(&mut file)? {
-            [0x3b] => break,
-            [0x2c] => {
-                let description: [u8; 9] = take(&mut file)?;
-                // The table of colors, and the code size.
-                file.seek_relative(colors(description[8]) + 1)?;
-                skip_blocks(&mut file)?;
+        match block(&mut file, &mut found) {
+            Ok(Block::Frame) => whole = Some(file.stream_position()?),
+            Ok(Block::Other) => {}
+            Ok(Block::End) => break,
+            Err(error) => {
+                let cut = whole.filter(|_| error.kind() == io::ErrorKind::UnexpectedEof).ok_or(error)?;
+                found.edits.retain(|edit| edit.range.start < cut);
+                found.push(Edit::replace(cut..size, vec![TRAILER]))?;
+                return Ok(found);
             }
-            [0x21] => {
-                let [label] = take(&mut file)?;
-                let is_kept = match label {
-                    0xff => {
-                        let [length] = take(&mut file)?;
-                        let mut name = vec![0; length.into()];
-                        file.read_exact(&mut name)?;
-                        KEPT.iter().any(|kept| name == *kept)
-                    }
-                    label => matches!(label, 0xf9 | 0x01),
-                };
-                skip_blocks(&mut file)?;
-                let end = file.stream_position()?;
-                if !is_kept {
-                    if end - at <= MAX_READ {
-                        found.has_location |= xmp_has_location(&read_range(&mut file, at..end)?);
-                    }
-                    found.push(Edit::remove(at..end))?;
-                }
-            }
-            _ => return Err(malformed("a block")),
         }
     }
     let end = file.stream_position()?;
@@ -54,6 +38,50 @@ pub(super) fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<Found
         found.push(Edit::remove(end..size))?;
     }
     Ok(found)
+}
+
+/// A block that was passed.
+enum Block {
+    Frame,
+    Other,
+    End,
+}
+
+/// Passes a block, of which metadata are removed.
+fn block(file: &mut BufReader<impl Read + Seek>, found: &mut Found) -> io::Result<Block> {
+    let at = file.stream_position()?;
+    match take::<1>(file)? {
+        [TRAILER] => return Ok(Block::End),
+        [0x2c] => {
+            let description: [u8; 9] = take(file)?;
+            // The table of colors, and the code size.
+            file.seek_relative(colors(description[8]) + 1)?;
+            skip_blocks(file)?;
+            return Ok(Block::Frame);
+        }
+        [0x21] => {
+            let [label] = take(file)?;
+            let is_kept = match label {
+                0xff => {
+                    let [length] = take(file)?;
+                    let mut name = vec![0; length.into()];
+                    file.read_exact(&mut name)?;
+                    KEPT.iter().any(|kept| name == *kept)
+                }
+                label => matches!(label, 0xf9 | 0x01),
+            };
+            skip_blocks(file)?;
+            let end = file.stream_position()?;
+            if !is_kept {
+                if end - at <= MAX_READ {
+                    found.has_location |= xmp_has_location(&read_range(file, at..end)?);
+                }
+                found.push(Edit::remove(at..end))?;
+            }
+        }
+        _ => return Err(malformed("a block")),
+    }
+    Ok(Block::Other)
 }
 
 /// Returns the length of the table of colors that these flags announce.
@@ -108,5 +136,19 @@ mod tests {
             assert!(clean(&file, TYPE) == plain);
         }
         assert!(clean(&[&plain[..], b"more"].concat(), TYPE) == plain);
+    }
+
+    #[test]
+    fn a_file_that_ends_early_gets_an_end() {
+        let plain = plain();
+        let end = plain.len() - 1;
+        assert!(clean(&plain[..end], TYPE) == plain, "only the end is missing");
+        let second = plain[..end].windows(2).rposition(|pair| pair == b"\x21\xf9").unwrap();
+        let first = [&plain[..second], b";"].concat();
+        for cut in second + 1..end {
+            assert!(clean(&plain[..cut], TYPE) == first, "{cut}");
+        }
+        let comment = [&plain[..second], b"\x21\xfe\x06by Ada\0\x2c"].concat();
+        assert!(clean(&comment, TYPE) == first);
     }
 }

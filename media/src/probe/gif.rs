@@ -1,9 +1,10 @@
-//! GIF: reads all blocks and counts the frames. A GIF with one frame is an image.
+//! GIF: reads all blocks and counts the frames. A GIF with one frame is an image. One that ends early consists of the
+//! frames that are whole, as browsers show it; some programs leave out the last byte.
 //! <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
 
-use super::{Dimensions, malformed, take, take_at};
+use super::{Dimensions, malformed, take, take_at, truncated};
 use crate::inspect::{Refusal, broken, unfit};
-use domain::MediaKind;
+use domain::{MediaKind, media::Facts};
 use std::{
     io::{self, BufReader, Read, Seek},
     time::Duration,
@@ -15,7 +16,7 @@ const DEFAULT_DELAY: u64 = 10;
 
 /// Reads a GIF.
 pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
-    let Animation { pixels, frames, hundredths, .. } =
+    let Animation { pixels, frames, hundredths, is_truncated, .. } =
         Animation::read(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
     if frames == 0 {
         return Err(unfit("the GIF has no frames"));
@@ -26,6 +27,7 @@ pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal
         pixels: Some(pixels),
         frames: is_animated.then_some(frames),
         duration: is_animated.then(|| Duration::from_millis(hundredths * 10)),
+        facts: Facts { is_truncated: is_truncated.then_some(true), ..Facts::default() },
         ..Dimensions::none(kind, "image/gif")
     })
 }
@@ -41,6 +43,8 @@ pub(crate) struct Animation {
     pub(crate) frame_pixels: u64,
     /// Play time as browsers show it, in hundredths of a second.
     hundredths: u64,
+    /// True if the file ends within a block.
+    is_truncated: bool,
 }
 
 impl Animation {
@@ -48,48 +52,69 @@ impl Animation {
     ///
     /// # Errors
     ///
-    /// If the file is malformed or ends too early.
+    /// If the file is malformed, or ends before its first frame does.
     pub(crate) fn read(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         let [w0, w1, h0, h1, flags, _, _] = take_at(file, 6)?;
-        let sides = |[w0, w1, h0, h1]: [u8; 4]| {
-            (u32::from(u16::from_le_bytes([w0, w1])), u32::from(u16::from_le_bytes([h0, h1])))
-        };
-        let area = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
         let mut found = Self { pixels: sides([w0, w1, h0, h1]), ..Self::default() };
         skip_colors(file, flags)?;
         let mut delay = 0;
         loop {
-            match take::<1>(file)? {
-                [0x3b] => return Ok(found),
-                [0x2c] => {
-                    let [_, _, _, _, w0, w1, h0, h1, flags] = take(file)?;
-                    skip_colors(file, flags)?;
-                    // LZW minimum code size.
-                    take::<1>(file)?;
-                    skip_blocks(file)?;
-                    found.frames = found.frames.saturating_add(1);
-                    // Browsers show a frame without a delay, or with the shortest one, for longer.
-                    found.hundredths += if delay < 2 { DEFAULT_DELAY } else { delay };
-                    delay = 0;
-                    found.frame_pixels += area(found.pixels).max(area(sides([w0, w1, h0, h1])));
+            match found.block(file, &mut delay) {
+                Ok(true) => {}
+                Ok(false) => return Ok(found),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && found.frames > 0 => {
+                    return Ok(Self { is_truncated: true, ..found });
                 }
-                [0x21] => {
-                    let [label] = take(file)?;
-                    if label == 0xf9 {
-                        let [length, _, low, high, ..] = take::<6>(file)?;
-                        if length != 4 {
-                            return Err(malformed("a control block"));
-                        }
-                        delay = u64::from(u16::from_le_bytes([low, high]));
-                        // This read included the block terminator.
-                    } else {
-                        skip_blocks(file)?;
-                    }
-                }
-                _ => return Err(malformed("a block")),
+                Err(error) => return Err(error),
             }
         }
     }
+
+    /// Reads a block, and returns false at the end. `delay` is that of the next frame.
+    fn block(&mut self, file: &mut (impl Read + Seek), delay: &mut u64) -> io::Result<bool> {
+        let mut kind = [0];
+        if file.read(&mut kind)? == 0 {
+            return if self.frames > 0 { Ok(false) } else { Err(truncated()) };
+        }
+        match kind {
+            [0x3b] => return Ok(false),
+            [0x2c] => {
+                let [_, _, _, _, w0, w1, h0, h1, flags] = take(file)?;
+                skip_colors(file, flags)?;
+                // LZW minimum code size.
+                take::<1>(file)?;
+                skip_blocks(file)?;
+                self.frames = self.frames.saturating_add(1);
+                // Browsers show a frame without a delay, or with the shortest one, for longer.
+                self.hundredths += if *delay < 2 { DEFAULT_DELAY } else { *delay };
+                *delay = 0;
+                self.frame_pixels += area(self.pixels).max(area(sides([w0, w1, h0, h1])));
+            }
+            [0x21] => {
+                let [label] = take(file)?;
+                if label == 0xf9 {
+                    let [length, _, low, high, ..] = take::<6>(file)?;
+                    if length != 4 {
+                        return Err(malformed("a control block"));
+                    }
+                    *delay = u64::from(u16::from_le_bytes([low, high]));
+                    // This read included the block terminator.
+                } else {
+                    skip_blocks(file)?;
+                }
+            }
+            _ => return Err(malformed("a block")),
+        }
+        Ok(true)
+    }
+}
+
+fn sides([w0, w1, h0, h1]: [u8; 4]) -> (u32, u32) {
+    (u16::from_le_bytes([w0, w1]).into(), u16::from_le_bytes([h0, h1]).into())
+}
+
+fn area((width, height): (u32, u32)) -> u64 {
+    u64::from(width) * u64::from(height)
 }
 
 fn skip_colors(file: &mut impl Seek, flags: u8) -> io::Result<()> {
@@ -125,5 +150,24 @@ mod tests {
         assert_eq!(length(&[Some(0), Some(1), Some(2)]), Some(220));
         assert_eq!(length(&[None, Some(0)]), Some(200));
         assert_eq!(length(&[Some(0)]), None);
+    }
+
+    #[test]
+    fn a_file_that_ends_early_has_the_frames_that_are_whole() {
+        let frame = b"\x21\xf9\x04\0\x0a\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0";
+        let head = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff";
+        let file = [&head[..], frame, frame, frame, b";"].concat();
+        for length in 0..=file.len() {
+            let found = probe(&mut Cursor::new(&file[..length]));
+            let whole = length.saturating_sub(head.len()) / frame.len();
+            // A control block of eight bytes precedes each frame.
+            let rest = length.saturating_sub(head.len()) % frame.len();
+            let ends_between = matches!(rest, 0 | 8) || length == file.len();
+            let found = found.map(|found| (found.frames.unwrap_or(1) as usize, found.facts.is_truncated));
+            match whole {
+                0 => assert!(found.is_err(), "{length}"),
+                _ => assert_eq!(found, Ok((whole, (!ends_between).then_some(true))), "{length}"),
+            }
+        }
     }
 }
