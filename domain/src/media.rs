@@ -93,12 +93,19 @@ pub struct Facts {
     /// Bits per color of a video.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bit_depth: Option<u8>,
+    /// Chroma subsampling of a video: `4:2:0`, `4:2:2`, `4:4:4`, or `4:0:0` without colors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chroma: Option<String>,
     /// True if the index of a video precedes its samples, so that it can be played while it is fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_first: Option<bool>,
     /// True if a video consists of fragments, each with an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_fragmented: Option<bool>,
+    /// True if an edit list of a video leaves out, repeats or delays some of its pictures. One that only begins with the
+    /// first picture does not count: most programs write it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_edits: Option<bool>,
     /// True if a document is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_locked: Option<bool>,

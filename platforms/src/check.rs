@@ -531,6 +531,14 @@ fn encoding(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[V
     {
         others.push(format!("{max} bits per color and not {depth}"));
     }
+    if let Some(chroma) =
+        facts.chroma.as_deref().filter(|chroma| !named.chroma.is_empty() && !named.chroma.contains(chroma))
+    {
+        others.push(format!("{} chroma subsampling and not {chroma}", named.chroma.join(" or ")));
+    }
+    if named.no_edits && facts.has_edits == Some(true) {
+        others.push("no edit list, which leaves out, repeats or delays pictures".to_owned());
+    }
     if named.index_first && facts.index_first == Some(false) {
         others.push("an index before the samples (`faststart`) and not behind them".to_owned());
     }
@@ -920,7 +928,9 @@ mod tests {
             audio_codec: text("aac"),
             frame_rate: Some(29_970),
             bit_depth: Some(8),
+            chroma: text("4:2:0"),
             index_first: Some(true),
+            has_edits: Some(false),
             ..Facts::default()
         };
         let of = |platform: &str, medium: Media| {
@@ -956,6 +966,13 @@ mod tests {
                 "23 to 60 frames per second and not 120",
             ),
             ("threads", Facts { index_first: Some(false), ..phone.clone() }, "faststart"),
+            ("threads", Facts { has_edits: Some(true), ..phone.clone() }, "no edit list"),
+            (
+                "instagram",
+                Facts { chroma: text("4:2:2"), ..phone.clone() },
+                "4:2:0 chroma subsampling and not 4:2:2",
+            ),
+            ("x", Facts { chroma: text("4:4:4"), ..phone.clone() }, "4:2:0 chroma subsampling and not 4:4:4"),
             ("tiktok", Facts { video_codec: text("prores"), ..phone.clone() }, "vp9 and not prores"),
         ] {
             let issues = of(platform, video(&facts));
@@ -964,6 +981,8 @@ mod tests {
         }
         // The rate is an average, which is not exact; a platform that names no encoding gets any.
         assert_eq!(of("tiktok", video(&Facts { frame_rate: Some(60_003), ..phone.clone() })), []);
+        assert_eq!(of("x", video(&Facts { has_edits: Some(true), ..phone.clone() })), []);
+        assert_eq!(of("tiktok", video(&Facts { chroma: text("4:2:2"), ..phone.clone() })), []);
         assert_eq!(of("bluesky", video(&Facts { video_codec: text("vp9"), ..phone })), []);
         let pdf = Media {
             kind: MediaKind::Document,

@@ -138,7 +138,9 @@ pub(crate) const ENCODING: Encoding = Encoding {
     audio_codecs: &["aac"],
     frame_rate: Some(23..=60),
     max_bit_depth: None,
+    chroma: &["4:2:0"],
     index_first: true,
+    no_edits: true,
     source: "",
     checked: "2026-11",
 };

@@ -169,8 +169,12 @@ pub struct Encoding {
     pub frame_rate: Option<RangeInclusive<u32>>,
     /// Maximum number of bits per color.
     pub max_bit_depth: Option<u8>,
+    /// Chroma subsamplings; none if any is fine.
+    pub chroma: &'static [&'static str],
     /// True if the index has to precede the samples.
     pub index_first: bool,
+    /// True if there may be no edit list.
+    pub no_edits: bool,
     /// Address of the documentation.
     pub source: &'static str,
     /// Month in which it was last read, as `2026-11`.

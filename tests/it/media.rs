@@ -34,8 +34,8 @@ use std::{
 use tests::{
     Receiver, World,
     samples::{
-        avi, bmp, boxed, docx, encoded_film, film, film_head, gif, jpeg, locked_pdf, painting, pdf, png, ppt,
-        wav, webm,
+        avi, bmp, boxed, docx, edited_film, encoded_film, film, film_head, gif, jpeg, locked_pdf, painting,
+        pdf, png, ppt, wav, webm,
     },
 };
 use tests::{if_right, wait_until, wait_within};
@@ -211,8 +211,8 @@ async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
     let world = world().start().await;
     let facts = |medium: &Value| medium["facts"].clone();
     let nothing = json!({
-        "video_codec": null, "audio_codec": null, "frame_rate": null, "bit_depth": null, "index_first": null,
-        "is_fragmented": null, "is_locked": null, "is_truncated": null,
+        "video_codec": null, "audio_codec": null, "frame_rate": null, "bit_depth": null, "chroma": null,
+        "index_first": null, "is_fragmented": null, "has_edits": null, "is_locked": null, "is_truncated": null,
     });
     let with = |some: Value| {
         let mut facts = nothing.clone();
@@ -221,10 +221,12 @@ async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
     };
     let film = world.medium("a.mp4", None, encoded_film(64)).await;
     let expected = json!({
-        "video_codec": "h264", "audio_codec": "aac", "frame_rate": 24.0, "bit_depth": 10, "index_first": false,
-        "is_fragmented": false,
+        "video_codec": "h264", "audio_codec": "aac", "frame_rate": 24.0, "bit_depth": 10, "chroma": "4:2:0",
+        "index_first": false, "is_fragmented": false, "has_edits": false,
     });
     assert_eq!(facts(&film), with(expected));
+    let edited = world.medium("b.mp4", None, edited_film(64)).await;
+    assert_eq!((&edited["facts"]["chroma"], &edited["facts"]["has_edits"]), (&json!("4:2:2"), &json!(true)));
     let cut = world.medium("a.gif", None, gif(3)[..80].to_vec()).await;
     assert_eq!((&cut["kind"], facts(&cut)), (&json!("gif"), with(json!({ "is_truncated": true }))));
     let pdf = world.medium("a.pdf", None, locked_pdf()).await;
@@ -245,6 +247,9 @@ async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
         ("x", &film, "media_encoding", "8 bits per color and not 10"),
         ("instagram", &film, "media_encoding", "an index before the samples"),
         ("linkedin", &pdf, "media_locked", "save it without a password"),
+        ("instagram", &edited, "media_encoding", "4:2:0 chroma subsampling and not 4:2:2"),
+        ("threads", &edited, "media_encoding", "no edit list"),
+        ("x", &edited, "media_encoding", "4:2:0 chroma subsampling and not 4:2:2"),
         ("x", &cut, "media_truncated", "ends before the last frame"),
     ] {
         let verdict = validate(platform, medium).await;

@@ -202,6 +202,16 @@ pub fn ppt(length: usize) -> Vec<u8> {
 /// Returns an MP4 video of 4 s of High 10 H.264 and AAC at 24 frames per second, with its index behind `length` bytes of
 /// media data.
 pub fn encoded_film(length: usize) -> Vec<u8> {
+    film_with(length, 1, &[])
+}
+
+/// Returns such a video with a chroma subsampling of 4:2:2, of which an edit list leaves out the first second.
+pub fn edited_film(length: usize) -> Vec<u8> {
+    let entry = [0, 1, 3000, 24_000, 1 << 16].iter().flat_map(|number: &u32| number.to_be_bytes());
+    film_with(length, 2, &boxed(b"edts", &boxed(b"elst", &entry.collect::<Vec<_>>())))
+}
+
+fn film_with(length: usize, chroma: u8, edits: &[u8]) -> Vec<u8> {
     let numbers =
         |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
     let track = |handler: &[u8; 4], sides: [u32; 2], entry: Vec<u8>| {
@@ -211,9 +221,10 @@ pub fn encoded_film(length: usize) -> Vec<u8> {
         let stsd = boxed(b"stsd", &[numbers(&[0, 1]), entry].concat());
         let stts = boxed(b"stts", &numbers(&[0, 1, 96, 1000]));
         let minf = boxed(b"minf", &boxed(b"stbl", &[stsd, stts].concat()));
-        boxed(b"trak", &[tkhd, boxed(b"mdia", &[mdhd, hdlr, minf].concat())].concat())
+        let edits = if handler == b"vide" { edits.to_vec() } else { Vec::new() };
+        boxed(b"trak", &[tkhd, edits, boxed(b"mdia", &[mdhd, hdlr, minf].concat())].concat())
     };
-    let avc = [1, 110, 0, 40, 0xff, 0xe1, 0, 1, 7, 1, 0, 1, 8, 0xfd, 0xfa, 0xfa, 0];
+    let avc = [1, 110, 0, 40, 0xff, 0xe1, 0, 1, 7, 1, 0, 1, 8, 0xfc | chroma, 0xfa, 0xfa, 0];
     let video = boxed(b"avc1", &[vec![0; 78], boxed(b"avcC", &avc)].concat());
     let audio = boxed(b"mp4a", &[0; 28]);
     let mvhd = boxed(b"mvhd", &[vec![0; 12], numbers(&[1000, 4000]), vec![0; 80]].concat());

@@ -295,9 +295,12 @@ impl File {
             let rate = facts.frame_rate.map(|rate| format!("{}\u{a0}fps", (rate * 100.0).round() / 100.0));
             // Of eight bits are almost all.
             let depth = facts.bit_depth.filter(|depth| *depth != 8).map(|depth| format!("{depth}\u{a0}bits"));
+            // Most videos have this one, and no edits.
+            let chroma = facts.chroma.filter(|chroma| chroma != "4:2:0");
+            let edits = facts.has_edits.filter(|has_edits| *has_edits).map(|_| "edit list".to_owned());
             let lock = facts.is_locked.filter(|is_locked| *is_locked).map(|_| "encrypted".to_owned());
             let cut = facts.is_truncated.filter(|is_truncated| *is_truncated).map(|_| "cut off".to_owned());
-            [facts.video_codec, facts.audio_codec, rate, depth, lock, cut]
+            [facts.video_codec, facts.audio_codec, rate, depth, chroma, edits, lock, cut]
         });
         let length = media.duration_ms.map(labels::length);
         let facts =

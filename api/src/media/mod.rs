@@ -656,12 +656,19 @@ pub struct Facts {
     /// Bits per color.
     #[oai(nullable)]
     pub bit_depth: Option<u32>,
+    /// Chroma subsampling of a video: `4:2:0`, `4:2:2`, `4:4:4`, or `4:0:0` without colors.
+    #[oai(nullable)]
+    pub chroma: Option<String>,
     /// True if the index of an MP4 or MOV file precedes the samples (`faststart`).
     #[oai(nullable)]
     pub index_first: Option<bool>,
     /// True if an MP4 or MOV file consists of fragments.
     #[oai(nullable)]
     pub is_fragmented: Option<bool>,
+    /// True if an edit list of an MP4 or MOV file leaves out, repeats or delays some of its pictures. One that only begins
+    /// with the first picture does not count.
+    #[oai(nullable)]
+    pub has_edits: Option<bool>,
     /// True if a PDF is encrypted.
     #[oai(nullable)]
     pub is_locked: Option<bool>,
@@ -677,8 +684,10 @@ impl From<domain::media::Facts> for Facts {
             audio_codec: facts.audio_codec,
             frame_rate: facts.frame_rate.map(|rate| f64::from(rate) / 1000.0),
             bit_depth: facts.bit_depth.map(u32::from),
+            chroma: facts.chroma,
             index_first: facts.index_first,
             is_fragmented: facts.is_fragmented,
+            has_edits: facts.has_edits,
             is_locked: facts.is_locked,
             is_truncated: facts.is_truncated,
         }

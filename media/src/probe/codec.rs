@@ -102,14 +102,17 @@ pub(super) fn bit_depth(codec: &str, configuration: &[u8]) -> Option<u8> {
     .filter(|depth| (1..=16).contains(depth))
 }
 
-/// Returns the bits per color of H.264: of the higher profiles behind the parameter sets.
-/// ISO/IEC 14496-15, 5.3.3.1.2
+/// Returns the bits per color of H.264.
 fn avc_depth(configuration: &[u8]) -> Option<u8> {
-    let profile = *configuration.get(1)?;
     // Baseline, main, extended and high are of 8 bits.
-    if matches!(profile, 66 | 77 | 88 | 100) {
+    if matches!(configuration.get(1)?, 66 | 77 | 88 | 100) {
         return Some(8);
     }
+    Some(8 + (*avc_extension(configuration)?.get(1)? & 7))
+}
+
+/// Returns what the higher profiles of H.264 say behind the parameter sets. ISO/IEC 14496-15, 5.3.3.1.2
+fn avc_extension(configuration: &[u8]) -> Option<&[u8]> {
     let mut rest = configuration.get(5..)?;
     for mask in [0x1f, 0xff] {
         let count = *rest.first()? & mask;
@@ -119,7 +122,32 @@ fn avc_depth(configuration: &[u8]) -> Option<u8> {
             rest = rest.get(2 + length..)?;
         }
     }
-    Some(8 + (*rest.get(1)? & 7))
+    Some(rest)
+}
+
+/// Returns the chroma subsampling that the configuration of a codec says; sources as for [`bit_depth`].
+pub(super) fn chroma(codec: &str, configuration: &[u8]) -> Option<&'static str> {
+    const FORMATS: [&str; 4] = ["4:0:0", "4:2:0", "4:2:2", "4:4:4"];
+    let byte = |at: usize| configuration.get(at).copied();
+    let index = match codec {
+        // Baseline, main and extended have one.
+        "h264" if matches!(byte(1)?, 66 | 77 | 88) => 1,
+        "h264" => avc_extension(configuration)?.first()? & 3,
+        "hevc" => byte(16)? & 3,
+        "vp9" | "vp8" => match byte(6)? >> 1 & 7 {
+            // Two places of the color in four pixels.
+            0 | 1 => 1,
+            other => other,
+        },
+        "av1" => match (byte(2)? & 0x10, byte(2)? & 0x08, byte(2)? & 0x04) {
+            (0, 0, _) => 3,
+            (0, _, 0) => 2,
+            (0, _, _) => 1,
+            _ => 0,
+        },
+        _ => return None,
+    };
+    FORMATS.get(usize::from(index)).copied()
 }
 
 #[cfg(test)]
@@ -173,7 +201,37 @@ mod tests {
             for length in 0..configuration.len() {
                 // However short it is, it is no panic.
                 let _ = bit_depth(codec, &configuration[..length]);
+                let _ = chroma(codec, &configuration[..length]);
             }
+        }
+    }
+
+    #[test]
+    fn the_chroma_subsampling_is_read_from_the_configuration() {
+        let avc = |profile: u8, chroma: u8| {
+            [&[1, profile, 0, 40, 0xff, 0xe1, 0, 2, 7, 7, 1, 0, 1, 8][..], &[chroma, 0xf8, 0xf8, 0]].concat()
+        };
+        let hevc = |chroma: u8| [[0; 16].to_vec(), vec![0xfc | chroma, 0xf8]].concat();
+        for (codec, configuration, expected) in [
+            ("h264", vec![1, 66, 0, 40], Some("4:2:0")),
+            ("h264", avc(100, 0xfd), Some("4:2:0")),
+            ("h264", avc(122, 0xfe), Some("4:2:2")),
+            ("h264", avc(244, 0xff), Some("4:4:4")),
+            // Without what would say it.
+            ("h264", avc(100, 0xfd)[..14].to_vec(), None),
+            ("hevc", hevc(0), Some("4:0:0")),
+            ("hevc", hevc(1), Some("4:2:0")),
+            ("hevc", hevc(2), Some("4:2:2")),
+            ("vp9", vec![1, 0, 0, 0, 0, 31, 0x82], Some("4:2:0")),
+            ("vp9", vec![1, 0, 0, 0, 1, 31, 0x84], Some("4:2:2")),
+            ("vp9", vec![1, 0, 0, 0, 1, 31, 0x8e], None),
+            ("av1", vec![0x81, 0, 0x0c], Some("4:2:0")),
+            ("av1", vec![0x81, 0x20, 0x08], Some("4:2:2")),
+            ("av1", vec![0x81, 0x20, 0], Some("4:4:4")),
+            ("av1", vec![0x81, 0, 0x1c], Some("4:0:0")),
+            ("prores", vec![0; 20], None),
+        ] {
+            assert_eq!(chroma(codec, &configuration), expected, "{codec} {configuration:?}");
         }
     }
 }

@@ -146,6 +146,8 @@ fn track(file: &mut (impl Read + Seek), track: &Element, movie: &mut Movie) -> i
             let has_configuration = name.as_deref().filter(|name| matches!(*name, "h264" | "hevc" | "av1"));
             let configured = has_configuration.and_then(|name| codec::bit_depth(name, &configuration));
             facts.bit_depth = depth.or(configured);
+            let chroma = has_configuration.and_then(|name| codec::chroma(name, &configuration));
+            facts.chroma = chroma.map(str::to_owned);
             facts.frame_rate = frame.and_then(|length| codec::frame_rate(1_000_000_000, length.into()));
             facts.video_codec = name;
         }

@@ -2,6 +2,7 @@
 //! bounded number of box headers.
 //! <https://mp4ra.org/registered-types/boxes>, ISO/IEC 14496-12
 
+mod edits;
 mod fragments;
 
 use super::{Dimensions, codec, malformed, take_at, truncated};
@@ -10,6 +11,7 @@ use crate::{
     inspect::{Refusal, broken, read_range, unfit},
 };
 use domain::{MediaKind, media::Facts};
+use edits::Edit;
 use fragments::Fragments;
 use std::{
     io::{self, Read, Seek},
@@ -36,6 +38,8 @@ pub(crate) struct Box {
 /// Properties of a movie and of its tracks.
 #[derive(Default)]
 struct Movie {
+    /// Units of its times in a second.
+    scale: u32,
     duration: Option<Duration>,
     tracks: Vec<Track>,
     is_fragmented: bool,
@@ -53,7 +57,12 @@ struct Track {
     pixels: Option<(u32, u32)>,
     codec: Option<String>,
     bit_depth: Option<u8>,
+    chroma: Option<&'static str>,
     frame_rate: Option<u32>,
+    /// Entries of its edit list.
+    edits: Vec<Edit>,
+    /// Units by which the first sample is shown later than it is decoded.
+    first_offset: i32,
     /// Units that a sample of a fragment lasts, if the fragment does not say it.
     sample_length: u32,
 }
@@ -70,9 +79,12 @@ impl Movie {
             audio_codec: self.track(*b"soun").and_then(|track| track.codec.clone()),
             frame_rate: video.and_then(|track| track.frame_rate),
             bit_depth: video.and_then(|track| track.bit_depth),
+            chroma: video.and_then(|track| track.chroma).map(str::to_owned),
             index_first: Some(self.index_first),
             is_fragmented: Some(self.is_fragmented),
-            is_locked: None,
+            // The index of a movie in fragments says neither how long a track is nor when its first sample is shown.
+            has_edits: video.filter(|_| !self.is_fragmented).map(|track| edits::edit(self.scale, track)),
+            ..Facts::default()
         }
     }
 }
@@ -135,13 +147,13 @@ fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<(Option<Movie>, 
 fn movie(file: &mut (impl Read + Seek), moov: &Box) -> io::Result<Movie> {
     let mut movie = Movie::default();
     // A fragmented movie states its duration in `mehd`.
-    let (mut scale, mut whole) = (0, 0);
+    let mut whole = 0;
     let mut defaults = Vec::new();
     each(file, moov.start, moov.end, |file, part| {
         match &part.kind {
             b"mvhd" => {
                 let (timescale, length) = times(file, &part)?;
-                (scale, movie.duration) = (timescale, duration(length, timescale));
+                (movie.scale, movie.duration) = (timescale, duration(length, timescale));
             }
             b"trak" => movie.tracks.push(track(file, &part)?),
             b"mvex" => each(file, part.start, part.end, |file, part| {
@@ -164,7 +176,7 @@ fn movie(file: &mut (impl Read + Seek), moov: &Box) -> io::Result<Movie> {
         }
         Ok(())
     })?;
-    movie.duration = movie.duration.or(duration(whole, scale));
+    movie.duration = movie.duration.or(duration(whole, movie.scale));
     for [id, length] in defaults {
         for track in movie.tracks.iter_mut().filter(|track| track.id == id) {
             track.sample_length = length;
@@ -182,6 +194,12 @@ fn track(file: &mut (impl Read + Seek), trak: &Box) -> io::Result<Track> {
                 track.id = u32::from_be_bytes(take_at(file, part.start + at)?);
                 track.pixels = pixels(file, &part)?;
             }
+            b"edts" => each(file, part.start, part.end, |file, part| {
+                if &part.kind == b"elst" {
+                    track.edits = edits::read(file, &part)?;
+                }
+                Ok(())
+            })?,
             b"mdia" => each(file, part.start, part.end, |file, part| {
                 match &part.kind {
                     b"mdhd" => {
@@ -226,6 +244,10 @@ fn samples(file: &mut (impl Read + Seek), table: &Box, track: &mut Track) -> io:
                 }
                 track.frame_rate = codec::frame_rate(frames * u128::from(track.scale), units);
             }
+            b"ctts" => {
+                let bytes = read_range(file, part.start, part.start + rest.min(16))?;
+                track.first_offset = number(&bytes, 12).cast_signed();
+            }
             _ => {}
         }
         Ok(())
@@ -248,7 +270,9 @@ fn describe(name: [u8; 4], entry: &[u8], track: &mut Track) {
     let configurations = [*b"avcC", *b"hvcC", *b"vpcC", *b"av1C"];
     for (kind, content) in boxes(entry.get(children..).unwrap_or_default()) {
         if configurations.contains(&kind) {
-            track.bit_depth = track.codec.as_deref().and_then(|codec| codec::bit_depth(codec, content));
+            let name = track.codec.as_deref().unwrap_or_default();
+            track.bit_depth = codec::bit_depth(name, content);
+            track.chroma = codec::chroma(name, content);
         }
         if &kind == b"esds" && object_type(content).is_some_and(|kind| matches!(kind, 0x69 | 0x6b)) {
             track.codec = Some("mp3".to_owned());
