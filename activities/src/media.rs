@@ -191,9 +191,13 @@ impl Media {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
-        let metadata =
-            if is_whole { self.find_metadata(file, size, found.content_type).await? } else { None };
-        let found = Inspected { metadata, ..inspected(found, size, sha256) };
+        let mut found = inspected(found, size, sha256);
+        if is_whole {
+            match self.find_metadata(file, size, &found.content_type).await? {
+                Ok(metadata) => found.metadata = metadata,
+                Err(reason) => found.facts.uncleanable = Some(reason),
+            }
+        }
         let db = &self.deps.engine.db;
         match store::media::settle(db, owner, row.id, &found, (self.deps.engine.now)()).await? {
             SettleResult::Settled => info!(
@@ -211,26 +215,25 @@ impl Media {
         Ok(())
     }
 
-    /// Finds what a file holds besides its content. Of a file whose metadata can't be removed nothing is known, and it
-    /// can't be published.
+    /// Finds what a file holds besides its content, or returns why its metadata can't be removed.
     async fn find_metadata(
         &self,
         file: &files::StoredFile,
         size: u64,
         content_type: &str,
-    ) -> anyhow::Result<Option<Metadata>> {
+    ) -> anyhow::Result<Result<Option<Metadata>, String>> {
         match self.deps.engine.media.metadata(file, size, content_type).await {
-            Ok(metadata) => Ok(metadata),
-            Err(files::FitError::Unfit(reason)) => {
+            Ok(metadata) => Ok(Ok(metadata)),
+            Err(files::FitError::Undecodable(reason) | files::FitError::Unfit(reason)) => {
                 info!(media.id = %file.media, "Medium {} can't be cleaned: {reason}", file.media);
-                Ok(None)
+                Ok(Err(reason))
             }
             Err(error @ (files::FitError::NotNow(_) | files::FitError::Store(_))) => Err(error.into()),
         }
     }
 
     /// Makes the picture that stands for a file in lists, if the file is one that has it: nobody waits for it, and who
-    /// shows the file does without it. A file that can't be decoded has none.
+    /// shows the file does without it. That a file can't be decoded is found out here, and kept with it.
     async fn make_thumbnail(&self, job: &MediaJob) -> Result<(), ActivityError> {
         let engine = &self.deps.engine;
         let row = store::media::get(&engine.db, unbounded(job.owner), job.media).await?;
@@ -245,6 +248,13 @@ impl Media {
                 Ok(engine.media.discard(&file).await.map_err(anyhow::Error::from)?)
             }
             Ok(_) => Ok(()),
+            Err(files::FitError::Undecodable(reason)) => {
+                info!(media.id = %media, "Medium {media} can't be decoded: {reason}");
+                let (db, now) = (&engine.db, (engine.now)());
+                Ok(store::media::note_undecodable(db, job.owner, media, &reason, now)
+                    .await
+                    .map_err(anyhow::Error::from)?)
+            }
             Err(files::FitError::Unfit(reason)) => {
                 info!(media.id = %media, "Medium {media} has no thumbnail: {reason}");
                 Ok(())

@@ -112,6 +112,12 @@ pub struct Facts {
     /// True if a GIF ends before its last frame does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_truncated: Option<bool>,
+    /// Reason why a picture can't be decoded, so that nothing can be made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecodable: Option<String>,
+    /// Reason why the metadata of a picture or video can't be removed, so that it can only be published with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncleanable: Option<String>,
 }
 
 /// A media asset of a container, without its bytes.
@@ -144,6 +150,11 @@ pub struct Media {
 }
 
 impl Media {
+    /// Returns the reason why the picture can't be decoded; `None` also if that is not known.
+    pub fn undecodable(&self) -> Option<&str> {
+        self.facts.as_ref()?.undecodable.as_deref()
+    }
+
     /// Returns the number of pixels of all its frames; `None` if it is no animation, or their number is not known.
     pub fn frame_pixels(&self) -> Option<u64> {
         let frame = u64::from(self.width?) * u64::from(self.height?);

@@ -151,7 +151,10 @@ impl FittedFile {
 /// Why a rendition can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// The original can't be read, or not be made small enough, or costs too much. Final.
+    /// The original can't be decoded. Final.
+    #[error("{0}")]
+    Undecodable(String),
+    /// The original can't be made small enough, or costs too much. Final.
     #[error("{0}")]
     Unfit(String),
     /// Not now: this worker is busy, or stops.
@@ -608,7 +611,7 @@ impl FileStore {
     ///
     /// # Errors
     ///
-    /// [`FitError::Unfit`] if the picture can't be made to fit.
+    /// [`FitError::Undecodable`] or [`FitError::Unfit`] if the picture can't be made to fit.
     pub async fn fit(
         &self,
         original: &StoredFile,
@@ -637,7 +640,7 @@ impl FileStore {
         let work = if fit.kind == MediaKind::Gif { Work::Animation } else { Work::Still };
         let mut turn = self.turns.take(original.owner, work).await.ok_or_else(busy)?;
         let bytes = self.read(original, 0..size).await?;
-        let unreadable = || FitError::Unfit("it can't be read".to_owned());
+        let unreadable = || FitError::Undecodable("it can't be read".to_owned());
         let sides = imagesize::blob_size(&bytes).map_err(|_| unreadable())?;
         turn.hold((sides.width as u64).saturating_mul(sides.height as u64)).await.ok_or_else(busy)?;
         let stop = Stop::default();
@@ -656,6 +659,7 @@ impl FileStore {
         let made = made.await.map_err(|_| unreadable())?;
         drop(stop);
         made.map_err(|halt| match halt {
+            Halt::Undecodable(reason) => FitError::Undecodable(reason),
             Halt::Unfit(reason) => FitError::Unfit(reason),
             Halt::Stopped => FitError::NotNow("the worker stops"),
         })

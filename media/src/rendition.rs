@@ -64,7 +64,7 @@ mod tests {
     /// Returns the reason why there is no rendition.
     fn refusal(original: &[u8], fit: &Fit) -> String {
         match render(original, fit) {
-            Err(Halt::Unfit(reason)) => reason,
+            Err(Halt::Undecodable(reason) | Halt::Unfit(reason)) => reason,
             other => panic!("{other:?}"),
         }
     }

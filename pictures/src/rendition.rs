@@ -59,7 +59,9 @@ pub struct Rendition {
 /// Why there is no rendition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// There can be none, for this reason.
+    /// The original can't be decoded, for this reason.
+    Undecodable(String),
+    /// It can't become what is asked for, for this reason.
     Unfit(String),
     /// Nobody waits for it any more.
     Stopped,
@@ -191,7 +193,7 @@ fn within((width, height): (u32, u32), (max_width, max_height): (u32, u32)) -> (
 impl Halt {
     /// The reason for a file that can't be read.
     pub fn unreadable(error: impl Display) -> Self {
-        Self::Unfit(format!("it can't be read: {error}"))
+        Self::Undecodable(format!("it can't be read: {error}"))
     }
 }
 
@@ -234,7 +236,7 @@ impl Picture {
         let (width, height) = decoder.dimensions();
         let pixels = u64::from(width) * u64::from(height);
         let too_many = |what: &str, max: u64| {
-            Err(Halt::Unfit(format!("it has more than {} million {what}", max / 1_000_000)))
+            Err(Halt::Undecodable(format!("it has more than {} million {what}", max / 1_000_000)))
         };
         if pixels > Fit::MAX_PIXELS {
             return too_many("pixels", Fit::MAX_PIXELS);

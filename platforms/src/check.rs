@@ -185,12 +185,41 @@ fn fit_media(
 ) -> Vec<Media> {
     let fits = platform.fits(place, settings, media);
     let mut fit = |(index, (medium, fit)): (usize, (&Media, Option<Fit>))| {
-        let Some(fit) = fit else { return medium.clone() };
         let path = vec![json!("containers"), json!(container), json!("media"), json!(index)];
-        found.warning("media_fitted", path, told(medium, &fit));
+        if let Some(why) = medium.undecodable() {
+            undecodable(found, medium.kind, fit.is_some(), why, path.clone());
+        }
+        let facts = medium.facts.as_ref();
+        if let Some(why) = facts.and_then(|facts| facts.uncleanable.as_ref()).filter(|_| fit.is_none()) {
+            let message = format!(
+                "gets this {} only if the media settings keep metadata in files ({why})",
+                medium.kind
+            );
+            found.warning("media_uncleanable", path.clone(), message);
+        }
+        let Some(fit) = fit else { return medium.clone() };
+        if medium.undecodable().is_none() {
+            found.warning("media_fitted", path, told(medium, &fit));
+        }
         fit::fitted(medium, &fit)
     };
     media.iter().zip(fits).enumerate().map(&mut fit).collect()
+}
+
+/// Reports a picture that can't be decoded here: nothing can be made of it, and a platform may fail to show it, too.
+fn undecodable(found: &mut IssueList, kind: MediaKind, is_fitted: bool, why: &str, path: Vec<Value>) {
+    let remedy = "save it again, as JPEG or PNG";
+    match is_fitted {
+        true => {
+            let message = format!("needs this {kind} fitted, and it can't be decoded ({why}); {remedy}");
+            found.error("media_undecodable", path, message);
+        }
+        false => {
+            let message =
+                format!("may fail to show this {kind}, which can't be decoded here ({why}); {remedy}");
+            found.warning("media_undecodable", path, message);
+        }
+    }
 }
 
 /// Says what a picture becomes; the subject is the platform.
@@ -991,6 +1020,44 @@ mod tests {
             ..image()
         };
         assert_eq!(of("linkedin", pdf)[0].0, "media_locked");
+    }
+
+    #[test]
+    fn a_picture_that_can_t_be_decoded_is_told_for_each_platform() {
+        let facts = Facts { undecodable: Some("it can't be read".into()), ..Facts::default() };
+        let broken = Media {
+            mime: "image/jpeg".into(),
+            width: Some(1080),
+            height: Some(1080),
+            size_bytes: 100_000,
+            facts: Some(facts),
+            ..image()
+        };
+        let large = Media { size_bytes: 200 << 20, ..broken.clone() };
+        let mut fitted = 0;
+        for platform in crate::all() {
+            if !platform.limits.media.iter().any(|limit| limit.kind == MediaKind::Image) {
+                continue;
+            }
+            for medium in [&broken, &large] {
+                let media = std::slice::from_ref(medium);
+                let needs = platform.fits(0, &json!({}), media)[0].is_some();
+                fitted += usize::from(needs);
+                let issues = check(platform, &[Draft { text: "a", media }], &json!({}));
+                let told: Vec<_> = issues.iter().filter(|issue| issue.code == "media_undecodable").collect();
+                let severity = if needs { Severity::Error } else { Severity::Warning };
+                assert_eq!(told.len(), 1, "{}: {issues:?}", platform.id);
+                assert_eq!(told[0].severity, severity, "{}: {issues:?}", platform.id);
+                assert!(told[0].message.contains("it can't be read"), "{issues:?}");
+                assert!(issues.iter().all(|issue| issue.code != "media_fitted"), "{issues:?}");
+            }
+        }
+        assert!(fitted >= 8, "{fitted}");
+        // Another shape is no remedy either.
+        let instagram = crate::get("instagram").unwrap();
+        let narrow = Media { height: Some(4000), ..broken };
+        let told = check(instagram, &[Draft { text: "a", media: &[narrow] }], &json!({}));
+        assert!(told.iter().all(|issue| !issue.message.contains(fit::REMEDY)), "{told:?}");
     }
 
     #[test]

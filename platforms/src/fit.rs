@@ -57,7 +57,9 @@ impl Adapter {
         let mut settings = if settings.is_object() { settings.clone() } else { serde_json::json!({}) };
         settings[SETTING] = Shaping::Crop.as_str().into();
         let fits = self.fits(position, &settings, media);
-        fits.into_iter().map(|fit| fit.is_some_and(|fit| fit.shaping.is_some())).collect()
+        let fits = media.iter().zip(fits);
+        fits.map(|(medium, fit)| is_readable(medium) && fit.is_some_and(|fit| fit.shaping.is_some()))
+            .collect()
     }
 
     fn has_fit(&self) -> bool {
@@ -66,7 +68,7 @@ impl Adapter {
 }
 
 fn fit(limits: &[MediaLimit], medium: &Media, shape: Option<Shape>, shaping: Option<Shaping>) -> Option<Fit> {
-    if !is_readable(medium) {
+    if !is_original(medium) {
         return None;
     }
     let (width, height) = (medium.width?, medium.height?);
@@ -113,6 +115,11 @@ fn fit(limits: &[MediaLimit], medium: &Media, shape: Option<Shape>, shaping: Opt
 
 /// Returns true if renditions can be made of a picture.
 pub(crate) fn is_readable(medium: &Media) -> bool {
+    is_original(medium) && medium.undecodable().is_none()
+}
+
+/// Returns true if renditions can be made of pictures of this type and size.
+fn is_original(medium: &Media) -> bool {
     let sides = medium.width.zip(medium.height);
     matches!(medium.kind, MediaKind::Image | MediaKind::Gif)
         && Fit::ORIGINALS.contains(&medium.mime.as_str())

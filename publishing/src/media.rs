@@ -165,7 +165,7 @@ impl Engine {
 /// Returns why a medium can't be published as the platform, or the privacy of its author, asks for.
 fn unfit(medium: &Media, error: FitError) -> MediaError {
     match error {
-        FitError::Unfit(why) => {
+        FitError::Undecodable(why) | FitError::Unfit(why) => {
             let message = format!("medium {} can't be fitted to the platform: {why}", medium.id);
             MediaError::Unusable(Failure::rejected(422, message))
         }

@@ -473,6 +473,29 @@ async fn push_thumbnail(
     Ok(())
 }
 
+/// Records why the picture of an asset can't be decoded.
+pub async fn note_undecodable(
+    db: &PgPool,
+    owner: Owner,
+    id: MediaId,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update media
+         set facts = coalesce(facts, '{}') || jsonb_build_object('undecodable', $4::text), updated_at = $5
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        reason,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Returns up to `limit` pictures whose stored width and height are not those of the picture as displayed, for
 /// [`remeasure`]. One that is being published or looked up is left until that has ended: what it was fitted to must not
 /// change meanwhile.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use store::keys;
 use tests::{
     World, now,
-    samples::{film, gif, painting, pdf, png},
+    samples::{film, gif, hollow_png, painting, pdf, png},
     wait_until,
 };
 
@@ -294,7 +294,7 @@ async fn pictures_have_thumbnails_that_only_their_owner_sees() {
     assert_eq!(sides, (480, 240));
 
     // A picture that can't be decoded is its own thumbnail if it is small; a video has none.
-    let broken = world.medium("broken.png", None, png(64, 48)).await;
+    let broken = world.medium("broken.png", None, hollow_png(64, 48)).await;
     let page = browser.get(&format!("/media/{}/thumbnail", id(&broken))).await;
     assert_eq!(
         (page.status, page.headers[header::CONTENT_TYPE].to_str().unwrap()),

@@ -1,7 +1,15 @@
 //! Small media files of each kind, with a valid structure and no real content.
 
-/// Returns a PNG that declares these dimensions, without pixel data for them.
+/// Returns a black PNG.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let picture = image::RgbImage::new(width, height);
+    picture.write_to(&mut bytes, image::ImageFormat::Png).expect("memory is writable");
+    bytes.into_inner()
+}
+
+/// Returns a PNG that declares these dimensions, without pixel data for them.
+pub fn hollow_png(width: u32, height: u32) -> Vec<u8> {
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([8, 2, 0, 0, 0]);
     let chunk = |kind: &[u8], data: &[u8]| {
@@ -75,12 +83,29 @@ pub fn film(milliseconds: u32, length: usize) -> Vec<u8> {
     [film_head(640, 360, milliseconds), boxed(b"mdat", &vec![0x2a; length])].concat()
 }
 
-/// Returns a JPEG whose headers declare these dimensions.
+/// Returns a gray JPEG, of which each block of 64 pixels takes two bits.
+/// <https://www.w3.org/Graphics/JPEG/itu-t81.pdf>
 pub fn jpeg(width: u16, height: u16) -> Vec<u8> {
     let [h, w] = [height, width].map(u16::to_be_bytes);
-    let frame = [&b"\xff\xc0\0\x11\x08"[..], &h, &w, b"\x03\x01\x22\0\x02\x11\x01\x03\x11\x01"].concat();
-    let scan = b"\xff\xda\0\x0c\x03\x01\0\x02\x11\x03\x11\0\x3f\0\x55\x55\xff\xd9";
-    [&b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"[..], &frame, scan].concat()
+    let factors = [&b"\xff\xdb\0\x43\0"[..], &[1; 64]].concat();
+    let frame = [&b"\xff\xc0\0\x0b\x08"[..], &h, &w, b"\x01\x01\x11\0"].concat();
+    // Of both tables the only code is a zero: no difference of brightness, and the end of a block.
+    let codes = [0, 0x10].map(|table| [&[0xff, 0xc4, 0, 20, table, 1][..], &[0; 16]].concat()).concat();
+    let blocks = usize::from(width.div_ceil(8)) * usize::from(height.div_ceil(8));
+    let scan = [&b"\xff\xda\0\x08\x01\x01\0\0\x3f\0"[..], &vec![0; blocks.div_ceil(4)]].concat();
+    let start = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
+    [&start[..], &factors, &frame, &codes, &scan, b"\xff\xd9"].concat()
+}
+
+/// Returns a JPEG with arithmetic coding, which few programs decode.
+/// <https://www.w3.org/Graphics/JPEG/itu-t81.pdf>, B.2.4.3
+pub fn arithmetic_jpeg(width: u16, height: u16) -> Vec<u8> {
+    let mut bytes = jpeg(width, height);
+    // The frame's marker says the coding, and its conditions precede it.
+    let frame = bytes.windows(2).position(|marker| marker == b"\xff\xc0").expect("a frame");
+    bytes[frame + 1] = 0xc9;
+    bytes.splice(frame..frame, *b"\xff\xcc\0\x06\0\x10\x10\x05");
+    bytes
 }
 
 /// Returns a WAV file with `length` bytes of audio, 16,000 for each second.

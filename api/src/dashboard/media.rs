@@ -300,7 +300,20 @@ impl File {
             let edits = facts.has_edits.filter(|has_edits| *has_edits).map(|_| "edit list".to_owned());
             let lock = facts.is_locked.filter(|is_locked| *is_locked).map(|_| "encrypted".to_owned());
             let cut = facts.is_truncated.filter(|is_truncated| *is_truncated).map(|_| "cut off".to_owned());
-            [facts.video_codec, facts.audio_codec, rate, depth, chroma, edits, lock, cut]
+            let undecodable = facts.undecodable.map(|why| format!("can\u{2019}t be decoded: {why}"));
+            let uncleanable = facts.uncleanable.map(|why| format!("metadata can\u{2019}t be removed: {why}"));
+            [
+                facts.video_codec,
+                facts.audio_codec,
+                rate,
+                depth,
+                chroma,
+                edits,
+                lock,
+                cut,
+                undecodable,
+                uncleanable,
+            ]
         });
         let length = media.duration_ms.map(labels::length);
         let facts =

@@ -596,7 +596,8 @@ pub struct Media {
 pub struct Asset {
     /// The media asset's id.
     pub id: Uuid,
-    /// Kind of media, determined from the bytes; before inspection, from the declared type.
+    /// Kind of media, determined from the bytes; before inspection, from the declared type. Files of kind `audio` are kept,
+    /// and no platform takes them.
     pub kind: EnumString<MediaKind>,
     /// File name.
     pub filename: String,
@@ -675,6 +676,14 @@ pub struct Facts {
     /// True if a GIF ends before its last frame does; what is missing is not published.
     #[oai(nullable)]
     pub is_truncated: Option<bool>,
+    /// Reason why a picture can't be decoded: it has no thumbnail, and can't be scaled or converted for a platform. Found
+    /// soon after the asset is `ready`.
+    #[oai(nullable)]
+    pub undecodable: Option<String>,
+    /// Reason why the metadata of a picture or video can't be removed: it is published only if the organization's media
+    /// settings leave them, or as a rendition, which has none.
+    #[oai(nullable)]
+    pub uncleanable: Option<String>,
 }
 
 impl From<domain::media::Facts> for Facts {
@@ -690,6 +699,8 @@ impl From<domain::media::Facts> for Facts {
             has_edits: facts.has_edits,
             is_locked: facts.is_locked,
             is_truncated: facts.is_truncated,
+            undecodable: facts.undecodable,
+            uncleanable: facts.uncleanable,
         }
     }
 }
