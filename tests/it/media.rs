@@ -231,7 +231,8 @@ async fn the_encoding_of_a_file_is_shown_and_judged_per_platform() {
     assert_eq!((&edited["facts"]["chroma"], &edited["facts"]["has_edits"]), (&json!("4:2:2"), &json!(true)));
     // A chunk that claims more bytes than follow it.
     let mut webp = [&blank_webp(64, 64)[..], b"XMP \xff\0\0\0"].concat();
-    webp[4..8].copy_from_slice(&u32::try_from(webp.len() - 8).unwrap().to_le_bytes());
+    let length = u32::try_from(webp.len() - 8).unwrap();
+    webp[4..8].copy_from_slice(&length.to_le_bytes());
     let unclean = world.medium("a.webp", None, webp).await;
     assert!(unclean["facts"]["uncleanable"].is_string(), "{unclean}");
     let cut = world.medium("a.gif", None, gif(3)[..80].to_vec()).await;

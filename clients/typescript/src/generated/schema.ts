@@ -1739,7 +1739,7 @@ export interface components {
             allow_replies_from?: ("mentioned" | "followers" | "following")[] | null;
             /** @description Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others. */
             captions?: {
-                /** @description The captions as the text of a WebVTT (.vtt) or SubRip (.srt) file. Bluesky gets WebVTT, of at most 20,000 bytes. */
+                /** @description The captions as the text of a WebVTT (.vtt), SubRip (.srt) or SubViewer (.sbv) file. Bluesky gets WebVTT, of at most 20,000 bytes. */
                 content: string;
                 /** @description Language of the captions (BCP 47). */
                 language: string;
@@ -2788,7 +2788,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string | null;
-            /** @description Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected. */
+            /** @description Encoding of a file; null until the file is inspected, and for files that an earlier version inspected. */
             facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;
@@ -2807,7 +2807,10 @@ export interface components {
              * @description The media asset's id.
              */
             id: string;
-            /** @description Kind of media, determined from the bytes; before inspection, from the declared type. */
+            /**
+             * @description Kind of media, determined from the bytes; before inspection, from the declared type. Files of kind `audio` are kept,
+             *     and no platform takes them.
+             */
             kind: components["schemas"]["MediaKind"];
             /** @description SHA-256 in lower-case hex. */
             sha256: string | null;
@@ -2899,7 +2902,7 @@ export interface components {
         };
         /**
          * MediaFacts
-         * @description Encoding of a file, as the file states it; a member that it does not state is null.
+         * @description Encoding of a file; a member that it does not state is null.
          */
         MediaFacts: {
             /** @description Codec of its sound, such as `aac`, `mp3` or `opus`; null also if it is silent. */
@@ -2909,17 +2912,36 @@ export interface components {
              * @description Bits per color.
              */
             bit_depth: number | null;
+            /** @description Chroma subsampling of a video: `4:2:0`, `4:2:2`, `4:4:4`, or `4:0:0` without colors. */
+            chroma: string | null;
             /**
              * Format: double
              * @description Average number of frames per second.
              */
             frame_rate: number | null;
+            /**
+             * @description True if an edit list of an MP4 or MOV file leaves out, repeats or delays some of its pictures. One that only begins
+             *     with the first picture does not count.
+             */
+            has_edits: boolean | null;
             /** @description True if the index of an MP4 or MOV file precedes the samples (`faststart`). */
             index_first: boolean | null;
             /** @description True if an MP4 or MOV file consists of fragments. */
             is_fragmented: boolean | null;
             /** @description True if a PDF is encrypted. */
             is_locked: boolean | null;
+            /** @description True if a GIF ends before its last frame does; what is missing is not published. */
+            is_truncated: boolean | null;
+            /**
+             * @description Reason why the metadata of a picture or video can't be removed: it is published only if the organization's media
+             *     settings leave them, or as a rendition, which has none.
+             */
+            uncleanable: string | null;
+            /**
+             * @description Reason why a picture can't be decoded: it has no thumbnail, and can't be scaled or converted for a platform. Found
+             *     soon after the asset is `ready`.
+             */
+            undecodable: string | null;
             /** @description Codec of the pictures of a video, such as `h264`, `hevc`, `vp9` or `av1`. */
             video_codec: string | null;
         };
@@ -3061,7 +3083,7 @@ export interface components {
              * @example 2026-01-02T03:04:05.000Z
              */
             expires_at: string;
-            /** @description Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected. */
+            /** @description Encoding of a file; null until the file is inspected, and for files that an earlier version inspected. */
             facts: components["schemas"]["MediaFacts"] | null;
             /** @description File name. */
             filename: string;
@@ -3080,7 +3102,10 @@ export interface components {
              * @description The media asset's id.
              */
             id: string;
-            /** @description Kind of media, determined from the bytes; before inspection, from the declared type. */
+            /**
+             * @description Kind of media, determined from the bytes; before inspection, from the declared type. Files of kind `audio` are kept,
+             *     and no platform takes them.
+             */
             kind: components["schemas"]["MediaKind"];
             /** @description SHA-256 in lower-case hex. */
             sha256: string | null;
@@ -5857,7 +5882,7 @@ export interface components {
         XSettings: {
             /** @description Captions of the first post's video, one file for each language. Only for posts of kind video; not used for others. */
             captions?: {
-                /** @description The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file. */
+                /** @description The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file. */
                 content: string;
                 /** @description Language of the captions, in two letters (ISO 639-1). */
                 language: string;
@@ -5904,7 +5929,7 @@ export interface components {
         YoutubeSettings: {
             /** @description Caption tracks, which are uploaded once the video is live. Each costs 400 units of the project's quota. */
             captions?: {
-                /** @description The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file. */
+                /** @description The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file. */
                 content: string;
                 /** @description Language of the captions (BCP 47). */
                 language: string;

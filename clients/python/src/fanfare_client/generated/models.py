@@ -1334,7 +1334,7 @@ class Media(Model):
     """
     facts: MediaFacts | None
     """
-    Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
     """
     filename: str
     """
@@ -1355,7 +1355,8 @@ class Media(Model):
     """
     kind: MediaKind
     """
-    Kind of media, determined from the bytes; before inspection, from the declared type.
+    Kind of media, determined from the bytes; before inspection, from the declared type. Files of kind `audio` are kept,
+    and no platform takes them.
     """
     sha256: str | None
     """
@@ -1445,7 +1446,7 @@ class MediaCapability(Model):
 
 class MediaFacts(Model):
     """
-    Encoding of a file, as the file states it; a member that it does not state is null.
+    Encoding of a file; a member that it does not state is null.
     """
 
     audio_codec: str | None
@@ -1456,9 +1457,18 @@ class MediaFacts(Model):
     """
     Bits per color.
     """
+    chroma: str | None
+    """
+    Chroma subsampling of a video: `4:2:0`, `4:2:2`, `4:4:4`, or `4:0:0` without colors.
+    """
     frame_rate: float | None
     """
     Average number of frames per second.
+    """
+    has_edits: bool | None
+    """
+    True if an edit list of an MP4 or MOV file leaves out, repeats or delays some of its pictures. One that only begins
+    with the first picture does not count.
     """
     index_first: bool | None
     """
@@ -1471,6 +1481,20 @@ class MediaFacts(Model):
     is_locked: bool | None
     """
     True if a PDF is encrypted.
+    """
+    is_truncated: bool | None
+    """
+    True if a GIF ends before its last frame does; what is missing is not published.
+    """
+    uncleanable: str | None
+    """
+    Reason why the metadata of a picture or video can't be removed: it is published only if the organization's media
+    settings leave them, or as a rendition, which has none.
+    """
+    undecodable: str | None
+    """
+    Reason why a picture can't be decoded: it has no thumbnail, and can't be scaled or converted for a platform. Found
+    soon after the asset is `ready`.
     """
     video_codec: str | None
     """
@@ -1628,7 +1652,7 @@ class MediaUpload(Model):
     """
     facts: MediaFacts | None
     """
-    Encoding of a video or document; null until the file is inspected, and for files that an earlier version inspected.
+    Encoding of a file; null until the file is inspected, and for files that an earlier version inspected.
     """
     filename: str
     """
@@ -1649,7 +1673,8 @@ class MediaUpload(Model):
     """
     kind: MediaKind
     """
-    Kind of media, determined from the bytes; before inspection, from the declared type.
+    Kind of media, determined from the bytes; before inspection, from the declared type. Files of kind `audio` are kept,
+    and no platform takes them.
     """
     sha256: str | None
     """

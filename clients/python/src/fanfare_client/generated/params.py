@@ -124,7 +124,7 @@ class BlueskySettings(TypedDict):
 class BlueskySettingsCaption(TypedDict):
     content: str
     """
-    The captions as the text of a WebVTT (.vtt) or SubRip (.srt) file. Bluesky gets WebVTT, of at most 20,000 bytes.
+    The captions as the text of a WebVTT (.vtt), SubRip (.srt) or SubViewer (.sbv) file. Bluesky gets WebVTT, of at most 20,000 bytes.
     """
     language: str
     """
@@ -2202,7 +2202,7 @@ class XConfig(XSettings, Overrides):
 class XSettingsCaption(TypedDict):
     content: str
     """
-    The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file.
     """
     language: str
     """
@@ -2334,7 +2334,7 @@ class YoutubeConfig(YoutubeSettings, Overrides):
 class YoutubeSettingsCaption(TypedDict):
     content: str
     """
-    The captions as the text of a SubRip (.srt) or WebVTT (.vtt) file.
+    The captions as the text of a SubRip (.srt), SubViewer (.sbv) or WebVTT (.vtt) file.
     """
     language: str
     """
