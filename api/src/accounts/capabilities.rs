@@ -70,6 +70,9 @@ pub struct Medium {
     pub max_count: usize,
     /// Accepted content types.
     pub content_types: Vec<String>,
+    /// Minimum file size, in bytes; null where the platform names none.
+    #[oai(nullable)]
+    pub min_bytes: Option<u64>,
     /// Maximum file size, in bytes.
     pub max_bytes: u64,
     /// Minimum duration, in milliseconds.
@@ -231,6 +234,7 @@ impl From<&MediaLimit> for Medium {
             min_count: *limit.count.start(),
             max_count: *limit.count.end(),
             content_types: limit.mimes.iter().map(|mime| (*mime).to_owned()).collect(),
+            min_bytes: (limit.min_bytes > 0).then_some(limit.min_bytes),
             max_bytes: limit.max_bytes,
             min_duration_ms: limit.duration.as_ref().map(|range| millis(range.start())),
             max_duration_ms: limit

@@ -37,6 +37,8 @@ const UNHEARD: &[(&str, &str, &str)] = &[
 
 /// Words that may be ids, times, digests, boundaries and the like: those of them with a digit are.
 static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9_.~%:-]{8,}").expect("a pattern"));
+/// The random id of a file on Reddit, which may have letters only.
+static FILE: LazyLock<Regex> = LazyLock::new(|| Regex::new("rte_images/[a-z0-9]+").expect("a pattern"));
 
 /// A kind of post.
 struct Kind {
@@ -214,5 +216,5 @@ fn shape(call: &Heard) -> String {
     let passes = |found: &Captures<'_>| {
         if found[0].contains(|c: char| c.is_ascii_digit()) { "#".to_owned() } else { found[0].to_owned() }
     };
-    WORD.replace_all(&text, passes).into_owned()
+    WORD.replace_all(&FILE.replace_all(&text, "rte_images/#"), passes).into_owned()
 }

@@ -31,12 +31,13 @@ pub(super) fn trials() -> Vec<Trial> {
 async fn a_reply_waits_until_its_parent_is_found() {
     let world = World::start().await;
     let actor = actor(&world, "threads");
-    actor.set(&json!({ "lag_ms": 120 })).await;
+    actor.set(&json!({ "lag_ms": 600_000 })).await;
     let root = actor.publish(&actor.post("the first")).await.on("root");
     let reply = actor.reply("the second", &[root]);
     let prepared = actor.prepare_once(&reply, Checkpoint::default()).await.on("prepare");
     let Prepared::Processing { at, poll_after } = prepared else { panic!("{prepared:?}") };
     assert!(poll_after >= Duration::from_secs(1));
+    actor.set(&json!({ "lag_ms": 0 })).await;
     let at = actor.prepare_from(&reply, at).await.on("later");
     actor.commit(&reply, &at).await.on("commit");
     assert_eq!(actor.accepted().await, 2);
