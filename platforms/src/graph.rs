@@ -72,6 +72,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         // The token endpoints' error format.
         return Some(match reply.status.as_u16() {
             429 | 500.. => classify::by_status(reply),
+            _ if is_of_credentials(message) => Failure::app_refused(message, None),
             _ => Failure::token_expired(message),
         });
     }
@@ -96,6 +97,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     Some(match (code, subcode) {
         // Said of a deleted app with the code of a token.
         (102 | 190, _) if message.contains("validating application") => Failure::app_refused(message, None),
+        (1 | INVALID, _) if is_of_credentials(&message) => Failure::app_refused(message, None),
         (102 | 190, 458 | 460 | 467 | 490 | 492) => Failure::revoked(message),
         // The same token works again afterwards.
         (102 | 190, 459 | 464) => Failure::token_expired(format!(
@@ -144,6 +146,15 @@ pub(crate) const ENCODING: Encoding = Encoding {
     source: "",
     checked: "2026-11",
 };
+
+/// True for the refusal of the app's own id or secret, such as after the secret was replaced. It has the code of an
+/// invalid parameter, or of an unknown error.
+/// <https://github.com/facebook/facebook-python-business-sdk/issues/528>,
+/// <https://github.com/facebookarchive/php-graph-sdk/issues/538>
+fn is_of_credentials(message: &str) -> bool {
+    let words = ["Invalid appsecret_proof", "Error validating client secret", "Invalid platform app"];
+    words.iter().any(|words| message.contains(words))
+}
 
 /// Code of an invalid parameter.
 const INVALID: i64 = 100;
@@ -898,10 +909,22 @@ pub(crate) mod tests {
         for (code, message) in [
             (190, "Error validating application. Application has been deleted."),
             (200, "API access blocked."),
+            (100, "Invalid appsecret_proof provided in the API argument"),
+            (1, "Error validating client secret."),
         ] {
             let body = json!({ "error": { "message": message, "code": code } });
             let failure = classify(&Reply::of(400, &[], &body.to_string())).unwrap();
             assert_eq!(failure.code, ErrorCode::AppRefused, "{message}");
+        }
+        // The form of the token endpoints of Threads and Instagram.
+        for (message, expected) in [
+            ("Invalid platform app", ErrorCode::AppRefused),
+            ("Error validating client secret.", ErrorCode::AppRefused),
+            ("Matching code was not found or was already used", ErrorCode::TokenExpired),
+        ] {
+            let body = json!({ "error_type": "OAuthException", "code": 400, "error_message": message });
+            let failure = classify(&Reply::of(400, &[], &body.to_string())).unwrap();
+            assert_eq!(failure.code, expected, "{message}");
         }
         let transient = json!({ "error": { "message": "m", "code": 7, "is_transient": true } });
         let failure = classify(&Reply::of(400, &[], &transient.to_string())).unwrap();

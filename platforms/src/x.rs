@@ -275,10 +275,10 @@ impl Publisher for X {
         let code = first.and_then(|error| error["code"].as_u64());
         let message = error_message(reply);
         match reply.status.as_u16() {
+            401 | 403 if is_of_app(reply) => Some(Failure::app_refused(message, Some(CREDITS_BACKOFF))),
             401 => Some(Failure::token_expired(message)),
             // Of the app, whose owner can buy credits, raise the limit of what it may spend, or enrol it, at any time.
             402 => Some(Failure::app_refused(message, Some(CREDITS_BACKOFF))),
-            403 if is_of_app(reply) => Some(Failure::app_refused(message, Some(CREDITS_BACKOFF))),
             403 | 429 if says("usage-capped") => {
                 Some(Failure::app_refused(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
             }
@@ -692,11 +692,19 @@ fn error_message(reply: &Reply) -> String {
     text::clip(&message, domain::failure::MAX_MESSAGE_CHARS)
 }
 
+/// Code of an app that is suspended or unknown. <https://developer.x.com/en/support/x-api/error-troubleshooting>
+const SUSPENDED: u64 = 416;
+/// Code of an endpoint that the app's access level does not have, as seen:
+/// <https://github.com/socioboard/Socioboard-5.0/issues/440>.
+const NO_ACCESS: u64 = 453;
+
 /// True for a refusal that concerns the contract of the app's owner with X: what the app may spend is spent, which live
-/// logs of 2026 have in two forms, both with 403, or the app is in no project.
+/// logs of 2026 have in two forms, both with 403, or the app is in no project, suspended, or without access to the call.
 fn is_of_app(reply: &Reply) -> bool {
     let kind = reply.body["type"].as_str().and_then(|kind| kind.rsplit('/').next()).unwrap_or_default();
+    let code = reply.body.pointer("/errors/0/code").and_then(Value::as_u64);
     ["spend-cap-reached", "credits-depleted", "credits"].contains(&kind)
+        || matches!(code, Some(SUSPENDED | NO_ACCESS))
         || reply.body["title"] == "SpendCapReached"
         // A missing scope has this reason, too, but nothing to enrol in.
         || reply.body["reason"] == "client-not-enrolled" && reply.body["required_enrollment"].is_string()
@@ -1052,6 +1060,18 @@ mod tests {
                 401,
                 r#"{"errors":[{"code":89,"message":"Invalid or expired token."}]}"#,
                 "token_expired",
+                false,
+            ),
+            (
+                401,
+                r#"{"errors":[{"code":416,"message":"Invalid / suspended application"}]}"#,
+                "app_refused",
+                false,
+            ),
+            (
+                403,
+                r#"{"errors":[{"code":453,"message":"You currently have access to a subset of X API V2 endpoints"}]}"#,
+                "app_refused",
                 false,
             ),
             (402, r#"{"title":"CreditsDepleted","detail":"no credits"}"#, "app_refused", false),

@@ -4,7 +4,7 @@ use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
-use domain::Severity;
+use domain::{ErrorCode, Severity};
 use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, Committed, Identity, Located, MediaKind, Publication, Result,
@@ -38,6 +38,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_draft_is_kept_where_nobody_sees_it,
             a_lost_draft_is_not_made_twice,
             polls_of_a_video_are_rare_when_a_limit_is_nearly_used_up,
+            a_replaced_secret_is_for_the_operator_to_correct,
         ],
     )
 }
@@ -604,4 +605,30 @@ async fn a_lost_draft_is_not_made_twice() {
     assert_eq!(lost(&actor, &post).await, Located::Unknown);
     let heard = world.heard();
     assert_eq!(heard.iter().filter(|call| call.method == "POST" && call.path == feed).count(), 1);
+}
+
+/// Each call proves the app's secret. After it was replaced, neither posts nor Pages are at fault.
+async fn a_replaced_secret_is_for_the_operator_to_correct() {
+    let world = World::start().await;
+    let mut page = actor(&world, "facebook");
+    let app = page.app.as_mut().expect("an app");
+    let right = app.client_secret.replace("another".to_owned());
+    let published = page.publish(&page.post("with the old secret")).await.map(drop);
+    let refreshed = page.refresh().await.map(drop);
+    let checked = page.healthy().await;
+    let brought = page.consent_to(&SCOPES, "allow").await.expect("it has codes");
+    let exchanged = page.exchange(&brought["code"]).await.map(drop);
+    for (what, answer) in
+        [("publish", published), ("refresh", refreshed), ("health", checked), ("login", exchanged)]
+    {
+        let failure = answer.expect_err(what);
+        assert_eq!(
+            (failure.code, failure.is_ambiguous()),
+            (ErrorCode::AppRefused, false),
+            "{what}: {failure}"
+        );
+    }
+    page.app.as_mut().expect("an app").client_secret = right;
+    page.publish(&page.post("with the new secret")).await.on("publish");
+    assert_eq!(page.accepted().await, 1);
 }

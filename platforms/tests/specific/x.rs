@@ -253,7 +253,7 @@ async fn reading_and_renewing_wait_until_they_are_needed() {
 async fn a_limit_of_the_apps_contract_ends_neither_post_nor_grant() {
     let world = World::start().await;
     let mut actor = actor(&world, "x");
-    for name in ["x.spend-cap-reached", "x.spend-cap-until", "x.credits-depleted"] {
+    for name in ["x.spend-cap-reached", "x.spend-cap-until", "x.credits-depleted", "x.access-level"] {
         for path in ["/2/tweets", "/2/oauth2/token"] {
             actor.set(&json!({ "recorded": { path: name } })).await;
             let failure = match path {
