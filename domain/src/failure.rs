@@ -138,6 +138,27 @@ pub struct Failure {
     /// State of the grant that follows from the failure.
     #[serde(rename = "revoked")]
     pub grant: GrantState,
+    /// Posts that wait until the platform takes the app again, if it refuses the app.
+    #[serde(default, skip_serializing_if = "Holds::is_app")]
+    pub holds: Holds,
+}
+
+/// Posts that wait after a platform refused their app.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// All posts with the app.
+    #[default]
+    App,
+    /// The refused post alone: the platform takes others with the app, such as those of another kind.
+    Post,
+}
+
+impl Holds {
+    /// Returns true for all posts with the app.
+    pub fn is_app(&self) -> bool {
+        *self == Self::App
+    }
 }
 
 /// Effect of a failed call on the platform. Serialized as a boolean, true for [`Effect::Unknown`].
@@ -194,7 +215,7 @@ impl Failure {
             message.truncate(end);
         }
         let effect = Effect::from(code.leaves_doubt());
-        Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
+        Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged, holds: Holds::App }
     }
 
     /// Creates the failure of rejected content: by the platform with a 4xx status, or by Fanfare, which counts
@@ -225,6 +246,11 @@ impl Failure {
     pub fn app_refused(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         let retry_after = retry_after.map(|wait| wait.min(MAX_RETRY_AFTER));
         Self { retry_after, ..Self::new(ErrorCode::AppRefused, message) }
+    }
+
+    /// Creates the failure of an app that the platform refuses for some posts only, such as this one.
+    pub fn app_refused_for_post(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self { holds: Holds::Post, ..Self::app_refused(message, retry_after) }
     }
 
     /// Creates the failure of a 5xx answer; any other status counts as 502.
@@ -339,6 +365,9 @@ mod tests {
             assert_eq!(form, expected);
             assert_eq!(serde_json::from_value::<Failure>(form).unwrap(), failure);
         }
+        let form = serde_json::to_value(Failure::app_refused_for_post("m", None)).unwrap();
+        assert_eq!(form["holds"], "post");
+        assert_eq!(serde_json::from_value::<Failure>(form).unwrap().holds, Holds::Post);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use bound::Bound;
 pub use choice::SelectOption;
 pub use edit::Edit;
 pub use email::Email;
-pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState, MAY_BE_LIVE};
+pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState, Holds, MAY_BE_LIVE};
 pub use grant::{AccountProfile, App, AppAccess, AppConfig, Grant, Identity};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | the content | `rejected_4xx` | ends the target, with the platform's words |
 //! | the grant | `token_expired` | alone touches the account: a 401, or words that an adapter lists |
-//! | the app: what its owner may spend, its access, its suspension, the version of the API that it names | `app_refused` | holds the posts with the app; words that an adapter lists |
+//! | the app: what its owner may spend, its access, its suspension, the version of the API that it names | `app_refused` | holds the posts with the app, or the refused one alone ([`domain::Holds`]); words that an adapter lists |
 //! | something in between: the page of an edge, a proxy, a moved endpoint | `network_error` | is repeated |
 //! | a call that carried no grant ([`crate::Call::without_grant`]) | `rejected_4xx`, `upstream_502` | never says anything of the grant |
 //!

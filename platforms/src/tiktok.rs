@@ -363,6 +363,10 @@ impl Publisher for TikTok {
             "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" | "reached_active_user_cap" => {
                 Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF))
             }
+            // The app's owner has to have it audited. The accounts that have published today may go on.
+            "reached_active_user_cap" => Failure::app_refused_for_post(message, wait(DAILY_CAP_BACKOFF)),
+            // The app's owner has to verify the domain that photos are fetched from. Videos are sent.
+            "url_ownership_unverified" => Failure::app_refused_for_post(message, None),
             "internal_error" => Failure::upstream(status.max(500), message),
             _ if status >= 500 => return None,
             _ => Failure::rejected(refused, message),

@@ -479,7 +479,8 @@ impl Engine {
         self.retry(attempt, failure, pause).await
     }
 
-    /// Lets a target wait, at no cost, until the platform takes its app again, and with it all posts with that app.
+    /// Lets a target wait, at no cost, until the platform takes its app again, and with it all posts with that app,
+    /// unless the platform takes those.
     async fn hold_app(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
         let pause = self.hold_posts(attempt.key, &attempt.account.platform, &failure).await?;
         let wait = Wait {
@@ -492,7 +493,7 @@ impl Engine {
         self.wait(attempt, wait).await
     }
 
-    /// Holds the posts with the app that a platform refuses. Returns for how long.
+    /// Holds the posts with the app that a platform refuses, or this one. Returns for how long.
     pub(crate) async fn hold_posts(
         &self,
         key: TargetKey,
@@ -501,7 +502,7 @@ impl Engine {
     ) -> Result<Duration, store::Error> {
         // A wait that the platform asked for is not scaled.
         let pause = failure.retry_after.unwrap_or_else(|| self.time_scale.scale(APP_LOOK_INTERVAL));
-        if publishing::hold(&self.db, key, &failure.message, pause).await? {
+        if publishing::hold(&self.db, key, failure.holds, &failure.message, pause).await? {
             error!(
                 target.id = %key.target, org.id = %key.owner.org, platform,
                 "{platform} refuses the app, whose owner has to act; the posts with it wait: {}", failure.message

@@ -134,7 +134,9 @@ impl Engine {
     /// grant is good, and the app. Nothing of the post depends on this.
     async fn note_success(&self, attempt: &Attempt) {
         let (owner, account) = (attempt.key.owner, &attempt.account);
-        if attempt.is_app_held
+        let was_refused =
+            attempt.last_failure.as_ref().is_some_and(|last| last.code == ErrorCode::AppRefused);
+        if (attempt.is_app_held || was_refused)
             && let Err(error) = publishing::lift(&self.db, attempt).await
         {
             warn!(account.id = %account.id, org.id = %owner.org, %error, "The app of account {} publishes and is held", account.id);

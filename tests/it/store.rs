@@ -12,8 +12,8 @@ mod timelines;
 use crate::{WHOLE, database};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::{
-    AccountId, Bound, ErrorCode, ErrorSource, Failure, Metrics, Missing, Mode, OrgId, Owner, PostStatus,
-    TargetId, TargetStatus, Then, Wait, WaitReason, WebhookId,
+    AccountId, Bound, ErrorCode, ErrorSource, Failure, Holds, Metrics, Missing, Mode, OrgId, Owner,
+    PostStatus, TargetId, TargetStatus, Then, Wait, WaitReason, WebhookId,
     event::EventName,
     outbox::Message,
     scope::Scope,
@@ -1031,8 +1031,8 @@ async fn a_retry_lets_one_post_look_whether_an_app_is_taken_again() {
     let key =
         |post: &Post| TargetKey { owner, post: post.id, target: post.targets[0].id, version: post.version };
     let hour = Duration::from_secs(3600);
-    assert!(publishing::hold(&db, key(&posts[0]), "spent", hour).await.unwrap());
-    assert!(!publishing::hold(&db, key(&posts[0]), "still spent", hour).await.unwrap());
+    assert!(publishing::hold(&db, key(&posts[0]), Holds::App, "spent", hour).await.unwrap());
+    assert!(!publishing::hold(&db, key(&posts[0]), Holds::App, "still spent", hour).await.unwrap());
     for post in &posts[..2] {
         let (_, held) = begin(&db, owner, post, 0).await;
         assert!(matches!(held, BeginResult::Held { code: ErrorCode::AppRefused, .. }), "{held:?}");
@@ -1101,7 +1101,7 @@ async fn what_comes_of_a_requested_retry_is_told_though_the_post_waits_as_before
     refuse().await;
     assert_eq!(told().await, 2);
     // Also where another post looks.
-    publishing::hold(&db, key, "spent", Duration::from_secs(3600)).await.unwrap();
+    publishing::hold(&db, key, Holds::App, "spent", Duration::from_secs(3600)).await.unwrap();
     let held = async || matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Held { .. });
     assert!(held().await);
     assert_eq!(told().await, 2);
@@ -1110,6 +1110,35 @@ async fn what_comes_of_a_requested_retry_is_told_though_the_post_waits_as_before
     sqlx::query(another_looks).execute(&db).await.unwrap();
     assert!(held().await);
     assert_eq!(told().await, 3);
+}
+
+/// Other posts are published meanwhile, and do not end the hold that operators are told of.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_is_refused_for_one_post_holds_no_other() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "tiktok", "1", "ada").await;
+    let (photo, video) =
+        (create(&db, owner, draft_of(&[&account])).await, create(&db, owner, draft_of(&[&account])).await);
+    let held = async || {
+        let count = "select count(*) from app_holds where platform = 'tiktok'";
+        sqlx::query_scalar::<_, i64>(count).fetch_one(&db).await.unwrap()
+    };
+    let (key, BeginResult::Attempt(refused)) = begin(&db, owner, &photo, 0).await else {
+        panic!("it begins")
+    };
+    let hour = Duration::from_secs(3600);
+    assert!(publishing::hold(&db, key, Holds::Post, "not verified", hour).await.unwrap());
+    assert!(!publishing::hold(&db, key, Holds::Post, "still not verified", hour).await.unwrap());
+    assert_eq!(held().await, 1);
+    let (_, BeginResult::Attempt(other)) = begin(&db, owner, &video, 0).await else {
+        panic!("it is not held")
+    };
+    assert!(!other.is_app_held);
+    publishing::lift(&db, &other).await.unwrap();
+    assert_eq!(held().await, 1, "by another post");
+    publishing::lift(&db, &refused).await.unwrap();
+    assert_eq!(held().await, 0);
 }
 
 /// As it does when its clock is set while a transaction is open.

@@ -4,7 +4,7 @@ use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World, clock};
 use crate::trials::{self, singles};
 use chrono::TimeDelta;
-use domain::ErrorCode;
+use domain::{ErrorCode, Holds};
 use libtest_mimic::Trial;
 use platforms::{
     Committed, Feature, Located, MediaKind, Publication,
@@ -27,6 +27,7 @@ pub(super) fn trials() -> Vec<Trial> {
             an_invalid_part_is_rejected_as_documented,
             a_commit_of_photos_returns_its_id_later,
             an_app_that_is_not_audited_posts_for_its_creator_alone,
+            an_unverified_domain_holds_photos_alone,
             photos_have_sizes_and_texts_of_their_own,
             a_post_that_tiktok_gave_up_is_posted_again,
             a_renamed_creator_keeps_working_links,
@@ -302,7 +303,25 @@ async fn an_app_that_is_not_audited_posts_for_its_creator_alone() {
     }
     let sixth = world.named(platform, "private.f");
     let failure = sixth.publish(&sixth.post("mine")).await.expect_err("five accounts a day");
-    assert!(failure.code == ErrorCode::RateLimited && failure.message.contains("five accounts"), "{failure}");
+    assert!(failure.code == ErrorCode::AppRefused && failure.message.contains("five accounts"), "{failure}");
+    // The others publish as before, so that their posts do not wait.
+    assert_eq!(failure.holds, Holds::Post);
+    private.publish(&private.post("again")).await.on("one of the five");
+}
+
+/// TikTok fetches photos from domains that the operator has verified, and is sent videos.
+async fn an_unverified_domain_holds_photos_alone() {
+    let world = World::start().await;
+    let actor = audited(&world).await;
+    let mut photo = actor.post_with("fetched", MediaKind::Image, 1);
+    let name = std::mem::replace(&mut photo.media[0].filename, "unverified.jpg".to_owned());
+    let failure = actor.publish(&photo).await.expect_err("not verified");
+    assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::AppRefused, false), "{failure}");
+    assert!(failure.message.contains("has to be verified"), "{failure}");
+    assert_eq!(failure.holds, Holds::Post);
+    actor.publish(&actor.post_with("sent", MediaKind::Video, 1)).await.on("a video");
+    photo.media[0].filename = name;
+    actor.publish(&photo).await.on("verified");
 }
 
 async fn photos_have_sizes_and_texts_of_their_own() {

@@ -3,11 +3,14 @@
 //! That concerns neither the content nor the account, and every post with the app would meet it. So they wait together,
 //! at no cost to their budget, and one of them at a time looks whether the platform takes the app again. What is
 //! published ends the hold. A publishing call that was begun before is still looked up.
+//!
+//! Where the platform refuses the app for some posts only, each of them waits for itself: its row has the target's id after
+//! the app, so that it holds no other post, and operators are told as of any other.
 
 use super::{Attempt, TargetKey};
 use crate::bounds::{Access, Resource};
 use chrono::{DateTime, Utc};
-use domain::AccountId;
+use domain::{AccountId, Holds};
 use sqlx::{PgConnection, PgPool};
 use std::{collections::HashMap, time::Duration};
 
@@ -34,32 +37,43 @@ pub(super) async fn wait_or_look(tx: &mut PgConnection, app: &str) -> sqlx::Resu
     sqlx::query_scalar!("select until from app_holds where app = $1", app).fetch_optional(tx).await
 }
 
-/// Holds the posts with the app of a target's account for a time. Returns true if they were not held before.
-pub async fn hold(db: &PgPool, key: TargetKey, message: &str, pause: Duration) -> sqlx::Result<bool> {
+/// Holds the posts with the app of a target's account for a time, or the target alone. Returns true if they were not held
+/// before.
+pub async fn hold(
+    db: &PgPool,
+    key: TargetKey,
+    holds: Holds,
+    message: &str,
+    pause: Duration,
+) -> sqlx::Result<bool> {
     let is_new = sqlx::query_scalar!(
         r#"with forgotten as (delete from app_holds where until < now() - make_interval(secs => $4))
            insert into app_holds as h (app, platform, mode, message, since, until)
-           select app_of(a.platform, a.mode, a.org_id, a.social_network_id), a.platform, a.mode, $2, clock_timestamp(),
-             clock_timestamp() + make_interval(secs => $3)
+           select app_of(a.platform, a.mode, a.org_id, a.social_network_id) || case when $5 then '/' || t.id else '' end,
+             a.platform, a.mode, $2, clock_timestamp(), clock_timestamp() + make_interval(secs => $3)
            from targets t join accounts a on a.id = t.account_id where t.id = $1
            on conflict (app) do update set message = excluded.message, until = excluded.until
            returning (h.xmax = 0) as "is_new!""#,
         key.target.0,
         message,
         pause.as_secs_f64(),
-        FORGOTTEN_AFTER.as_secs_f64()
+        FORGOTTEN_AFTER.as_secs_f64(),
+        holds == Holds::Post
     )
     .fetch_optional(db)
     .await?;
     Ok(is_new.unwrap_or(false))
 }
 
-/// Ends the hold of the app that an attempt has published with.
+/// Ends the hold of the app that an attempt has published with, and that of its target.
 pub async fn lift(db: &PgPool, attempt: &Attempt) -> sqlx::Result<()> {
     sqlx::query!(
         "delete from app_holds h using accounts a
-         where a.id = $1 and h.app = app_of(a.platform, a.mode, a.org_id, a.social_network_id)",
-        attempt.account.id.0
+         where a.id = $1 and h.app in (
+           app_of(a.platform, a.mode, a.org_id, a.social_network_id),
+           app_of(a.platform, a.mode, a.org_id, a.social_network_id) || '/' || $2::uuid)",
+        attempt.account.id.0,
+        attempt.key.target.0
     )
     .execute(db)
     .await?;
