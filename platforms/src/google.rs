@@ -35,8 +35,8 @@ pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
         .send_raw()
         .await?;
     match reply.status.as_u16() {
-        200..=299 | 400 => Ok(()),
-        _ => Err(classify::by_status(&reply)),
+        400 if !reply.is_block() => Ok(()),
+        _ => reply.into_result(cx.platform).map(drop),
     }
 }
 

@@ -384,8 +384,8 @@ impl Publisher for LinkedIn {
         let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
             // The rejection of a token that is already revoked counts as success.
-            200..=299 | 400 | 401 => Ok(()),
-            _ => Err(classify::by_status(&reply)),
+            400 | 401 if !reply.is_block() => Ok(()),
+            _ => reply.into_result(cx.platform).map(drop),
         }
     }
 

@@ -824,15 +824,29 @@ impl Reply {
         }
     }
 
-    /// True for the page of an edge or a proxy in between, such as a challenge to browsers: APIs refuse in JSON. It says
-    /// nothing of the content or of the grant.
-    fn is_block(&self) -> bool {
-        let is_page = self
-            .text
-            .trim_start()
-            .get(..5)
-            .is_some_and(|start| ["<!doc", "<html"].iter().any(|page| start.eq_ignore_ascii_case(page)));
-        is_page && matches!(self.status.as_u16(), 401 | 403)
+    /// True for the refusal by a page of an edge or a proxy in between, such as a challenge to browsers: APIs refuse in
+    /// JSON, and storage in XML. It says nothing of the content, of an object or of the grant, unless the request is too
+    /// large for the edge, which it is at each try (RFC 9110, section 15.5.14; Pinterest's answers 413 with a page). A
+    /// throttled call stays one.
+    pub(crate) fn is_block(&self) -> bool {
+        let is_refusal =
+            matches!(self.status.as_u16(), 400..=407 | 409..=412 | 415..=424 | 426..=428 | 430 | 432..=499);
+        is_refusal && self.is_page()
+    }
+
+    /// True for HTML, by its type or its beginning.
+    fn is_page(&self) -> bool {
+        if self.body.is_object() || self.body.is_array() {
+            return false;
+        }
+        let mut text = self.text.trim_start_matches('\u{feff}').trim_start();
+        while let Some((_, rest)) = text.strip_prefix("<!--").and_then(|comment| comment.split_once("-->")) {
+            text = rest.trim_start();
+        }
+        let is_html = self.header("content-type").is_some_and(|mime| mime.starts_with("text/html"));
+        let begins =
+            |page: &str| text.get(..page.len()).is_some_and(|start| start.eq_ignore_ascii_case(page));
+        text.starts_with('<') && (is_html || begins("<!doctype html") || begins("<html"))
     }
 
     /// Returns the failure of a call that was blocked, and so had no effect.
@@ -1060,7 +1074,7 @@ mod tests {
     fn a_page_of_something_in_between_is_no_refusal() {
         let page = "<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>";
         for platform in crate::all() {
-            for status in [401, 403] {
+            for status in [400, 401, 402, 403, 404, 405, 406, 409, 410, 416, 422, 426, 451] {
                 let failure = Reply::of(status, &[], page).into_result(platform).unwrap_err();
                 assert_eq!(
                     (failure.code, failure.is_ambiguous()),
@@ -1072,8 +1086,28 @@ mod tests {
         let x = crate::get("x").unwrap();
         let failure = Reply::of(403, &[], page).into_result(x).unwrap_err();
         assert!(failure.message.ends_with("(403 Just a moment...)"), "{failure}");
-        let refused = Reply::of(403, &[], r#"{"detail":"no"}"#).into_result(x).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::Rejected(403));
+        let html = ("content-type", "text/html; charset=UTF-8");
+        for (headers, text, is_page) in [
+            (&[][..], "\u{feff}\r\n<!DOCTYPE html><html>", true),
+            (&[][..], "<!-- ray 8f --><!-- 2 -->\n<HTML>", true),
+            (&[html][..], "<?xml version=\"1.0\"?><!DOCTYPE html><html>", true),
+            (&[html][..], "Not Found", false),
+            (&[][..], r#"{"detail":"no"}"#, false),
+            (&[html][..], r#"{"detail":"no"}"#, false),
+            (&[html][..], "", false),
+            (&[("content-type", "application/xml")][..], "<?xml version=\"1.0\"?><Error>", false),
+            (&[][..], "<Error><Code>AccessDenied</Code></Error>", false),
+            (&[][..], "<!-- never closed", false),
+        ] {
+            let failure = Reply::of(404, headers, text).into_result(x).unwrap_err();
+            let expected = if is_page { ErrorCode::NetworkError } else { ErrorCode::Rejected(404) };
+            assert_eq!(failure.code, expected, "{text}");
+        }
+        for (status, code) in
+            [(408, ErrorCode::Upstream(504)), (413, ErrorCode::Rejected(413)), (429, ErrorCode::RateLimited)]
+        {
+            assert_eq!(Reply::of(status, &[], page).into_result(x).unwrap_err().code, code);
+        }
     }
 
     #[test]

@@ -360,7 +360,7 @@ impl Publisher for TikTok {
         Some(match code {
             "access_token_invalid" => Failure::token_expired(message),
             "rate_limit_exceeded" => Failure::rate_limited(message, wait(RATE_BACKOFF)),
-            "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" | "reached_active_user_cap" => {
+            "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" => {
                 Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF))
             }
             // The app's owner has to have it audited. The accounts that have published today may go on.
@@ -407,8 +407,8 @@ impl Publisher for TikTok {
         let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
             // The rejection of a token that is already revoked counts as success.
-            200..=299 | 400 | 401 => Ok(()),
-            _ => Err(classify::by_status(&reply)),
+            400 | 401 if !reply.is_block() => Ok(()),
+            _ => reply.into_result(cx.platform).map(drop),
         }
     }
 
@@ -813,7 +813,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
             Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
             _ => Err(classify::by_status(&reply)),
         },
-        _ => Err(classify::by_status(&reply)),
+        _ => Err(reply.into_result(cx.platform).expect_err("it is no success")),
     }
 }
 
