@@ -88,8 +88,9 @@ pub struct OAuth2 {
     pub idle_renewal: Duration,
     /// User agent of token requests, on platforms that refuse ours.
     pub user_agent: Option<fn(&Session<'_>) -> String>,
-    /// Errors of the token endpoint that mean that the grant was revoked.
-    pub revoked_errors: ErrorNames,
+    /// Errors of the token endpoint that mean that the grant was revoked; one without a code is identified by its number.
+    /// No other refusal ends a grant.
+    pub revoked_errors: &'static [&'static str],
 }
 
 impl OAuth2 {
@@ -113,32 +114,8 @@ impl OAuth2 {
         refresh: Refresh::Anytime,
         idle_renewal: Duration::ZERO,
         user_agent: None,
-        revoked_errors: ErrorNames::OneOf(&["invalid_grant"]),
+        revoked_errors: &["invalid_grant"],
     };
-}
-
-/// A set of a token endpoint's error codes; an error without a code is identified by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorNames {
-    /// Only these.
-    OneOf(&'static [&'static str]),
-    /// All except these.
-    AllBut(&'static [&'static str]),
-}
-
-impl ErrorNames {
-    /// Returns true if the set names the error.
-    pub(crate) fn names(self, name: &str) -> bool {
-        matches!(self, Self::OneOf(names) if names.contains(&name))
-    }
-
-    /// Returns true if the error is one of the set.
-    pub(crate) fn contains(self, name: &str) -> bool {
-        match self {
-            Self::OneOf(names) => names.contains(&name),
-            Self::AllBut(names) => !names.contains(&name),
-        }
-    }
 }
 
 /// When a grant can be exchanged for a new one.

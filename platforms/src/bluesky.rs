@@ -296,6 +296,7 @@ impl Publisher for Bluesky {
     /// Refreshes the session, or creates one from the login in `extra`: `identifier`, `app_password` and, if the
     /// user named it, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        let mut refusal = None;
         if let Some(token) = cx.grant.refresh_token() {
             let service = service(cx.grant)?;
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
@@ -308,16 +309,21 @@ impl Publisher for Bluesky {
                     let pds = moved.map(public).transpose()?;
                     return granted(cx, tokens, pds);
                 }
-                // Rejected: the password may still create a new session.
-                400..=407 | 409..=424 | 426..=428 | 430..=499 => {}
-                _ => return Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
+                // Refused: the password may still create a new session.
+                400..=407 | 409..=424 | 426..=428 | 430..=499 if reply.body.is_object() => {
+                    refusal = Some(reply);
+                }
+                _ => return Err(unlisted(cx, reply)),
             }
         }
         let secret = |key: &str| cx.grant.extra[key].as_str().filter(|value| !value.is_empty());
         let (Some(identifier), Some(password)) = (secret("identifier"), secret("app_password")) else {
-            return Err(Failure::revoked(
-                "the session has ended, and no app password is stored to begin another",
-            ));
+            return Err(match refusal {
+                Some(reply) if !says_one_of(&reply, &ENDED_SESSION) => unlisted(cx, reply),
+                _ => {
+                    Failure::revoked("the session has ended, and no app password is stored to begin another")
+                }
+            });
         };
         let service = match named_service(cx.grant) {
             Some(service) => public(service)?,
@@ -336,8 +342,8 @@ impl Publisher for Bluesky {
                 document.admit(&service)?;
                 granted(cx, tokens, Some(document.pds))
             }
-            400 | 401 | 403 => Err(Failure::revoked(classify::message(&reply))),
-            _ => Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
+            _ if says_one_of(&reply, &REFUSED_LOGIN) => Err(Failure::revoked(classify::message(&reply))),
+            _ => Err(unlisted(cx, reply)),
         }
     }
 
@@ -559,6 +565,30 @@ impl Deletion for Bluesky {
     }
 }
 
+/// Errors of `refreshSession` that end a session.
+/// <https://github.com/bluesky-social/atproto/blob/main/lexicons/com/atproto/server/refreshSession.json>
+const ENDED_SESSION: [&str; 2] = ["ExpiredToken", "InvalidToken"];
+/// Errors of `createSession` after which only the account's owner can log in: a wrong or deleted password, and a second
+/// factor, for which app passwords are not asked.
+/// <https://github.com/bluesky-social/atproto/blob/main/lexicons/com/atproto/server/createSession.json>
+const REFUSED_LOGIN: [&str; 2] = ["AuthenticationRequired", "AuthFactorTokenRequired"];
+
+fn says_one_of(reply: &Reply, words: &[&str]) -> bool {
+    reply.status.is_client_error() && reply.body["error"].as_str().is_some_and(|word| words.contains(&word))
+}
+
+/// Returns the failure of a refresh or a login that was refused without one of the words that end the grant.
+fn unlisted(cx: &Session<'_>, reply: Reply) -> Failure {
+    let status = reply.status;
+    let failure = reply.into_result(cx.platform).expect_err("it is no success");
+    match failure.code {
+        ErrorCode::TokenExpired => {
+            Failure::network(format!("the server answered {status}: {failure}"), false)
+        }
+        _ => failure,
+    }
+}
+
 /// Returns the service that the user named.
 fn named_service(grant: &Grant) -> Option<&str> {
     grant.extra["service"].as_str().filter(|service| !service.is_empty())
@@ -685,7 +715,9 @@ impl Document {
             _ => return Err(no("it is no identifier of the AT Protocol")),
         };
         let reply = cx.get(address).without_grant().send_raw().await?;
-        if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
+        // A page may be all that an account's own site has to say. The directory answers in JSON.
+        let is_blocked = reply.is_block() && did.starts_with("did:plc:");
+        if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) && !is_blocked {
             return Err(no("it does not exist"));
         }
         let body = reply.into_result(cx.platform)?.body;

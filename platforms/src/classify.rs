@@ -10,6 +10,8 @@
 //! | something in between: the page of an edge, a proxy, a moved endpoint | `network_error` | is repeated |
 //! | a call that carried no grant ([`crate::Call::without_grant`]) | `rejected_4xx`, `upstream_502` | never says anything of the grant |
 //!
+//! A refresh ends a grant only by words that are listed ([`crate::OAuth2::revoked_errors`]).
+//!
 //! A body's own code goes before the status, except that of a 5xx, which says nothing for certain unless the adapter knows
 //! better ([`crate::Publisher::is_definite`]).
 

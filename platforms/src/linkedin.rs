@@ -182,7 +182,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
             },
         ],
         client_auth: ClientAuth::Body,
-        revoked_errors: ErrorNames::OneOf(&["invalid_grant", "invalid_request"]),
+        revoked_errors: &["invalid_grant", "invalid_request"],
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,

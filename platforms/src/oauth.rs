@@ -4,9 +4,7 @@
 //! are in [`OAuth2`]. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009.
 //! <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{
-    Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Publisher, Reply, Result, Session, classify, required,
-};
+use crate::{Call, ClientAuth, Code, Grant, OAuth2, Publisher, Reply, Result, Session, classify, required};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, AppAccess, ErrorCode, Failure};
 use serde::Deserialize;
@@ -24,8 +22,8 @@ const LONG_LIVED: TimeDelta = TimeDelta::days(14);
 ///
 /// # Errors
 ///
-/// `token_expired` when the code is rejected, which is permanent: a code is valid once. Otherwise the failure
-/// of the call.
+/// `token_expired` when the code is rejected, which is permanent: a code is valid once. `app_refused` when the app's own
+/// credentials are refused. Otherwise the failure of the call.
 pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     let oauth = standard(cx)?;
     let mut form = vec![
@@ -39,7 +37,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     let call = code.verifier.iter().fold(call, |call, verifier| call.hiding(verifier));
     let reply = call.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(cx.platform.publisher, &reply, ErrorNames::OneOf(&[])));
+        return Err(refused(cx.platform.publisher, &reply, Asked::Code));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -48,8 +46,9 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
 ///
 /// # Errors
 ///
-/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `network_error` when the app's own credentials are
-/// refused; `token_expired` for another permanent rejection; otherwise the failure of the call.
+/// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `app_refused` when the app's own credentials are refused;
+/// `network_error` for every other refusal, which does not say that the grant has ended; otherwise the failure of the
+/// call.
 pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let oauth = standard(cx)?;
     let Some(token) = cx.grant.refresh_token() else {
@@ -58,7 +57,7 @@ pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
     let reply = request(cx, token_endpoint(cx, oauth), &form)?.send_raw().await?;
     if is_refused(&reply) {
-        return Err(refused(cx.platform.publisher, &reply, oauth.revoked_errors));
+        return Err(refused(cx.platform.publisher, &reply, Asked::Grant(oauth.revoked_errors)));
     }
     Ok(reply.read_secrets::<Tokens>()?.grant(cx))
 }
@@ -76,8 +75,9 @@ pub async fn revoke(cx: &Session<'_>) -> Result<()> {
     };
     let reply = request(cx, address, &[("token", token), ("token_type_hint", kind)])?.send_raw().await?;
     match reply.status.as_u16() {
-        200..=299 | 400 => Ok(()),
-        _ => Err(refused(cx.platform.publisher, &reply, ErrorNames::OneOf(&[]))),
+        200..=299 => Ok(()),
+        400 if !reply.is_block() => Ok(()),
+        _ => Err(refused(cx.platform.publisher, &reply, Asked::Grant(&[]))),
     }
 }
 
@@ -129,7 +129,16 @@ fn is_refused(reply: &Reply) -> bool {
     !reply.status.is_success() || word.is_some_and(|word| !word.is_empty())
 }
 
-fn refused(publisher: &dyn Publisher, reply: &Reply, revoked: ErrorNames) -> Failure {
+/// The request that a token endpoint refuses.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// A grant for a code, which is valid once.
+    Code,
+    /// A new grant for an old one, or its end, with the errors that mean that it was revoked.
+    Grant(&'static [&'static str]),
+}
+
+fn refused(publisher: &dyn Publisher, reply: &Reply, asked: Asked) -> Failure {
     // As at any other address.
     if let Some(failure) = publisher.classify(reply).filter(|failure| failure.code == ErrorCode::AppRefused) {
         return failure;
@@ -142,16 +151,16 @@ fn refused(publisher: &dyn Publisher, reply: &Reply, revoked: ErrorNames) -> Fai
     let word = word.unwrap_or_default();
     let status = reply.status.as_u16();
     let is_app = APP_ERRORS.contains(&word.as_str()) || status == 401;
+    let revoked = |word: &str| matches!(asked, Asked::Grant(errors) if errors.contains(&word));
     match status {
         408 | 425 | 429 | 500.. => classify::by_status(reply),
         // A page of something in between, such as a block of our network, says nothing about the grant.
         300.. if !reply.body.is_object() => Failure::network(classify::message(reply), false),
-        200..=299 | 400 | 401 | 403 if revoked.names(&word) => Failure::revoked(classify::message(reply)),
+        200..=299 | 400 | 401 | 403 if revoked(&word) => Failure::revoked(classify::message(reply)),
         _ if is_app => refused_app(reply),
-        200..=299 | 400 | 403 if revoked.contains(&word) => Failure::revoked(classify::message(reply)),
-        200..=299 | 400 => Failure::token_expired(classify::message(reply)),
-        // RFC 6749 has no other statuses for a grant: a moved or paused endpoint, or a bill that is not paid. Every
-        // account that is due meanwhile would be lost.
+        200..=299 | 400 if matches!(asked, Asked::Code) => Failure::token_expired(classify::message(reply)),
+        // Another word of RFC 6749, such as `temporarily_unavailable`, a moved or paused endpoint, or a bill that is not
+        // paid. Every account that is due meanwhile would be lost.
         _ => {
             let message = format!("the token endpoint answered {status}: {}", classify::message(reply));
             Failure::network(message, false)
@@ -164,7 +173,7 @@ fn refused(publisher: &dyn Publisher, reply: &Reply, revoked: ErrorNames) -> Fai
 fn refused_app(reply: &Reply) -> Failure {
     let message = classify::message(reply);
     error!("A token endpoint refuses the credentials of the OAuth app: {message}");
-    Failure::network(format!("the platform refuses the OAuth app's credentials: {message}"), false)
+    Failure::app_refused(format!("the platform refuses the OAuth app's credentials: {message}"), None)
 }
 
 /// Returns the expiry of a token that is valid for `seconds`; `None` without a number, or for one that no date
@@ -232,8 +241,15 @@ mod tests {
             (200, r#"{"error":"invalid_grant"}"#, ErrorCode::TokenExpired, true),
             (403, r#"{"error":"access_denied"}"#, ErrorCode::TokenExpired, true),
             // The app's credentials.
-            (401, r#"{"error":401}"#, ErrorCode::NetworkError, false),
-            (400, r#"{"error":"invalid_client"}"#, ErrorCode::NetworkError, false),
+            (401, r#"{"error":401}"#, ErrorCode::AppRefused, false),
+            (401, r#"{"error":"deleted_client"}"#, ErrorCode::AppRefused, false),
+            (400, r#"{"error":"invalid_client"}"#, ErrorCode::AppRefused, false),
+            (400, r#"{"error":"unauthorized_client"}"#, ErrorCode::AppRefused, false),
+            // Words that say nothing of the grant.
+            (400, r#"{"error":"temporarily_unavailable"}"#, ErrorCode::NetworkError, false),
+            (400, r#"{"error":"unsupported_grant_type"}"#, ErrorCode::NetworkError, false),
+            (400, r#"{"title":"Invalid Request"}"#, ErrorCode::NetworkError, false),
+            (200, r#"{"error":"server_error"}"#, ErrorCode::NetworkError, false),
             (403, page, ErrorCode::NetworkError, false),
             (403, "", ErrorCode::NetworkError, false),
             (302, "", ErrorCode::NetworkError, false),
@@ -249,10 +265,16 @@ mod tests {
             let failure = refused(
                 crate::x::ADAPTER.publisher,
                 &Reply::of(status, &[], body),
-                ErrorNames::AllBut(&["401"]),
+                Asked::Grant(&["invalid_grant", "access_denied"]),
             );
             assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{status} {body}");
         }
+        let code = refused(
+            crate::x::ADAPTER.publisher,
+            &Reply::of(400, &[], r#"{"error":"invalid_grant"}"#),
+            Asked::Code,
+        );
+        assert_eq!((code.code, code.is_revoked()), (ErrorCode::TokenExpired, false), "a code is no grant");
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         // Only apps from before September 2025 need this; the others ignore it.
         exchange_parameters: &[("continuous_refresh", "true")],
         // A wrong client secret is answered with another code, and costs no account.
-        revoked_errors: ErrorNames::OneOf(&[INVALID_GRANT]),
+        revoked_errors: &[INVALID_GRANT],
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,

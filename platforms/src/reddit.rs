@@ -104,7 +104,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         authorize_parameters: &[("duration", "permanent")],
         revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
         // A revoked token has no error code of its own, only the number of the status.
-        revoked_errors: ErrorNames::OneOf(&["400", "invalid_grant"]),
+        revoked_errors: &["400", "invalid_grant"],
         user_agent: Some(agent),
         ..OAuth2::STANDARD
     }),

@@ -130,7 +130,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         idle_renewal: IDLE_RENEWAL,
         revoke: Some("https://api.x.com/2/oauth2/revoke"),
         // X rejects an invalid refresh token with `invalid_request` instead of the standard's code.
-        revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
+        revoked_errors: &["invalid_request", "invalid_grant"],
         ..OAuth2::STANDARD
     }),
     settings: schema::of::<Settings>,

@@ -21,7 +21,7 @@ mod specs;
 mod trials;
 
 use chrono::TimeDelta;
-use domain::ErrorCode;
+use domain::{ErrorCode, Failure};
 use fixtures::{Actor, Named, World, clock, pause};
 use platforms::{
     Adapter, Checkpoint, Committed, Content, Edit, Found, Idempotency, Limits, Located, MediaKind, Prepared,
@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         a_token_refused_at_the_publishing_call_publishes_nothing,
         a_revoked_grant_is_distinguished_from_a_transient_failure,
         a_refused_app_is_no_revoked_grant,
+        the_page_of_an_edge_says_nothing_of_post_or_grant,
         an_endless_response_is_cut_off,
         a_refreshed_grant_can_be_refreshed_again,
         an_app_password_creates_a_session_and_replaces_an_expired_one,
@@ -466,11 +467,56 @@ async fn a_refused_app_is_no_revoked_grant(platform: &'static Adapter) {
     let right = std::mem::replace(secret, "replaced".to_owned());
     actor.control("tokens/expire").await;
     let failure = actor.refresh().await.expect_err(name);
-    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::NetworkError, false), "{name}: {failure}");
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::AppRefused, false), "{name}: {failure}");
     assert!(!failure.message.contains("replaced"), "{name}: {failure}");
     actor.app.as_mut().expect("an app").client_secret = Some(right);
     actor.grant = actor.refresh().await.on(name);
     actor.publish(&actor.post("with the new secret")).await.on(name);
+}
+
+/// Nothing reaches the platform: an edge before it answers each call with a page, as it would a browser.
+async fn the_page_of_an_edge_says_nothing_of_post_or_grant(platform: &'static Adapter) {
+    let world = World::start().await;
+    let mut actor = world.actor(platform);
+    let name = actor.name();
+    let keep = fixtures::Kept::default();
+    let publisher = actor.platform.publisher;
+    let id = actor.publish(&actor.post("before")).await.on(name);
+    let post = actor.post("behind the edge");
+    let at = actor.prepare(&post).await.on(name);
+    for page in ["edge.challenge", "edge.bad-request", "edge.not-found"] {
+        actor.set(&json!({ "recorded": { "/": page } })).await;
+        let check = |what: &str, failure: Failure| {
+            // An upload that its host does not know begins again.
+            let is_again = failure.code == ErrorCode::Upstream(503) && what == "commit";
+            assert!(
+                (failure.code == ErrorCode::NetworkError || is_again)
+                    && !failure.is_ambiguous()
+                    && !failure.is_revoked(),
+                "{name} {page}, {what}: {failure:?}"
+            );
+        };
+        check("commit", actor.commit(&post, &at).await.map(drop).expect_err(name));
+        check("health", actor.healthy().await.expect_err(name));
+        if actor.can_refresh() {
+            check("refresh", actor.refresh().await.map(drop).expect_err(name));
+        }
+        let before = actor.heard().await;
+        match publisher.revoke(&actor.session(&keep)).await {
+            Ok(()) => assert_eq!(actor.heard().await, before, "{name} {page}: the grant counts as revoked"),
+            Err(failure) => check("revoke", failure),
+        }
+        if let Some(deletion) = actor.platform.deletion {
+            check("delete", deletion.delete(&actor.session(&keep), &id).await.expect_err(name));
+        }
+    }
+    actor.set(&json!({ "recorded": {} })).await;
+    if actor.can_refresh() {
+        actor.grant = actor.refresh().await.on(name);
+    }
+    let committed = actor.commit(&post, &at).await.on(name);
+    actor.landed(&post, committed).await.on(name);
+    assert_eq!(actor.accepted().await, 2, "{name}");
 }
 
 async fn an_endless_response_is_cut_off(platform: &'static Adapter) {

@@ -41,7 +41,7 @@ pub struct RefusedGrant {
 pub enum RefreshError {
     /// There never will be one: the account's status says so already.
     Lost(Failure),
-    /// The platform gave no answer, or another process still refreshes the grant.
+    /// The platform gave no answer, refused for another reason than the grant, or another process still refreshes it.
     Later(Failure),
     /// Fanfare failed: the database or a key.
     Fault(anyhow::Error),
@@ -178,8 +178,9 @@ impl Engine {
                 self.note(refused, "Got a fresh access token").await?;
                 Ok(())
             }
-            // The platform refused: another try would get the same answer, or burn the grant.
-            Err(failure) if failure.code == ErrorCode::TokenExpired || failure.code.is_permanent() => {
+            // The platform refused the grant: another try would get the same answer, or burn the grant. Any other refusal
+            // says nothing of it, such as that of a Page that is blocked for a while.
+            Err(failure) if failure.code == ErrorCode::TokenExpired => {
                 self.mark_lost(owner, account.id, account.grant_version, &failure).await?;
                 self.note(refused, &format!("Refresh refused: {}", failure.message)).await?;
                 Err(RefreshError::Lost(failure))

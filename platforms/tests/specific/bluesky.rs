@@ -22,6 +22,7 @@ pub(super) fn trials() -> Vec<Trial> {
             without_a_service_the_handle_leads_to_the_accounts_server,
             an_unresolvable_login_is_not_taken_for_a_wrong_password,
             a_deactivated_account_is_not_healthy,
+            a_session_ends_on_listed_words_alone,
             an_account_unknown_to_the_public_view_is_imported_from_its_server,
             a_link_card_has_the_posts_image,
             replies_and_quotes_are_limited_before_the_post_exists,
@@ -726,4 +727,60 @@ async fn a_worker_crash_after_any_call_uploads_a_large_video() {
             break;
         }
     }
+}
+
+async fn a_session_ends_on_listed_words_alone() {
+    let world = World::tapped().await;
+    let mut ada = actor(&world, "bluesky");
+    let server = ada.grant.extra["pds"].as_str().unwrap_or(SERVICE).trim_start_matches("https://").to_owned();
+    let paths =
+        |call: &str| ["bsky.social", &server].map(|host| format!("/{host}/xrpc/com.atproto.server.{call}"));
+    let page = json!("<html><head><title>403 Forbidden</title></head></html>");
+    let refusal = |word: &str| json!({ "error": word, "message": "no" });
+    let (refresh, create) = (paths("refreshSession"), paths("createSession"));
+    let gone = refusal("ExpiredToken");
+    for (what, status, answer, code, is_revoked) in [
+        ("a page", 403, page.clone(), ErrorCode::NetworkError, false),
+        ("another word", 401, refusal("Unauthorized"), ErrorCode::NetworkError, false),
+        ("a takedown", 401, refusal("AccountTakedown"), ErrorCode::Rejected(401), false),
+        ("a malformed login", 400, refusal("InvalidRequest"), ErrorCode::Rejected(400), false),
+        ("a wrong password", 401, refusal("AuthenticationRequired"), ErrorCode::TokenExpired, true),
+        ("a second factor", 401, refusal("AuthFactorTokenRequired"), ErrorCode::TokenExpired, true),
+    ] {
+        let ended = refresh.iter().map(|path| (path.as_str(), 400, gone.clone()));
+        let login = create.iter().map(|path| (path.as_str(), status, answer.clone()));
+        world.lie(&ended.chain(login).collect::<Vec<_>>());
+        let failure = ada.refresh().await.map(drop).expect_err(what);
+        assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{what}: {failure}");
+    }
+
+    // The directory's edge does not know the account's server, and the login goes nowhere else.
+    ada.grant.extra["service"] = json!("");
+    let directory = format!("/plc.directory/{}", ada.account.network_unique_id);
+    let mut lies: Vec<_> = refresh.iter().map(|path| (path.as_str(), 400, gone.clone())).collect();
+    lies.push((directory.as_str(), 404, page.clone()));
+    world.lie(&lies);
+    let before = world.heard().len();
+    let failure = ada.refresh().await.map(drop).expect_err("no directory");
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::NetworkError, false), "{failure}");
+    let logins = world.heard().into_iter().skip(before).filter(|call| call.path.contains("createSession"));
+    assert_eq!(logins.count(), 0);
+
+    // The password is the rest of the grant; without it, the refresh token is all.
+    ada.grant.extra["app_password"] = json!("");
+    for (what, status, answer, code, is_revoked) in [
+        ("a page", 400, page, ErrorCode::NetworkError, false),
+        ("another word", 400, refusal("InvalidRequest"), ErrorCode::Rejected(400), false),
+        ("no authorization", 401, refusal("AuthMissing"), ErrorCode::NetworkError, false),
+        ("the end", 400, gone, ErrorCode::TokenExpired, true),
+        ("a token of another server", 400, refusal("InvalidToken"), ErrorCode::TokenExpired, true),
+    ] {
+        let lies = refresh.iter().map(|path| (path.as_str(), status, answer.clone()));
+        world.lie(&lies.collect::<Vec<_>>());
+        let failure = ada.refresh().await.map(drop).expect_err(what);
+        assert_eq!((failure.code, failure.is_revoked()), (code, is_revoked), "{what}: {failure}");
+    }
+    world.lie(&[]);
+    ada.grant = ada.refresh().await.on("refresh");
+    ada.publish(&ada.post("still signed in")).await.on("publish");
 }

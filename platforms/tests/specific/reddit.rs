@@ -260,7 +260,7 @@ async fn a_refresh_keeps_its_token_and_an_unknown_app_is_not_a_revocation() {
     stranger.app.as_mut().expect("it has an app").client_secret = Some("wrong".into());
     let failure = stranger.refresh().await.expect_err("a stranger");
     // The operator's fault: no account has to be connected again.
-    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::NetworkError, false), "{failure}");
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::AppRefused, false), "{failure}");
 
     let keep = Kept::default();
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
