@@ -324,7 +324,7 @@ impl Publisher for LinkedIn {
                 );
                 Some(Failure::app_refused(message, Some(VERSION_RETRY)))
             }
-            // Posted before the asset is available. An asset whose processing has failed never is:
+            // Posted before the asset is available. An asset whose processing has failed never is, and is sent again once:
             // MEDIA_ASSET_PROCESSING_FAILED.
             400 | 422 if says("MEDIA_ASSET_WAITING_UPLOAD") || says("is not ready") => {
                 Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
@@ -418,6 +418,16 @@ impl Publisher for LinkedIn {
             && !post.is_taken(&urn)
         {
             return Ok(Committed::Live(urn));
+        }
+        // Nothing was published. Processing may succeed with the same bytes, sent once more.
+        if reply.status.is_client_error()
+            && reply.text.contains("MEDIA_ASSET_PROCESSING_FAILED")
+            && !step.uploads.is_empty()
+            && !step.was_resent
+        {
+            let failure = Failure::upstream(503, error_message(&reply)).certain();
+            cx.save(&Step { uploads: Vec::new(), was_resent: true, ..step }).await?;
+            return Err(failure);
         }
         // One that it names by another URN than the post's may be ours too.
         let is_unnamed = reply.status == 422 && reply.text.contains("DUPLICATE_POST");
@@ -928,6 +938,9 @@ struct Step {
     /// Start of the first call with a lost response.
     #[serde(default)]
     doubted: Option<DateTime<Utc>>,
+    /// True once the files were sent again, because their processing failed.
+    #[serde(default)]
+    was_resent: bool,
 }
 
 impl Step {

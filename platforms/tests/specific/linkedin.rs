@@ -41,6 +41,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_version_that_has_ended_is_followed_by_one_that_is_served,
             pictures_become_the_pages_of_a_document,
             a_document_is_made_of_pictures_only,
+            a_file_whose_processing_failed_is_sent_once_more,
             a_lost_post_with_a_document_of_pictures_is_found,
         ],
     )
@@ -782,4 +783,34 @@ async fn a_lost_post_with_a_document_of_pictures_is_found() {
     let other = Publication { media: vec![actor.picture(80, 64), actor.picture(64, 80)], ..lost };
     let at = actor.prepare(&other).await.on("prepare");
     assert_eq!(actor.settle(&other, &at).await.on("another"), Located::Absent);
+}
+
+async fn a_file_whose_processing_failed_is_sent_once_more() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "linkedin");
+    let sent = || world.heard().iter().filter(|call| call.path.ends_with("/rest/images")).count();
+    let failed = json!({
+        "status": 400, "code": "MEDIA_ASSET_PROCESSING_FAILED", "message": "Media asset failed processing",
+    });
+    let lies = [("/api.linkedin.com/rest/posts", 400, failed)];
+    for is_mended in [true, false] {
+        let (before, keep) = (sent(), Kept::default());
+        let post = ada.post_with("with a picture", MediaKind::Image, 1);
+        let at = ada.prepare(&post).await.on("prepare");
+        world.lie(&lies);
+        let publisher = ada.platform.publisher;
+        let failure = publisher.commit(&ada.session(&keep), &post, &at).await.map(drop).expect_err("failed");
+        assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::Upstream(503), false), "{failure}");
+        assert!(failure.message.contains("failed processing"), "{failure}");
+        world.lie(if is_mended { &[] } else { &lies });
+        let at = ada.prepare_from(&post, keep.last().expect("the upload was dropped")).await.on("again");
+        assert_eq!(sent(), before + 2, "sent once more");
+        let committed = publisher.commit(&ada.session(&keep), &post, &at).await;
+        match is_mended {
+            true => drop(ada.landed(&post, committed.on("commit")).await.on("landed")),
+            false => assert_eq!(committed.map(drop).expect_err("failed again").code, rejected(400)),
+        }
+        world.lie(&[]);
+    }
+    assert_eq!(ada.accepted().await, 1);
 }
