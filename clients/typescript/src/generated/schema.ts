@@ -2881,6 +2881,11 @@ export interface components {
             min_aspect_ratio: number | null;
             /**
              * Format: uint64
+             * @description Minimum file size, in bytes; null where the platform names none.
+             */
+            min_bytes: number | null;
+            /**
+             * Format: uint64
              * @description Minimum number of files, if there are any.
              */
             min_count: number;

@@ -1426,6 +1426,10 @@ class MediaCapability(Model):
     """
     Minimum aspect ratio (width / height).
     """
+    min_bytes: int | None
+    """
+    Minimum file size, in bytes; null where the platform names none.
+    """
     min_count: int
     """
     Minimum number of files, if there are any.
