@@ -89,7 +89,7 @@ impl Simulator for Bluesky {
             401 => refusal(400, "ExpiredToken", "Token has expired"),
             403 => refusal(403, "Forbidden", "Forbidden"),
             429 => {
-                let reset = tx.now + chrono::TimeDelta::seconds(2);
+                let reset = tx.now + tx.settings.throttle();
                 throttled(tx, Quota { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds })
             }
             503 => refusal(503, "NotEnoughResources", "Not Enough Resources"),

@@ -30,6 +30,8 @@ pub struct Settings {
     pub lag_ms: u64,
     /// Delay of a response by `#sandbox-slow`, in milliseconds.
     pub slow_ms: u64,
+    /// Time after which X and Bluesky take calls again, after one that was refused on purpose with 429, in seconds.
+    pub throttle_seconds: u32,
     /// Period in which the same text is a duplicate, in milliseconds.
     pub duplicate_ms: u64,
     /// Minimum age of a long-lived Meta token for a refresh, in milliseconds.
@@ -63,6 +65,8 @@ impl Default for Settings {
             processing_ms: 2_000,
             lag_ms: 1_000,
             slow_ms: 5_000,
+            // The resets are whole seconds: one more than the next is between one and two seconds away.
+            throttle_seconds: 2,
             duplicate_ms: 24 * 60 * 60 * 1_000,
             renew_after_ms: 24 * 60 * 60 * 1_000,
             token_seconds: None,
@@ -101,6 +105,11 @@ impl Settings {
     /// Returns the processing time of a video.
     pub(crate) fn processing(&self) -> TimeDelta {
         milliseconds(self.processing_ms)
+    }
+
+    /// Returns the time after which a call is taken again that was refused on purpose with 429.
+    pub(crate) fn throttle(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.throttle_seconds))
     }
 
     /// Returns the period in which the same text is a duplicate.

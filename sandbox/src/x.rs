@@ -89,8 +89,7 @@ impl Simulator for X {
             429 => throttled(Quota {
                 limit: CREATE.limit,
                 remaining: 0,
-                // Whole seconds: one more than the next is between one and two seconds away.
-                reset: tx.now + chrono::TimeDelta::seconds(2),
+                reset: tx.now + tx.settings.throttle(),
                 seconds: QUARTER,
             }),
             503 => problem(503, "Service Unavailable", "Service Unavailable"),

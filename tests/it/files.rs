@@ -58,8 +58,14 @@ async fn a_truncated_file_is_rejected() {
     for (name, bytes) in samples() {
         look(&shelf, &bytes).await.unwrap();
         for length in (0..bytes.len()).rev().take(600) {
-            let looked = look(&shelf, &bytes[..length]).await;
-            assert!(matches!(looked, Err(Refusal::Unfit(_))), "{length} bytes of the {name}: {looked:?}");
+            match look(&shelf, &bytes[..length]).await {
+                Err(Refusal::Unfit(_)) => {}
+                // A GIF has the frames that are whole.
+                Ok(found) if name == "gif" => {
+                    assert!(found.frames.is_none_or(|frames| frames <= 2), "{found:?}")
+                }
+                looked => panic!("{length} bytes of the {name}: {looked:?}"),
+            }
         }
     }
 }

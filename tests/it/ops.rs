@@ -303,6 +303,8 @@ async fn a_target_whose_call_is_under_way_is_looked_up_before_it_ends() {
 async fn what_is_overdue_is_resumed_on_request() {
     // The sweeper of the API leaves a row alone for the first half minute.
     let world = world().pace(1.0).own().start().await;
+    // Its next attempt is not made before its workflows are gone.
+    world.set_sandbox(json!({ "throttle_seconds": 20 })).await;
     world.connect("x", "ada").await;
     let post = failed(&world, "Refused #sandbox-429x1").await;
     for workflow in [format!("post-{}", id(&post)), format!("target-{}", id(target(&post)))] {

@@ -401,7 +401,7 @@ async fn a_removed_metric_is_found_once_a_day() {
         analytics.metrics(&actor.session(&Kept::default()), id).await.on("metrics");
         assert_eq!(asked() - before, count);
     }
-    let last = calls().last().expect("it was asked");
+    let last = calls().next_back().expect("it was asked");
     let names = ("metric".to_owned(), "story_media_view,story_total_media_view_unique".to_owned());
     assert!(last.status == 200 && last.query.contains(&names), "{:?}", last.query);
     actor.now = || crate::fixtures::clock() + TimeDelta::days(1);
