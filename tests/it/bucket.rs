@@ -259,9 +259,9 @@ async fn with_a_bucket_uploads_and_downloads_bypass_the_api() {
         assert_eq!(ended["status"], "published", "{ended:#}");
     }
 
-    // Beside its thumbnail, which has the same size.
+    // Beside the thumbnails of the two pictures, that of the drawing in the same size.
     let renditions = || bucket.keys().into_iter().filter(|key| key.contains("/renditions/")).count();
-    wait_until("the renditions", async || if_right(renditions(), |made| *made == 2)).await;
+    wait_until("the renditions", async || if_right(renditions(), |made| *made == 3)).await;
     for medium in [&medium, &film, &drawing] {
         let path = format!("/media/{}", medium["id"].as_str().unwrap());
         assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
