@@ -45,7 +45,11 @@ async fn trail(world: &World) -> Vec<(String, String)> {
         .unwrap()
 }
 
+/// Seconds for which X throttles: a failed attempt is looked at before the next one, also on a busy machine.
+const THROTTLE: u32 = 60;
+
 async fn failed(world: &World, content: &str) -> Value {
+    world.set_sandbox(json!({ "throttle_seconds": THROTTLE })).await;
     let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
     let post = world.until(id(&post), "a failed attempt", |post| target(post)["status"] == "failed").await;
     replay::backs_off(&post).await;
@@ -65,6 +69,7 @@ async fn what_is_stuck_is_listed_with_the_reason_and_the_next_step() {
     let receiver = Receiver::start().await;
     receiver.answer([500]);
     world.subscribe(&receiver.url).await;
+    world.set_sandbox(json!({ "throttle_seconds": THROTTLE })).await;
     let post = world.post(json!({ "content": "Refused #sandbox-429", "accounts": ["ada"] })).await;
     world.until(id(&post), "a started workflow", |post| target(post)["status"] == "queued").await;
     // Nobody works on it: no worker runs.
@@ -303,8 +308,6 @@ async fn a_target_whose_call_is_under_way_is_looked_up_before_it_ends() {
 async fn what_is_overdue_is_resumed_on_request() {
     // The sweeper of the API leaves a row alone for the first half minute.
     let world = world().pace(1.0).own().start().await;
-    // Its next attempt is not made before its workflows are gone.
-    world.set_sandbox(json!({ "throttle_seconds": 20 })).await;
     world.connect("x", "ada").await;
     let post = failed(&world, "Refused #sandbox-429x1").await;
     for workflow in [format!("post-{}", id(&post)), format!("target-{}", id(target(&post)))] {
