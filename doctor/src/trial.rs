@@ -26,7 +26,7 @@ impl Trial {
         let mut own = match platform.id {
             "linkedin" => json!({ "visibility": "CONNECTIONS" }),
             "tiktok" => json!({ "privacy_level": "SELF_ONLY" }),
-            "youtube" => json!({ "privacy_status": "private", "notify_subscribers": false }),
+            "youtube" => json!({ "privacyStatus": "private", "notifySubscribers": false }),
             // The account's own profile, which has the rules of no community.
             "reddit" => json!({ "subreddit": format!("u_{username}"), "title": "Fanfare doctor" }),
             _ => json!({}),
@@ -117,6 +117,10 @@ mod tests {
     fn every_platform_has_a_post_that_it_takes() {
         for platform in platforms::all() {
             let trial = Trial::new(platform, "ada", &json!({}));
+            let properties = &(platform.settings)()["properties"];
+            for setting in trial.settings.as_object().unwrap().keys() {
+                assert!(properties[setting].is_object(), "{}: {setting}", platform.id);
+            }
             let file = medium(platform).map(|kind| match kind {
                 MediaKind::Image => Attachment::picture(None).unwrap(),
                 _ => Attachment::video(Bytes::from_static(b"film"), None),
