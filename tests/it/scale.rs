@@ -47,15 +47,23 @@ fn now() -> DateTime<Utc> {
     tests::now()
 }
 
+/// Creates a database with the function `id`, the counterpart of [`id`]. The reads of a pool with one connection can be
+/// counted.
+async fn numbered(connections: u32) -> Pool {
+    let db = store::connect(&tests::database_url(&PROGRAM).await, connections).await.unwrap();
+    let function = "create function id(kind bigint, number bigint) returns uuid language sql immutable as
+      $$ select ('01900000-0000-7000-8000-' || lpad(to_hex((kind << 40) + number), 12, '0'))::uuid $$";
+    tests::sql(&db, function).await;
+    db
+}
+
 /// Creates a database with the rows of a busy organization. Its pool has one connection, whose reads are counted.
 async fn busy() -> Pool {
-    let db = store::connect(&tests::database_url(&PROGRAM).await, 1).await.unwrap();
+    let db = numbered(1).await;
     tests::sql(
         &db,
         &format!(
-            "create function id(kind bigint, number bigint) returns uuid language sql immutable as
-               $$ select ('01900000-0000-7000-8000-' || lpad(to_hex((kind << 40) + number), 12, '0'))::uuid $$;
-             set statement_timeout = 0;
+            "set statement_timeout = 0;
              insert into organizations (id, name) values ('{org}', 'Acme');
              insert into profiles (id, org_id, mode, name, timezone)
              select id(1, n), '{org}', 'live', n, 'UTC' from generate_series(1, 2) n;
@@ -390,13 +398,11 @@ async fn what_operators_ask_on_call_reads_only_what_is_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_reads_the_timeline_of_its_target_once() {
     const ENTRIES: i64 = 1000;
-    let db = store::connect(&tests::database_url(&PROGRAM).await, 1).await.unwrap();
+    let db = numbered(1).await;
     tests::sql(
         &db,
         &format!(
-            "create function id(kind bigint, number bigint) returns uuid language sql immutable as
-               $$ select ('01900000-0000-7000-8000-' || lpad(to_hex((kind << 40) + number), 12, '0'))::uuid $$;
-             insert into organizations (id, name) values ('{org}', 'Acme');
+            "insert into organizations (id, name) values ('{org}', 'Acme');
              insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name)
              values (id(2, 1), '{org}', 'live', 'x', 1, 'ada', 'Ada');
              insert into posts (id, org_id, mode, status, is_draft)
@@ -501,13 +507,11 @@ async fn many_transactions_notify_relays_a_few_times() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_with_many_posts_is_removed_in_parts() {
     const POSTS: i64 = 1050;
-    let db = database().await;
+    let db = numbered(4).await;
     tests::sql(
         &db,
         &format!(
-            "create function id(kind bigint, number bigint) returns uuid language sql immutable as
-               $$ select ('01900000-0000-7000-8000-' || lpad(to_hex((kind << 40) + number), 12, '0'))::uuid $$;
-             insert into organizations (id, name) values ('{org}', 'Acme');
+            "insert into organizations (id, name) values ('{org}', 'Acme');
              insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name, grant_version,
                grant_sealed)
              select id(2, n), '{org}', 'live', 'x', n, n, n, 7, '' from generate_series(1, 2) n;
