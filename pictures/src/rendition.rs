@@ -399,7 +399,7 @@ fn rescale(
         let mut encoder = GifEncoder::new_with_speed(&mut output, GIF_SPEED);
         let write = || {
             encoder.set_repeat(repeat).map_err(failed)?;
-            // What follows the last whole frame of a file that was cut off is none.
+            // A truncated file may have part of another frame after its last whole one.
             for frame in decoder.into_frames().take(frames as usize) {
                 deadline.check()?;
                 let frame = frame.map_err(failed)?;

@@ -47,8 +47,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
 /// # Errors
 ///
 /// [`Failure::revoked`] for one of [`OAuth2::revoked_errors`]; `app_refused` when the app's own credentials are refused;
-/// `network_error` for every other refusal, which does not say that the grant has ended; otherwise the failure of the
-/// call.
+/// `network_error` for every other refusal, because it does not end the grant; otherwise the failure of the call.
 pub async fn refresh(cx: &Session<'_>) -> Result<Grant> {
     let oauth = standard(cx)?;
     let Some(token) = cx.grant.refresh_token() else {

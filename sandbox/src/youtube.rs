@@ -33,7 +33,7 @@ const ID: &str = "youtube";
 
 const DAY: i64 = 86_400;
 
-/// Units of the project per day, for everything but uploads, searches and figures.
+/// Units of the project per day for all calls except uploads, searches and `videos.batchGetStats`.
 const UNITS: RateLimit = RateLimit::new("youtube.units", 10_000, DAY);
 /// Units of the project per day for `videos.batchGetStats`: <https://developers.google.com/youtube/v3/revision_history>.
 const STATS: RateLimit = RateLimit::new("youtube.stats", 10_000, DAY);

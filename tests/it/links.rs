@@ -70,7 +70,7 @@ fn each_link_of_a_page_leads_to_a_file_and_a_heading_that_exist() {
     assert!(checked > 150, "only {checked} links were found");
 }
 
-/// What is said in the README and belongs to a page of its own makes the README a page that nobody reads.
+/// A long README is not read: details belong on pages of their own.
 #[test]
 fn the_readme_is_short() {
     let readme = read("README.md");

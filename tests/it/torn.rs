@@ -477,7 +477,7 @@ async fn the_files_of_a_missing_part_are_changed_in_the_dashboard_without_script
     let without = browser.post(&part, &[text, ("action", "save")]).await;
     assert_eq!(without.leads(), format!("/dashboard{}?done=rewritten", path(&post)));
     assert_eq!(media(&world.get(&path(&post)).await), json!([]));
-    // What is live has no such page.
+    // A live part has no such page.
     let live = format!("{}/parts/0", target_path(&post));
     assert_eq!(browser.get(&live).await.status, StatusCode::NOT_FOUND);
 }
