@@ -461,15 +461,16 @@ async fn an_unresponsive_endpoint_delays_nobody() {
     dead.hold();
     world.subscribe(&healthy.url).await;
     let webhook = world.subscribe(&dead.url).await;
+    let began = Instant::now();
     append(&world, 0..EVENTS).await;
 
     healthy.until("every event", |all| all.len() >= EVENTS).await;
     let post = world.post(json!({ "content": "Meanwhile", "accounts": ["ada"] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");
     healthy.events(&["post.published"]).await;
-    // Each request to the dead endpoint takes the thirty seconds that a response may take, one at a time.
-    // A receiver may notice late that the sender has given up.
-    assert!(dead.most() <= 2, "{} requests waited for the dead endpoint", dead.most());
+    // One request waits at the dead endpoint, and one more for each second without an answer.
+    let (most, limit) = (dead.most() as u64, 1 + began.elapsed().as_secs());
+    assert!((1..=limit).contains(&most), "{most} requests waited for the dead endpoint, at most {limit} may");
     let open = deliveries(&world, &webhook, |all| !all.is_empty()).await;
     assert!(open.iter().all(|one| one["delivered_at"].is_null()), "{open:#?}");
 
