@@ -112,6 +112,12 @@ pub trait Publisher: Send + Sync {
         })
     }
 
+    /// Returns the setting that a post of this type of account does not use with these settings, which [`Self::post_kind`]
+    /// can't tell, and the reason, as the rest of a sentence whose subject is the platform.
+    fn unused_setting(&self, _account_type: &str, _settings: &Value) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
     /// True if with these settings each container is a post of its own, and not a reply to the one before, such as several
     /// stories. None of them needs a scope for replies, and their number is not limited. Of a post that replies to a live
     /// one all containers are replies nevertheless.

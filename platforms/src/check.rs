@@ -68,7 +68,7 @@ pub fn check_for(
     }
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, &containers, &at);
-    unused(&mut found, platform, &containers, &valid);
+    unused(&mut found, platform, account, &containers, &valid);
     found.finish(|| platform.publisher.validate(&containers, &valid))
 }
 
@@ -105,7 +105,7 @@ pub fn check_reply(
             found.warning("setting_not_for_replies", path, message);
         }
     }
-    unused(&mut found, platform, &containers, &of_replies(platform, &valid));
+    unused(&mut found, platform, account, &containers, &of_replies(platform, &valid));
     found.finish(|| platform.publisher.validate_replies(&containers, &valid))
 }
 
@@ -610,13 +610,27 @@ fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers:
     }
 }
 
-/// Reports settings that this kind of post does not use, by our schema annotation `kinds`. One that applies to replies as
-/// well is used if one of the containers is of such a kind. One that `isPromise` tells the public something, or limits
-/// who sees the post: it is never dropped.
-fn unused(found: &mut IssueList, platform: &Adapter, containers: &[Draft<'_>], settings: &Value) {
+/// Reports settings that this kind of post does not use, by our schema annotation `kinds` and by the type of account. One
+/// that applies to replies as well is used if one of the containers is of such a kind.
+fn unused(
+    found: &mut IssueList,
+    platform: &Adapter,
+    account: AccountKind<'_>,
+    containers: &[Draft<'_>],
+    settings: &Value,
+) {
+    let properties = &Schema::of(platform).document()["properties"];
+    // The default is what such a post has.
+    let is_given =
+        |setting: &str, value: &Value| !value.is_null() && *value != properties[setting]["default"];
+    if let Some((setting, why)) = platform.publisher.unused_setting(account.account_type, settings)
+        && let Some(value) = settings.get(setting).filter(|value| is_given(setting, value))
+    {
+        let path = vec![json!("config"), json!(platform.id), json!(setting)];
+        found.add(loss(&properties[setting], value), "setting_not_used", path, why);
+    }
     let kind_of = |container| platform.publisher.post_kind(container, settings);
     let Some(kind) = containers.first().and_then(kind_of) else { return };
-    let properties = &Schema::of(platform).document()["properties"];
     for (setting, value) in settings.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
         let part = &properties[setting];
         let Some(kinds) = part["kinds"].as_array() else { continue };
@@ -626,12 +640,20 @@ fn unused(found: &mut IssueList, platform: &Adapter, containers: &[Draft<'_>], s
         if containers[..count].iter().filter_map(kind_of).any(|kind| kinds.contains(&kind)) {
             continue;
         }
-        let is_promise = part["isPromise"] == true && *value != false && *value != json!([]);
-        let severity = if is_promise { Severity::Error } else { Severity::Warning };
         let path = vec![json!("config"), json!(platform.id), json!(setting)];
         let message = format!("uses {setting} for {}, and this is {kind}", kinds.join(", "));
-        found.add(severity, "setting_not_used", path, message);
+        found.add(loss(part, value), "setting_not_used", path, message);
     }
+}
+
+/// Returns how a value that is dropped is reported, by our schema annotation `isPromise`: a promise tells the public
+/// something, or limits who sees the post, and is never dropped.
+fn loss(setting: &Value, value: &Value) -> Severity {
+    let is_promise = match &setting["isPromise"] {
+        Value::Array(promises) => promises.contains(value),
+        any => *any == true && *value != false && *value != json!([]),
+    };
+    if is_promise { Severity::Error } else { Severity::Warning }
 }
 
 #[cfg(test)]

@@ -44,6 +44,8 @@ const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 
+/// Type of account of a page.
+const PAGE: &str = "organization";
 /// Time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Time within which a new post can be commented on. Until then its comments are answered with 404.
@@ -198,7 +200,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Who can see the post. A page's posts are always public.
+    /// Who can see the post. A page's posts are always public: anything else is refused for them.
+    #[schemars(extend("default" = "PUBLIC", "isPromise" = ["CONNECTIONS", "LOGGED_IN"]))]
     visibility: Option<Visibility>,
     /// The page to post for, instead of the member.
     #[schemars(regex(pattern = "^[0-9]+$"))]
@@ -277,6 +280,13 @@ impl Publisher for LinkedIn {
             issues.extend(main.media.iter().enumerate().filter_map(unheard));
         }
         issues
+    }
+
+    /// <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>
+    fn unused_setting(&self, account_type: &str, settings: &Value) -> Option<(&'static str, &'static str)> {
+        let is_by_page = account_type == PAGE || settings["organization_id"].is_string();
+        is_by_page
+            .then_some(("visibility", "shows a page's posts to everybody, and takes no other visibility"))
     }
 
     /// Pictures that become the pages of a document are JPEGs.
@@ -610,7 +620,7 @@ fn has(cx: &Session<'_>, scopes: &[&str]) -> bool {
 }
 
 fn is_page(cx: &Session<'_>) -> bool {
-    cx.account.account_type == "organization"
+    cx.account.account_type == PAGE
 }
 
 /// Returns true if the app, or any app, may not read a list.
@@ -710,12 +720,10 @@ fn fits(media: &[Media], link: Option<&Link>) -> Result<(), (&'static str, Strin
 
 /// Returns the body of the publishing call.
 fn body(author: &str, post: &Publication, settings: &Settings, step: &Step) -> Value {
-    let is_by_page = author.contains(":organization:");
-    let visibility = settings.visibility.filter(|_| !is_by_page).unwrap_or(Visibility::Public);
     let mut body = json!({
         "author": author,
         "commentary": little(&post.text),
-        "visibility": visibility,
+        "visibility": settings.visibility.unwrap_or(Visibility::Public),
         "distribution": {
             "feedDistribution": "MAIN_FEED",
             "targetEntities": [],
@@ -1169,6 +1177,5 @@ mod tests {
                 "question": "?", "options": [{ "text": "a" }, { "text": "b" }], "settings": { "duration": "THREE_DAYS" },
             } })
         );
-        assert_eq!(body("urn:li:organization:1", &post, &settings, &Step::default())["visibility"], "PUBLIC");
     }
 }

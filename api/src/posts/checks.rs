@@ -220,7 +220,8 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
         let check = if variant.is_reply { check::check_reply } else { check::check_for };
         let mut issues = check(platform, kind, &drafts, &variant.settings);
         if content.is_partial {
-            issues = without_media(issues);
+            let of_account = platform.publisher.unused_setting(kind.account_type, &variant.settings);
+            issues = without_media(issues, of_account.map(|(setting, _)| setting));
         }
         let issues = issues.into_iter();
         findings.extend(issues.map(|issue| Finding {
@@ -234,12 +235,17 @@ fn check_variant(variant: &Variant, source: &SourcePaths) -> Vec<Finding> {
 }
 
 /// Leaves the issues of a content that do not depend on files which are still to be fetched; the others are reported
-/// when they have been, before anything is published. A warning says so.
-fn without_media(mut issues: Vec<check::Issue>) -> Vec<check::Issue> {
+/// when they have been, before anything is published. A warning says so. `of_account` is a setting that the type of account
+/// does not use.
+fn without_media(mut issues: Vec<check::Issue>, of_account: Option<&str>) -> Vec<check::Issue> {
     issues.retain(|issue| {
         let is_setting = issue.path.first().is_some_and(|first| first == "config");
+        let is_of_account =
+            of_account.is_some_and(|setting| issue.path.get(2).is_some_and(|at| at == setting));
         ["text_too_long", "text_may_be_too_long", "replies_not_supported"].contains(&issue.code.as_str())
-            || is_setting && !["settings_conflict", "setting_not_used"].contains(&issue.code.as_str())
+            || is_setting
+                && (is_of_account
+                    || !["settings_conflict", "setting_not_used"].contains(&issue.code.as_str()))
     });
     let message = "Files are checked when they have been fetched".to_owned();
     issues.push(check::Issue::of_main(Severity::Warning, "media_not_checked", "media", message));
@@ -316,6 +322,27 @@ pub(crate) fn segment(part: &Value) -> Segment {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_an_account_does_not_use_is_told_before_the_files_are_there() {
+        let unused = |setting: &str| {
+            check::Issue::of_setting(
+                Severity::Error,
+                "setting_not_used",
+                "linkedin",
+                setting,
+                "a message".to_owned(),
+            )
+        };
+        let told = |of_account: Option<&str>| -> Vec<_> {
+            let issues = without_media(vec![unused("visibility"), unused("title")], of_account).into_iter();
+            issues.map(|issue| (issue.code, issue.path.last().cloned())).collect()
+        };
+        let unchecked = ("media_not_checked".to_owned(), Some(json!("media")));
+        let visibility = ("setting_not_used".to_owned(), Some(json!("visibility")));
+        assert_eq!(told(None), std::slice::from_ref(&unchecked));
+        assert_eq!(told(Some("visibility")), [visibility, unchecked]);
+    }
 
     #[test]
     fn a_path_leads_to_where_the_caller_wrote_it() {

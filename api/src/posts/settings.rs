@@ -238,7 +238,7 @@ fn translate(schema: &mut Value) {
         add(format!("Not together with {others}."));
     }
     if let Some(kinds) = names(&kinds) {
-        let otherwise = if is_promise == Some(json!(true)) { "refused" } else { "not used" };
+        let otherwise = if is_promise.is_some() { "refused" } else { "not used" };
         add(format!("Only for posts of kind {kinds}; {otherwise} for others."));
     }
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

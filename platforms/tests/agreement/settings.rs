@@ -5,13 +5,13 @@
 
 use super::Maker;
 use crate::{
-    fixtures::{Actor, World},
+    fixtures::{Actor, Named, World},
     specs::Heard,
 };
 use domain::{ErrorCode, Severity};
 use platforms::{
-    Adapter, MediaKind, Publication,
-    check::{Draft, Issue, check},
+    Account, Adapter, MediaKind, Publication,
+    check::{AccountKind, Draft, Issue, check_for},
 };
 use rand::{SeedableRng, rngs::StdRng};
 use regex::{Captures, Regex};
@@ -48,6 +48,8 @@ struct Kind {
     media: Option<(MediaKind, usize)>,
     /// The setting that makes it one.
     settings: Value,
+    /// The account that publishes it.
+    account: Account,
 }
 
 pub(super) async fn no_setting_is_dropped_in_silence(platform: &'static Adapter) {
@@ -63,16 +65,19 @@ pub(super) async fn no_setting_is_dropped_in_silence(platform: &'static Adapter)
                 continue;
             }
             let value = stage.dropped(&plain, name, part).await;
-            dropped.extend(value.map(|value| format!("{} of a {}: {value}", name, kind.name)));
+            let author = &kind.account.account_type;
+            dropped.extend(value.map(|value| format!("{name} of a {} by a {author}: {value}", kind.name)));
         }
     }
     let name = platform.id;
     assert!(dropped.is_empty(), "{name} never hears of these settings, and nothing tells: {dropped:#?}");
 }
 
-/// Returns the kinds of post of a platform, with one medium and with two.
+/// Returns the kinds of post of a platform, with one medium and with two, of each type of account.
 async fn kinds(platform: &'static Adapter) -> Vec<Kind> {
-    let actor = World::start().await.actor(platform);
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let accounts = accounts(&actor).await;
     let mut sets = vec![None];
     for limit in actor.limits().media {
         let least = (*limit.count.start()).max(1);
@@ -92,11 +97,32 @@ async fn kinds(platform: &'static Adapter) -> Vec<Kind> {
             let draft = Draft { text: &post.text, media: &post.media };
             let Some(name) = platform.publisher.post_kind(&draft, settings) else { continue };
             if seen.insert((media.map(|(_, count)| count), name)) {
-                kinds.push(Kind { name, media, settings: settings.clone() });
+                let of = |account: &Account| Kind {
+                    name,
+                    media,
+                    settings: settings.clone(),
+                    account: account.clone(),
+                };
+                kinds.extend(accounts.iter().map(of));
             }
         }
     }
     kinds
+}
+
+/// Returns an account of each type that the login covers.
+async fn accounts(actor: &Actor) -> Vec<Account> {
+    let mut accounts = vec![actor.account.clone()];
+    for profile in actor.identities().await.on(actor.name()).into_iter().map(|one| one.profile) {
+        if accounts.iter().all(|known| known.account_type != profile.account_type) {
+            accounts.push(Account {
+                network_unique_id: profile.network_unique_id,
+                username: profile.username,
+                account_type: profile.account_type,
+            });
+        }
+    }
+    accounts
 }
 
 fn post(actor: &Actor, media: Option<(MediaKind, usize)>, settings: &Value) -> Publication {
@@ -115,7 +141,10 @@ struct Stage {
 impl Stage {
     async fn of(platform: &'static Adapter, kind: &Kind) -> Self {
         let world = World::tapped().await;
-        let actor = world.actor(platform);
+        let mut actor = world.actor(platform);
+        if actor.account.account_type != kind.account.account_type {
+            actor.account = kind.account.clone();
+        }
         let post = post(&actor, kind.media, &kind.settings);
         Self { world, actor, post, published: 0 }
     }
@@ -165,7 +194,8 @@ impl Stage {
         let draft = Draft { text: "a", media: &self.post.media };
         let tells =
             |issue: &Issue| issue.severity == Severity::Error || issue.path.iter().any(|step| step == name);
-        check(self.actor.platform, &[draft], settings).iter().any(tells)
+        let account = AccountKind { account_type: &self.actor.account.account_type, scopes: &[] };
+        check_for(self.actor.platform, account, &[draft], settings).iter().any(tells)
     }
 
     /// Publishes the post with these settings. Returns what the platform heard; `None` if it refuses them.

@@ -7,7 +7,8 @@ use chrono::TimeDelta;
 use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
-    Checkpoint, Committed, Feature, Located, MediaKind, Prepared, Publication, SelectOption, check::Draft,
+    Checkpoint, Committed, Feature, Located, MediaKind, Prepared, Publication, SelectOption,
+    check::{AccountKind, Draft, Severity, check_for, check_reply},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub(super) fn trials() -> Vec<Trial> {
         "linkedin",
         &singles![
             a_page_is_a_separate_account,
+            an_audience_that_a_page_does_not_have_is_refused,
             without_list_access_a_duplicate_rejection_resolves_a_lost_response,
             the_checkpoint_keeps_the_time_of_an_uncertain_call,
             an_app_with_few_scopes_publishes_and_other_calls_are_rejected,
@@ -136,7 +138,7 @@ async fn a_page_is_a_separate_account() {
 
     // With a setting, the member's account posts for the page.
     let mut post = actor.post("for the page");
-    post.settings = json!({ "organization_id": page.profile.network_unique_id, "visibility": "CONNECTIONS" });
+    post.settings = json!({ "organization_id": page.profile.network_unique_id });
     let keep = Kept::default();
     let deletion = actor.platform.deletion.expect("it deletes");
     let id = actor.publish(&post).await.on("for");
@@ -173,6 +175,44 @@ async fn a_page_is_a_separate_account() {
     // Revoking the page's grant keeps the member's, which is the same.
     actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
     actor.healthy().await.on("health");
+}
+
+/// A page's posts are public, so that none is published with a narrower audience.
+async fn an_audience_that_a_page_does_not_have_is_refused() {
+    trials::approve();
+    let world = World::start().await;
+    let member = actor(&world, "linkedin");
+    let page = page_of(&member).await;
+    let told = |actor: &Actor, settings: &Value| -> Vec<_> {
+        let account = AccountKind { account_type: &actor.account.account_type, scopes: &[] };
+        let draft = Draft { text: "a post", media: &[] };
+        let issues = check_for(actor.platform, account, &[draft], settings).into_iter();
+        issues.map(|issue| (issue.severity, issue.code, Value::from(issue.path))).collect()
+    };
+    let id = &page.account.network_unique_id;
+    let unused =
+        (Severity::Error, "setting_not_used".to_owned(), json!(["config", "linkedin", "visibility"]));
+    for (visibility, is_public) in [("PUBLIC", true), ("CONNECTIONS", false), ("LOGGED_IN", false)] {
+        let expected = if is_public { &[][..] } else { std::slice::from_ref(&unused) };
+        let mut settings = json!({ "visibility": visibility });
+        assert_eq!(told(&member, &settings), [], "{visibility}");
+        assert_eq!(told(&page, &settings), expected, "{visibility}");
+        let mut post = page.post(&format!("for {visibility}"));
+        post.settings = settings.clone();
+        assert_eq!(
+            page.publish(&post).await.is_ok(),
+            is_public,
+            "{visibility}: LinkedIn judges as the check does"
+        );
+        settings["organization_id"] = json!(id);
+        assert_eq!(told(&member, &settings), expected, "{visibility} for the page");
+        // Of a comment it is no setting at all.
+        let account = AccountKind { account_type: &member.account.account_type, scopes: &[] };
+        let draft = [Draft { text: "a comment", media: &[] }];
+        let issues = check_reply(member.platform, account, &draft, &settings);
+        let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(codes, ["setting_not_for_replies"], "{visibility}");
+    }
 }
 
 async fn without_list_access_a_duplicate_rejection_resolves_a_lost_response() {
