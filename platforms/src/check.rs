@@ -97,12 +97,12 @@ pub fn check_reply(
         containers.iter().zip(&fitted).map(|(container, media)| Draft { media, ..*container }).collect();
     found.issues.extend(mismatches);
     let given = valid.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    for setting in given.map(|(setting, _)| setting.as_str()) {
-        let is_known = Schema::of(platform).document()["properties"][setting].is_object();
-        if is_known && !platform.limits.reply_settings.contains(&setting) {
+    for (setting, value) in given {
+        let part = &Schema::of(platform).document()["properties"][setting];
+        if part.is_object() && !platform.limits.reply_settings.contains(&setting.as_str()) {
             let path = vec![json!("config"), json!(platform.id), json!(setting)];
             let message = format!("uses {setting} for a post of its own, and not for a reply");
-            found.warning("setting_not_for_replies", path, message);
+            found.add(loss(part, value), "setting_not_for_replies", path, message);
         }
     }
     unused(&mut found, platform, account, &containers, &of_replies(platform, &valid));
@@ -1111,6 +1111,38 @@ mod tests {
         // What can't be stored is an error all the same.
         let invalid = (Severity::Error, "setting_invalid".to_owned(), json!("reply_settings"));
         assert_eq!(told(json!({ "reply_settings": "nobody" })), [invalid]);
+    }
+
+    /// What the public would be told or shown otherwise, or who sees it, is not dropped from a reply either.
+    #[test]
+    fn a_promise_is_not_dropped_from_a_reply() {
+        let (warning, error) = (Severity::Warning, Severity::Error);
+        for (platform, setting, value, expected) in [
+            ("facebook", "is_ai_generated", json!(true), error),
+            ("facebook", "is_ai_generated", json!(false), warning),
+            ("facebook", "countries", json!(["DE"]), error),
+            ("facebook", "draft", json!(true), error),
+            ("facebook", "title", json!("a"), warning),
+            ("instagram", "trial_params", json!({ "graduation_strategy": "MANUAL" }), error),
+            ("instagram", "is_ai_generated", json!(true), error),
+            ("instagram", "location_id", json!("1"), warning),
+            ("threads", "is_ghost_post", json!(true), error),
+            ("threads", "is_ghost_post", json!(false), warning),
+            ("x", "community_id", json!("1"), error),
+            ("linkedin", "visibility", json!("CONNECTIONS"), error),
+            ("linkedin", "visibility", json!("PUBLIC"), warning),
+            ("youtube", "containsSyntheticMedia", json!(true), error),
+            ("youtube", "paidPromotion", json!(true), error),
+            ("youtube", "privacyStatus", json!("private"), error),
+            ("youtube", "privacyStatus", json!("public"), warning),
+        ] {
+            let settings = json!({ setting: value });
+            let reply = [Draft { text: "a", media: &[] }];
+            let issues =
+                check_reply(crate::get(platform).unwrap(), AccountKind::default(), &reply, &settings);
+            let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+            assert_eq!(found, [(expected, "setting_not_for_replies")], "{platform}: {settings} {issues:?}");
+        }
     }
 
     #[test]

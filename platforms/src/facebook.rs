@@ -186,6 +186,7 @@ struct Settings {
     #[schemars(length(min = 2, max = 10), extend("kinds" = ["text"], "excludes" = ["media"], "isPromise" = true))]
     child_attachments: Option<Vec<Card>>,
     /// Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite.
+    #[schemars(extend("isPromise" = true))]
     draft: Option<bool>,
 }
 

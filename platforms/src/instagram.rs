@@ -173,6 +173,7 @@ struct Settings {
     #[schemars(extend("kinds" = ["reel"], "isPromise" = true))]
     trial_params: Option<TrialParams>,
     /// Labels the post as made with AI.
+    #[schemars(extend("isPromise" = true))]
     is_ai_generated: Option<bool>,
     /// False turns comments off as soon as the post is live; needs the scope instagram_business_manage_comments. A post
     /// without comments has no first comment either. Defaults to true.

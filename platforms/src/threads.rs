@@ -163,7 +163,7 @@ struct Settings {
     #[schemars(extend("kinds" = ["image", "images", "video", "gif"]))]
     is_spoiler_media: Option<bool>,
     /// Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else.
-    #[schemars(extend("excludes" = [
+    #[schemars(extend("isPromise" = true, "excludes" = [
         "media", "poll_attachment", "gif_attachment", "text_attachment", "link_attachment", "topic_tag", "quote_post_id",
         "reply_control", "enable_reply_approvals", "location_id", "crossreshare_to_ig",
     ]))]

@@ -167,8 +167,13 @@ struct Settings {
     /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires
     /// that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not
     /// audited.
+    #[schemars(extend(
+        "kinds" = ["video", "photos"],
+        "isPromise" = ["FOLLOWER_OF_CREATOR", "MUTUAL_FOLLOW_FRIENDS", "SELF_ONLY"]
+    ))]
     privacy_level: Option<PrivacyLevel>,
     /// Disables comments.
+    #[schemars(extend("kinds" = ["video", "photos"]))]
     disable_comment: Option<bool>,
     /// Disables duets with the video.
     #[schemars(extend("kinds" = ["video"]))]
@@ -181,19 +186,22 @@ struct Settings {
     #[schemars(range(max = i32::MAX), extend("kinds" = ["video"]))]
     video_cover_timestamp_ms: Option<u32>,
     /// Labels the post as a paid partnership.
+    #[schemars(extend("kinds" = ["video", "photos"], "isPromise" = true))]
     brand_content_toggle: Option<bool>,
     /// Labels the post as promoting the creator's own business.
+    #[schemars(extend("kinds" = ["video", "photos"], "isPromise" = true))]
     brand_organic_toggle: Option<bool>,
     /// Labels the post as made with AI.
+    #[schemars(extend("kinds" = ["video", "photos", "inbox photos"], "isPromise" = true))]
     is_aigc: Option<bool>,
     /// Title of a photo post; the text is its description.
-    #[schemars(length(max = MAX_TITLE), extend("kinds" = ["photos"]))]
+    #[schemars(length(max = MAX_TITLE), extend("kinds" = ["photos", "inbox photos"]))]
     title: Option<String>,
     /// Lets TikTok add music to photos.
     #[schemars(extend("kinds" = ["photos"]))]
     auto_add_music: Option<bool>,
     /// Index of the photo to use as the cover, from 0.
-    #[schemars(range(max = 34), extend("kinds" = ["photos"]))]
+    #[schemars(range(max = 34), extend("kinds" = ["photos", "inbox photos"]))]
     photo_cover_index: Option<u32>,
 }
 
@@ -210,25 +218,6 @@ impl Settings {
     /// Returns true if the creator finishes the post in TikTok's app.
     fn is_for_inbox(&self) -> bool {
         self.post_mode == Some(PostMode::Inbox)
-    }
-
-    /// Returns the given settings that the inbox ignores for media of this kind.
-    fn ignored_by_inbox(&self, kind: MediaKind) -> Vec<&'static str> {
-        let (is_on, is_video) = (|setting: Option<bool>| setting == Some(true), kind == MediaKind::Video);
-        let given = [
-            ("privacy_level", self.privacy_level.is_some()),
-            ("disable_comment", is_on(self.disable_comment)),
-            ("disable_duet", is_on(self.disable_duet)),
-            ("disable_stitch", is_on(self.disable_stitch)),
-            ("video_cover_timestamp_ms", self.video_cover_timestamp_ms.is_some()),
-            ("brand_content_toggle", is_on(self.brand_content_toggle)),
-            ("brand_organic_toggle", is_on(self.brand_organic_toggle)),
-            ("auto_add_music", is_on(self.auto_add_music)),
-            ("is_aigc", is_video && is_on(self.is_aigc)),
-            ("title", is_video && self.title.as_deref().is_some_and(|title| !title.is_empty())),
-            ("photo_cover_index", is_video && self.photo_cover_index.is_some()),
-        ];
-        given.into_iter().filter(|(_, is_given)| *is_given).map(|(setting, _)| setting).collect()
     }
 }
 
@@ -264,9 +253,14 @@ fn units(text: &str) -> usize {
 impl Publisher for TikTok {
     fn post_kind(&self, main: &Draft<'_>, settings: &Value) -> Option<&'static str> {
         let settings: Settings = schema::read(settings).ok()?;
-        // `validate` warns of the settings that the inbox ignores: the creator chooses them there.
-        let kind = main.media.first().filter(|_| !settings.is_for_inbox())?.kind;
-        Some(if kind == MediaKind::Image { "photos" } else { "video" })
+        let is_photos = main.media.first()?.kind == MediaKind::Image;
+        // In the inbox the creator chooses most of what settings say.
+        Some(match (is_photos, settings.is_for_inbox()) {
+            (true, false) => "photos",
+            (false, false) => "video",
+            (true, true) => "inbox photos",
+            (false, true) => "inbox video",
+        })
     }
 
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
@@ -310,7 +304,7 @@ impl Publisher for TikTok {
             found.push(issue(Severity::Warning, "setting_not_used", "video_cover_timestamp_ms", message));
         }
         if settings.is_for_inbox() {
-            found.extend(containers.first().into_iter().flat_map(|main| inbox_warnings(main, &settings)));
+            found.extend(containers.first().into_iter().flat_map(inbox_warnings));
         } else if settings.privacy_level.is_none() {
             let message = "tiktok requires that the creator chooses who can see the post; without privacy_level \
                            it is shown to as many as TikTok allows";
@@ -685,21 +679,14 @@ fn photo_texts(post: &Publication, title: Option<String>) -> Map<String, Value> 
     title.into_iter().chain([("description".to_owned(), json!(post.text))]).collect()
 }
 
-/// Returns the warnings about a post for the inbox: that it waits there, and what TikTok does not pass on.
-fn inbox_warnings(main: &Draft<'_>, settings: &Settings) -> Vec<Issue> {
-    let warning = |code: &str, setting: &str, message: String| {
-        Issue::of_setting(Severity::Warning, code, ADAPTER.id, setting, message)
-    };
+/// Returns the warnings about a post for the inbox: that it waits there, and that TikTok does not pass on its text.
+fn inbox_warnings(main: &Draft<'_>) -> Vec<Issue> {
     let message = "tiktok sends the post to the inbox of its app, and shows it to nobody until the creator finishes \
                    and publishes it there";
-    let mut found = vec![warning("post_waits_in_inbox", "post_mode", message.to_owned())];
-    let kind = main.media.first().map_or(MediaKind::Video, |first| first.kind);
-    for setting in settings.ignored_by_inbox(kind) {
-        let message =
-            format!("tiktok takes no {setting} of a {kind} in its inbox; the creator chooses it there");
-        found.push(warning("setting_ignored", setting, message));
-    }
-    if kind == MediaKind::Video && !main.text.trim().is_empty() {
+    let (severity, code) = (Severity::Warning, "post_waits_in_inbox");
+    let mut found = vec![Issue::of_setting(severity, code, ADAPTER.id, "post_mode", message.to_owned())];
+    let is_video = main.media.first().is_none_or(|first| first.kind == MediaKind::Video);
+    if is_video && !main.text.trim().is_empty() {
         let message = "tiktok takes no text of a video in its inbox; the creator writes it there".to_owned();
         found.push(Issue::of_main(Severity::Warning, "text_ignored", "content", message));
     }

@@ -160,7 +160,7 @@ struct Settings {
     #[schemars(regex(pattern = "^[0-9]{1,19}$"), extend("excludes" = ["media", "poll"]))]
     quote_tweet_id: Option<String>,
     /// The community to post to.
-    #[schemars(regex(pattern = "^[0-9]{1,19}$"))]
+    #[schemars(regex(pattern = "^[0-9]{1,19}$"), extend("isPromise" = true))]
     community_id: Option<String>,
     /// Also shows a community post to the author's followers.
     share_with_followers: Option<bool>,

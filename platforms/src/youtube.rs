@@ -151,7 +151,7 @@ struct Settings {
     #[schemars(length(min = 1, max = MAX_TITLE), regex(pattern = "^[^<>]*$"))]
     title: Option<String>,
     /// Who can watch the video.
-    #[schemars(extend("default" = "public"))]
+    #[schemars(extend("default" = "public", "isPromise" = ["unlisted", "private"]))]
     privacy_status: Option<PrivacyStatus>,
     /// Time at which YouTube makes the video public; it is private until then.
     #[schemars(
@@ -181,8 +181,10 @@ struct Settings {
     /// Declares the video as made for children.
     made_for_kids: Option<bool>,
     /// Declares realistic content that was made or changed with AI.
+    #[schemars(extend("isPromise" = true))]
     contains_synthetic_media: Option<bool>,
     /// Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers.
+    #[schemars(extend("isPromise" = true))]
     paid_promotion: Option<bool>,
     /// Notifies subscribers.
     #[schemars(extend("default" = true))]

@@ -56,7 +56,7 @@ pub struct NewPost {
     /// a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
     /// which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
     /// live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
-    /// not used.
+    /// not used, and refused where the public would be told or shown something else without them.
     pub reply_to: Option<Uuid>,
     /// Time to publish, in ISO 8601, UTC without an offset; immediately by default.
     pub scheduled_at: Option<Timestamp>,

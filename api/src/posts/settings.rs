@@ -240,6 +240,8 @@ fn translate(schema: &mut Value) {
     if let Some(kinds) = names(&kinds) {
         let otherwise = if is_promise.is_some() { "refused" } else { "not used" };
         add(format!("Only for posts of kind {kinds}; {otherwise} for others."));
+    } else if is_promise.is_some() {
+        add("Refused for a reply, which does not use it.".to_owned());
     }
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {

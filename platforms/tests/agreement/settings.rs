@@ -3,7 +3,7 @@
 //! A setting's kinds are an annotation of its schema, which a new setting can do without. So each setting is given to a post
 //! of each kind, and its requests are compared with those of the same post without it.
 
-use super::Maker;
+use super::{MakeSettings, Maker};
 use crate::{
     fixtures::{Actor, Named, World},
     specs::Heard,
@@ -35,6 +35,30 @@ const UNHEARD: &[(&str, &str, &str)] = &[
     ("threads", "fit", "the picture is changed, if it has to be"),
 ];
 
+/// Settings that make a kind of post which no single one makes: the platform, and the settings.
+const MADE: &[(&str, MakeSettings)] = &[
+    (
+        "google_business",
+        || json!({ "topicType": "EVENT", "event": { "title": "Dawn", "start": "2030-01-01", "end": "2030-01-02" } }),
+    ),
+    ("google_business", || {
+        let event = json!({ "title": "Dawn", "start": "2030-01-01", "end": "2030-01-02" });
+        json!({ "topicType": "OFFER", "event": event, "offer": { "couponCode": "DAWN" } })
+    }),
+    ("google_business", || json!({ "topicType": "ALERT", "alertType": "COVID_19" })),
+    ("reddit", || json!({ "poll": { "options": ["early", "late"] } })),
+    ("reddit", || json!({ "subreddit": "test", "crosspost": "t3_abc123" })),
+];
+
+/// Kinds of post that can't be published here: the platform, the kind, and why.
+const UNSTAGED: &[(&str, &str, &str)] = &[
+    ("pinterest", "video", "an app in trial publishes none"),
+    ("reddit", "crosspost", "it needs a post of somebody else: see the platform's own tests"),
+];
+
+/// Text with which the kind of a post is chosen: some kinds need a link.
+const TEXT: &str = "Dawn https://example.com/a";
+
 /// Words that may be ids, times, digests, boundaries and the like: those of them with a digit are.
 static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9_.~%:-]{8,}").expect("a pattern"));
 /// The random id of a file on Reddit, which may have letters only.
@@ -57,8 +81,11 @@ pub(super) async fn no_setting_is_dropped_in_silence(platform: &'static Adapter)
     let mut dropped = Vec::new();
     for kind in kinds(platform).await {
         let mut stage = Stage::of(platform, &kind).await;
-        // Some kinds need a setting that has to be chosen for them.
-        let Some(plain) = stage.plain().await else { continue };
+        let Some(plain) = stage.plain().await else {
+            let is_known = UNSTAGED.iter().any(|(of, name, _)| (*of, *name) == (platform.id, kind.name));
+            assert!(is_known, "{}: no {} is published, with {}", platform.id, kind.name, kind.settings);
+            continue;
+        };
         for (name, part) in schema["properties"].as_object().into_iter().flatten() {
             let is_unheard = UNHEARD.iter().any(|(of, setting, _)| (*of, *setting) == (platform.id, name));
             if is_unheard || kind.settings.get(name).is_some() {
@@ -86,15 +113,17 @@ async fn kinds(platform: &'static Adapter) -> Vec<Kind> {
     }
     let schema = (platform.settings)();
     let options = schema["properties"].as_object().into_iter().flatten().flat_map(|(name, part)| {
-        let options = part["enum"].as_array().cloned().unwrap_or_default();
-        options.into_iter().map(move |option| json!({ name.as_str(): option }))
+        let flag = (part["type"] == "boolean").then_some(json!(true));
+        let options = part["enum"].as_array().cloned().unwrap_or_default().into_iter().chain(flag);
+        options.map(move |option| json!({ name.as_str(): option }))
     });
-    let options: Vec<_> = std::iter::once(json!({})).chain(options).collect();
+    let made = MADE.iter().filter(|(of, _)| *of == platform.id).map(|(_, make)| make());
+    let options: Vec<_> = std::iter::once(json!({})).chain(made).chain(options).collect();
     let (mut kinds, mut seen) = (Vec::new(), BTreeSet::new());
     for media in sets {
         for settings in &options {
             let post = post(&actor, media, settings);
-            let draft = Draft { text: &post.text, media: &post.media };
+            let draft = Draft { text: TEXT, media: &post.media };
             let Some(name) = platform.publisher.post_kind(&draft, settings) else { continue };
             if seen.insert((media.map(|(_, count)| count), name)) {
                 let of = |account: &Account| Kind {
@@ -191,7 +220,7 @@ impl Stage {
 
     /// Returns true if the check refuses the settings, or tells something of one.
     fn is_told(&self, settings: &Value, name: &str) -> bool {
-        let draft = Draft { text: "a", media: &self.post.media };
+        let draft = Draft { text: TEXT, media: &self.post.media };
         let tells =
             |issue: &Issue| issue.severity == Severity::Error || issue.path.iter().any(|step| step == name);
         let account = AccountKind { account_type: &self.actor.account.account_type, scopes: &[] };

@@ -35,7 +35,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_worker_crash_after_any_call_leaves_one_post_in_the_inbox,
             photos_for_the_inbox_with_a_lost_response_are_left_unresolved,
             an_inbox_takes_five_posts_a_day,
-            settings_that_the_inbox_ignores_are_warned_about,
+            settings_that_the_inbox_does_not_take_are_told,
             each_post_mode_needs_its_own_scope,
             a_display_name_is_no_handle,
             a_scope_that_was_taken_back_ends_the_grant,
@@ -473,6 +473,10 @@ async fn photos_for_the_inbox_with_a_lost_response_are_left_unresolved() {
 async fn an_inbox_takes_five_posts_a_day() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
+    // The suite raises the limit.
+    actor
+        .set(&json!({ "limits": { "tiktok.pending": 5, "tiktok.inits": 1_000, "tiktok.statuses": 10_000 } }))
+        .await;
     let mut post = actor.post_with("a photo", MediaKind::Image, 1);
     post.settings = json!({ "post_mode": "MEDIA_UPLOAD" });
     for _ in 0..5 {
@@ -484,32 +488,52 @@ async fn an_inbox_takes_five_posts_a_day() {
     assert_eq!(actor.accepted().await, 5);
 }
 
-async fn settings_that_the_inbox_ignores_are_warned_about() {
+async fn settings_that_the_inbox_does_not_take_are_told() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
-    let warnings = |kind: MediaKind, text: &str| -> Vec<(String, String)> {
+    let told = |kind: MediaKind, text: &str, level: &str| -> Vec<(Severity, String, String)> {
         let post = actor.post_with(text, kind, 1);
         let settings = json!({
-            "post_mode": "MEDIA_UPLOAD", "privacy_level": "SELF_ONLY", "disable_comment": true,
-            "disable_duet": false, "brand_organic_toggle": true, "is_aigc": true, "title": "A title",
+            "post_mode": "MEDIA_UPLOAD", "privacy_level": level, "disable_comment": true,
+            "brand_content_toggle": false, "brand_organic_toggle": true, "is_aigc": true, "title": "A title",
             "photo_cover_index": 0, "auto_add_music": true,
         });
         let issues = check(actor.platform, &[Draft { text, media: &post.media }], &settings);
-        assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
         let last = |issue: &platforms::check::Issue| issue.path.last()?.as_str().map(str::to_owned);
-        issues.iter().map(|issue| (issue.code.clone(), last(issue).expect("a name"))).collect()
+        issues
+            .iter()
+            .map(|issue| (issue.severity, issue.code.clone(), last(issue).expect("a name")))
+            .collect()
     };
-    let ignored = |settings: &[&'static str]| -> Vec<(String, String)> {
-        let waits = [("post_waits_in_inbox", "post_mode")].into_iter();
-        let all = waits.chain(settings.iter().map(|setting| ("setting_ignored", *setting)));
-        all.map(|(code, setting)| (code.to_owned(), setting.to_owned())).collect()
+    let (warning, error) = (Severity::Warning, Severity::Error);
+    let expected = |unused: &[(Severity, &str)], has_text: bool| -> Vec<(Severity, String, String)> {
+        let unused = unused.iter().map(|(severity, setting)| (*severity, "setting_not_used", *setting));
+        let waits = [(warning, "post_waits_in_inbox", "post_mode")];
+        let text = has_text.then_some((warning, "text_ignored", "content"));
+        let all = unused.chain(waits).chain(text);
+        all.map(|(severity, code, member)| (severity, code.to_owned(), member.to_owned())).collect()
     };
-    let both = ["privacy_level", "disable_comment", "brand_organic_toggle", "auto_add_music"];
-    assert_eq!(warnings(MediaKind::Image, "a text"), ignored(&both));
-    let of_video = [&both[..], &["is_aigc", "title", "photo_cover_index"]].concat();
-    assert_eq!(warnings(MediaKind::Video, ""), ignored(&of_video));
-    let with_text = [ignored(&of_video), vec![("text_ignored".to_owned(), "content".to_owned())]].concat();
-    assert_eq!(warnings(MediaKind::Video, "a text"), with_text);
+    let of_photos = [
+        (warning, "auto_add_music"),
+        (warning, "brand_content_toggle"),
+        (error, "brand_organic_toggle"),
+        (warning, "disable_comment"),
+        (error, "privacy_level"),
+    ];
+    assert_eq!(told(MediaKind::Image, "a text", "SELF_ONLY"), expected(&of_photos, false));
+    let of_video = [
+        (warning, "auto_add_music"),
+        (warning, "brand_content_toggle"),
+        (error, "brand_organic_toggle"),
+        (warning, "disable_comment"),
+        (error, "is_aigc"),
+        (warning, "photo_cover_index"),
+        // Everybody is no audience that the creator could widen.
+        (warning, "privacy_level"),
+        (warning, "title"),
+    ];
+    assert_eq!(told(MediaKind::Video, "", "PUBLIC_TO_EVERYONE"), expected(&of_video, false));
+    assert_eq!(told(MediaKind::Video, "a text", "PUBLIC_TO_EVERYONE"), expected(&of_video, true));
     // Nobody has to choose who sees it.
     let settings = json!({ "post_mode": "MEDIA_UPLOAD" });
     let post = actor.post("");
@@ -658,9 +682,9 @@ async fn a_cover_is_a_frame_of_the_video() {
     let unused = (Severity::Warning, "setting_not_used".to_owned());
     assert_eq!(told(length - 1, "DIRECT_POST"), []);
     assert_eq!(told(length, "DIRECT_POST"), std::slice::from_ref(&unused));
-    assert_eq!(told(u128::from(i32::MAX.unsigned_abs()), "DIRECT_POST"), [unused]);
+    assert_eq!(told(u128::from(i32::MAX.unsigned_abs()), "DIRECT_POST"), std::slice::from_ref(&unused));
     // The creator chooses the cover in TikTok's app.
-    assert_eq!(told(length, "MEDIA_UPLOAD"), [(Severity::Warning, "setting_ignored".to_owned())]);
+    assert_eq!(told(length, "MEDIA_UPLOAD"), [unused]);
     post.settings = json!({ "video_cover_timestamp_ms": length - 1 });
     let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
     assert!(page.contains(&format!("Cover: {} ms", length - 1)), "{page}");
