@@ -26,12 +26,12 @@ impl Issue {
         Self { severity, code: code.to_owned(), message, path }
     }
 
-    /// Returns the warning that a title made of the text's first line is shortened to `title`.
-    pub fn title_cut(platform: &str, max: usize, title: &str) -> Self {
-        let message = format!(
-            "{platform} takes a title of {max} characters, and the text's first line has more: `{title}`"
-        );
-        Self::of_main(Severity::Warning, "title_cut", "content", message)
+    /// Returns the warning that a title is shortened to `title`. It is made of what `source` names in words, in a member of
+    /// the post's first container.
+    pub fn title_cut(platform: &str, max: usize, (member, source): (&str, &str), title: &str) -> Self {
+        let message =
+            format!("{platform} takes a title of {max} characters, and {source} has more: `{title}`");
+        Self::of_main(Severity::Warning, "title_cut", member, message)
     }
 
     /// Returns an issue with a setting of a platform's `config` block.

@@ -198,7 +198,11 @@ impl Publisher for Bluesky {
         let mut found = captions::issues(&settings);
         match (settings.link, main.media) {
             (None, _) | (_, []) => {}
-            (_, [only]) if only.kind == MediaKind::Image => {}
+            (_, [only]) if only.kind == MediaKind::Image => {
+                let has_alt_text = only.alt_text.as_ref().is_some_and(|alt| !alt.is_empty());
+                let message = || "bluesky shows no alt text of a link card's picture".to_owned();
+                found.extend(has_alt_text.then(|| check::alt_text_left_out(0, message())));
+            }
             _ => {
                 let message = "bluesky takes one image with a link card, its picture".to_owned();
                 found.push(Issue::of_main(Severity::Error, "settings_conflict", "media", message));

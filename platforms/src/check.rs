@@ -158,6 +158,7 @@ fn check_containers(
                 content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
                 needs: None,
                 mixed_media: false,
+                alt_text: main.alt_text.filter(|_| comment.has_alt_text),
                 ..main
             },
         };
@@ -418,7 +419,7 @@ fn media(
             let path = [path.as_slice(), &[json!("alt_text")]].concat();
             let length = alt.chars().count();
             match can.alt_text {
-                None => found.warning("alt_text_not_supported", path, "shows no alt text"),
+                None => found.warning("alt_text_not_supported", path, "shows this medium without alt text"),
                 Some(limit) if length > limit.max => {
                     let max = limit.max;
                     let message = format!("takes {max} characters of alt text, and there are {length}");
@@ -938,6 +939,45 @@ mod tests {
             };
             assert_eq!(of("Sunrise"), []);
             assert_eq!(of(&line), [(Severity::Warning, "title_cut".to_owned())], "{}", platform.id);
+        }
+    }
+
+    #[test]
+    fn a_title_made_of_a_file_name_is_told_where_it_is_cut() {
+        let youtube = crate::get("youtube").unwrap();
+        let told = |text: &str, stem: &str| -> Vec<_> {
+            let video = Media { filename: format!("{stem}.mp4"), ..video() };
+            let issues = check(youtube, &[Draft { text, media: &[video] }], &json!({ "madeForKids": false }));
+            issues.into_iter().map(|issue| (issue.severity, issue.code, issue.path[2].clone())).collect()
+        };
+        let cut = |member: &str| (Severity::Warning, "title_cut".to_owned(), json!(member));
+        let (fine, long) = ("a".repeat(100), "a".repeat(101));
+        assert_eq!(told("", &fine), []);
+        assert_eq!(told("", &long), [cut("media")]);
+        assert_eq!(told("Dawn", &long), []);
+        assert_eq!(told(&long, &fine), [cut("content")]);
+    }
+
+    /// A comment on LinkedIn shows its picture without alt text, and one on Facebook with it.
+    #[test]
+    fn an_alt_text_that_a_comment_does_not_show_is_told() {
+        let described = Media {
+            mime: "image/jpeg".into(),
+            width: Some(640),
+            height: Some(640),
+            alt_text: Some("a".into()),
+            ..image()
+        };
+        let comment = Draft { text: "a", media: &[described] };
+        for (platform, expected) in [("linkedin", &["alt_text_not_supported"][..]), ("facebook", &[])] {
+            let platform = crate::get(platform).unwrap();
+            let codes = |issues: Vec<Issue>| issues.into_iter().map(|issue| issue.code).collect::<Vec<_>>();
+            let main = Draft { text: "a", media: comment.media };
+            assert_eq!(codes(check(platform, &[main], &json!({}))), [""; 0], "{}", platform.id);
+            let thread = [Draft { text: "a", media: &[] }, comment];
+            assert_eq!(codes(check(platform, &thread, &json!({}))), expected, "{}", platform.id);
+            let reply = check_reply(platform, AccountKind::default(), &[comment], &json!({}));
+            assert_eq!(codes(reply), expected, "{}", platform.id);
         }
     }
 

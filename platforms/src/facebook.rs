@@ -105,7 +105,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
         idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
-        comment: Some(CommentLimits { text: TextLimit::characters(8_000), media: &[PHOTO] }),
+        comment: Some(CommentLimits {
+            text: TextLimit::characters(8_000),
+            media: &[PHOTO],
+            has_alt_text: true,
+        }),
         sources: &[Source { url: "https://developers.facebook.com/docs/pages-api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },

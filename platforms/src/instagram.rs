@@ -93,7 +93,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
         // A container is published once; a repeated comment is a duplicate.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
-        comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
+        comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[], has_alt_text: false }),
         sources: &[Source {
             url: "https://developers.facebook.com/docs/instagram-platform",
             checked: "2026-11-21",

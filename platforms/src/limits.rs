@@ -221,6 +221,8 @@ pub struct CommentLimits {
     pub text: TextLimit,
     /// Media that it may contain.
     pub media: &'static [MediaLimit],
+    /// True if they are shown with their alt text, as the post's media are.
+    pub has_alt_text: bool,
 }
 
 /// The containers that may follow the main one.

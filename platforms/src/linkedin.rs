@@ -103,6 +103,8 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         comment: Some(CommentLimits {
             text: TextLimit::characters(1250),
             media: &[MediaLimit { count: 0..=1, ..IMAGES }],
+            // <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/comments-api>
+            has_alt_text: false,
         }),
         sources: &[Source {
             url: "https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api",

@@ -84,7 +84,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
 
-        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[], has_alt_text: false }),
         reply_settings: &["text_format"],
         sources: &[Source { url: "https://www.reddit.com/dev/api", checked: "2026-11-21" }],
         ..Limits::DEFAULT
@@ -275,7 +275,8 @@ impl Publisher for Reddit {
         if given(&settings.title).is_none()
             && let (cut, true) = text::shorten(first, MAX_TITLE)
         {
-            issues.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
+            let source = ("content", "the text's first line");
+            issues.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, source, &cut));
         }
         issues
     }

@@ -101,7 +101,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
         forbidden: &['<', '>'],
         required_media: Some(MediaKind::Video),
-        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[], has_alt_text: false }),
         sources: &[Source { url: "https://developers.google.com/youtube/v3/docs", checked: "2026-11-21" }],
         ..Limits::DEFAULT
     },
@@ -339,10 +339,15 @@ impl Publisher for YouTube {
             let message = format!("takes no comment on a video {why}");
             found.push(error(message, vec![json!("containers"), json!(1)]));
         }
-        if let Some(title) = title_of(main.text, &settings)
+        let video = main.media.iter().find(|medium| medium.kind == MediaKind::Video);
+        let title_and_source = match title_of(main.text, &settings) {
+            Some(title) => Some((title, "content", "the text's first line")),
+            None => video.map(|video| (title_of_file(video), "media", "the file's name")),
+        };
+        if let Some((title, member, source)) = title_and_source
             && let (cut, true) = text::shorten(&title, MAX_TITLE)
         {
-            found.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, &cut));
+            found.push(Issue::title_cut(ADAPTER.id, MAX_TITLE, (member, source), &cut));
         }
         found.extend(localizations::issues(&settings));
         if let Some(date) = given(settings.recording_date.as_deref())
@@ -816,9 +821,15 @@ fn objections(media: &[Media], settings: &Settings) -> Vec<(&'static str, String
 
 /// Returns the title: the setting, else the text's first line, else the file name.
 fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
-    let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
-    let title = title_of(&post.text, settings).unwrap_or_else(|| stem().replace(['<', '>'], ""));
-    if title.trim().is_empty() { "Video".to_owned() } else { text::shorten(&title, MAX_TITLE).0.into_owned() }
+    let title = title_of(&post.text, settings).unwrap_or_else(|| title_of_file(video));
+    text::shorten(&title, MAX_TITLE).0.into_owned()
+}
+
+/// Returns the title that the file's name gives.
+fn title_of_file(video: &Media) -> String {
+    let stem = video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
+    let title = stem.replace(['<', '>'], "");
+    if title.trim().is_empty() { "Video".to_owned() } else { title }
 }
 
 /// Returns the title that the setting or the text gives.

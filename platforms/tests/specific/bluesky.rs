@@ -358,6 +358,11 @@ async fn a_link_card_has_the_posts_image() {
         let page = ada.shown(&ada.publish(&post).await.on("publish")).await;
         assert!(page.contains("Link: https://example.com/a"), "{page}");
         assert_eq!(page.matches("<img src=\"/_media/").count(), pictures, "{page}");
+        // A card has none.
+        for picture in &mut post.media {
+            picture.alt_text = Some("a page".into());
+        }
+        assert_eq!(codes(&ada, &post), vec!["alt_text_not_supported"; pictures]);
     }
     for (kind, count, size, code) in [
         (MediaKind::Image, 2, None, "settings_conflict"),
