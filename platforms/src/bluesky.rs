@@ -56,14 +56,15 @@ const GIFS: MediaLimit = MediaLimit {
     max_bytes: 300_000_000,
     ..MediaLimit::ANY
 };
-/// The limits of the official app since August 2026, for every account. The service transcodes the video.
+/// The limits of the official app since August 2026, for every account. The service transcodes the video. The length is the
+/// app's own number, which was one and three minutes before, so that a longer video is the service's to judge.
 /// <https://github.com/bluesky-social/social-app/pull/11528>
 const VIDEOS: MediaLimit = MediaLimit {
     kind: MediaKind::Video,
     count: 0..=1,
     mimes: &["video/mp4", "video/quicktime", "video/webm"],
     max_bytes: 300_000_000,
-    duration: Some(Duration::ZERO..=Duration::from_secs(600)),
+    usual_duration: Some(Duration::from_secs(600)),
     ..MediaLimit::ANY
 };
 /// Media of a post with a link card, whose picture may be smaller only (`thumb` of `app.bsky.embed.external`).

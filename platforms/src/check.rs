@@ -468,7 +468,7 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, remedy: &str, 
         && duration > usual
     {
         let message = format!(
-            "takes {kind} of up to {} seconds of every account and longer ones of some, and this has {}",
+            "takes {kind} of up to {} seconds for certain and maybe longer ones, and this has {}",
             usual.as_secs_f64(),
             duration.as_secs_f64()
         );
@@ -537,7 +537,8 @@ fn encoding(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[V
             format!("gets the beginning of this {kind}, whose file ends before the last frame does");
         found.warning("media_truncated", path.to_vec(), message);
     }
-    if kind == MediaKind::Video && medium.duration.is_none() && limit.duration.is_some() {
+    let is_limited = limit.duration.is_some() || limit.usual_duration.is_some();
+    if kind == MediaKind::Video && medium.duration.is_none() && is_limited {
         let message = "limits the length of videos, and this one does not state its own";
         found.warning("media_duration_unknown", path.to_vec(), message);
     }

@@ -138,8 +138,8 @@ pub struct MediaLimit {
     pub max_bytes: u64,
     /// Play time.
     pub duration: Option<RangeInclusive<Duration>>,
-    /// Play time that every account may have, if the platform decides by account and does not tell which may have
-    /// more: what is longer is a warning.
+    /// Play time that is taken for certain, if the platform decides by account and does not tell which may have more, or
+    /// if only its own app has this number: what is longer is a warning.
     pub usual_duration: Option<Duration>,
     /// Longer and shorter side in pixels, in either orientation.
     pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,

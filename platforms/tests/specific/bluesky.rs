@@ -27,6 +27,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_link_card_has_the_posts_image,
             replies_and_quotes_are_limited_before_the_post_exists,
             a_gif_is_published_as_a_video,
+            videos_of_phones_and_of_ten_minutes_are_published,
             a_refusal_of_the_video_service_does_not_end_the_session,
             the_sandbox_shows_a_post_in_its_thread,
             captions_are_published_with_their_video,
@@ -416,6 +417,30 @@ async fn replies_and_quotes_are_limited_before_the_post_exists() {
 }
 
 /// The service got a token of its own, never the session. Bodies of a public client's fixtures, October 2026.
+/// The service makes its own file of each video. What is longer than in Bluesky's own app is for the service to judge.
+async fn videos_of_phones_and_of_ten_minutes_are_published() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let mut phone = ada.post_with("of a phone", MediaKind::Video, 1);
+    phone.media[0].mime = "video/quicktime".into();
+    phone.media[0].filename = "film.mov".into();
+    ada.rewrite(&phone.media[0], |bytes| [&bytes[..8], &b"qt  "[..], &bytes[12..]].concat());
+    assert_eq!(codes(&ada, &phone), [""; 0]);
+    ada.publish(&phone).await.on("publish");
+    let sent: Vec<_> = world.heard().into_iter().filter(|call| call.path.ends_with("uploadVideo")).collect();
+    assert_eq!(sent.iter().map(|call| &*call.mime).collect::<Vec<_>>(), ["video/quicktime"]);
+
+    for (seconds, told) in [(240, None), (600, None), (601, Some(check::Severity::Warning))] {
+        let mut post = ada.post_with(&format!("{seconds} s"), MediaKind::Video, 1);
+        post.media[0] = ada.lasting(&post.media[0], seconds);
+        let draft = check::Draft { text: &post.text, media: &post.media };
+        let issues = check::check(ada.platform, &[draft], &post.settings);
+        let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+        assert_eq!(found, Vec::from_iter(told.map(|severity| (severity, "media_duration"))), "{seconds}");
+        ada.publish(&post).await.on("publish");
+    }
+}
+
 async fn a_refusal_of_the_video_service_does_not_end_the_session() {
     let world = World::tapped().await;
     let actor = actor(&world, "bluesky");
