@@ -249,7 +249,44 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
             found.error("setting_invalid", path, message);
         }
     }
+    let properties = &Schema::of(platform).document()["properties"];
+    for (setting, value) in settings.as_object().into_iter().flatten() {
+        let is_told = found.issues.iter().any(|issue| issue.path.get(2).is_some_and(|at| at == setting));
+        if let Some((steps, wrong)) = control_character_in(value)
+            && properties[setting].is_object()
+            && !is_told
+        {
+            let path = at.iter().cloned().chain([json!(setting)]).chain(steps.into_iter().rev()).collect();
+            found.error("setting_invalid", path, format!("takes no `{}` in {setting}", shown(wrong)));
+        }
+    }
     found.issues
+}
+
+/// Returns the first control character in the texts of a value, after the steps that lead to its text, the last one first.
+fn control_character_in(value: &Value) -> Option<(Vec<Value>, char)> {
+    let below = |step: Value, inner: &Value| {
+        let (mut steps, wrong) = control_character_in(inner)?;
+        steps.push(step);
+        Some((steps, wrong))
+    };
+    match value {
+        Value::String(text) => control_character(text).map(|wrong| (Vec::new(), wrong)),
+        Value::Array(items) => items.iter().enumerate().find_map(|(at, item)| below(json!(at), item)),
+        Value::Object(members) => members.iter().find_map(|(key, member)| below(json!(key), member)),
+        _ => None,
+    }
+}
+
+/// Returns the first control character of a text that is none of white space. Platforms refuse them, or drop them without a
+/// word.
+fn control_character(text: &str) -> Option<char> {
+    text.chars().find(|c| c.is_control() && !"\t\n\r".contains(*c))
+}
+
+/// Returns a character as a message shows it.
+fn shown(c: char) -> String {
+    if c.is_control() { format!("U+{:04X}", u32::from(c)) } else { c.into() }
 }
 
 /// Returns the settings without the members that have issues, so that the adapter can read the others.
@@ -339,11 +376,9 @@ fn text(
         }
         _ => {}
     }
-    // Platforms refuse control characters, or drop them without a word.
-    let is_wrong = |c: &char| can.forbidden.contains(c) || (c.is_control() && !"\t\n\r".contains(*c));
-    if let Some(wrong) = container.text.chars().find(is_wrong) {
-        let wrong = if wrong.is_control() { format!("U+{:04X}", u32::from(wrong)) } else { wrong.into() };
-        let message = format!("takes no `{wrong}` in a text");
+    let forbidden = container.text.chars().find(|c| can.forbidden.contains(c));
+    if let Some(wrong) = forbidden.or_else(|| control_character(container.text)) {
+        let message = format!("takes no `{}` in a text", shown(wrong));
         found.error("text_character_not_supported", path.clone(), message);
     }
     let limit = can.text;
@@ -418,6 +453,10 @@ fn media(
         if let Some(alt) = medium.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
             let path = [path.as_slice(), &[json!("alt_text")]].concat();
             let length = alt.chars().count();
+            if let Some(wrong) = control_character(alt).filter(|_| can.alt_text.is_some()) {
+                let message = format!("takes no `{}` in an alt text", shown(wrong));
+                found.error("text_character_not_supported", path.clone(), message);
+            }
             match can.alt_text {
                 None => found.warning("alt_text_not_supported", path, "shows this medium without alt text"),
                 Some(limit) if length > limit.max => {
@@ -1184,6 +1223,38 @@ mod tests {
             let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
             assert_eq!(found, [(expected, "setting_not_for_replies")], "{platform}: {settings} {issues:?}");
         }
+    }
+
+    #[test]
+    fn a_control_character_in_a_setting_is_told_where_it_is() {
+        let told = |platform: &str, block: Value| -> Vec<_> {
+            let issues = settings(crate::get(platform).unwrap(), &block).into_iter();
+            issues.map(|issue| (issue.code, Value::from(issue.path), issue.message)).collect()
+        };
+        let wrong = |path: Value, message: &str| ("setting_invalid".to_owned(), path, message.to_owned());
+        assert_eq!(
+            told("youtube", json!({ "title": "a\u{b}b" })),
+            [wrong(json!(["config", "youtube", "title"]), "youtube takes no `U+000B` in title")]
+        );
+        assert_eq!(
+            told("x", json!({ "poll": { "options": ["a", "b\u{7f}"], "duration_minutes": 5 } })),
+            [wrong(json!(["config", "x", "poll", "options", 1]), "x takes no `U+007F` in poll")]
+        );
+        // Also in what is passed on as it is.
+        let spoiler = json!({ "entity_type": "SPOILER\u{1}", "offset": 0, "length": 1 });
+        assert_eq!(
+            told("threads", json!({ "text_entities": [spoiler] })),
+            [wrong(
+                json!(["config", "threads", "text_entities", 0, "entity_type"]),
+                "threads takes no `U+0001` in text_entities"
+            )]
+        );
+        assert_eq!(told("facebook", json!({ "title": "a\tb\r\nc", "of_tomorrow": "\u{1}" })), []);
+        let described = Media { alt_text: Some("a\u{b}b".into()), ..image() };
+        assert_eq!(
+            x("", &[described], json!({})),
+            [("text_character_not_supported".into(), "containers.0.media.0.alt_text".into())]
+        );
     }
 
     #[test]

@@ -97,6 +97,23 @@ impl Request {
         serde_json::from_slice(&self.body)
     }
 
+    /// Returns whether a text of a form or of a JSON body has a control character. Platforms refuse these, or drop them
+    /// without a word; here each is refused. White space is what people type.
+    pub(crate) fn has_control_characters(&self) -> bool {
+        fn is_wrong(text: &str) -> bool {
+            text.contains(|c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+        }
+        fn has_wrong(value: &Value) -> bool {
+            match value {
+                Value::String(text) => is_wrong(text),
+                Value::Array(items) => items.iter().any(has_wrong),
+                Value::Object(members) => members.values().any(has_wrong),
+                _ => false,
+            }
+        }
+        self.fields.iter().any(|(_, text)| is_wrong(text)) || self.json().is_ok_and(|body| has_wrong(&body))
+    }
+
     pub(crate) fn bearer(&self) -> Option<&str> {
         let (scheme, token) = self.header("authorization")?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

@@ -115,6 +115,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
         let mut response = match (tx.settings.refusal(host, path), tx.settings.recorded(host, path)) {
             (Some(status), _) => simulator.refuse(tx, &request, status),
             (None, Some(recorded)) => recorded.response(),
+            (None, None) if request.has_control_characters() => simulator.refuse(tx, &request, 400),
             (None, None) => simulator.respond(tx, &request),
         };
         // A fault after acceptance does not apply when nothing was accepted.

@@ -242,7 +242,9 @@ fn without_media(mut issues: Vec<check::Issue>, of_account: Option<&str>) -> Vec
         let is_setting = issue.path.first().is_some_and(|first| first == "config");
         let is_of_account =
             of_account.is_some_and(|setting| issue.path.get(2).is_some_and(|at| at == setting));
+        let is_of_text = issue.path.get(2).is_some_and(|at| at == "content");
         ["text_too_long", "text_may_be_too_long", "replies_not_supported"].contains(&issue.code.as_str())
+            || is_of_text && issue.code == "text_character_not_supported"
             || is_setting
                 && (is_of_account
                     || !["settings_conflict", "setting_not_used"].contains(&issue.code.as_str()))

@@ -119,8 +119,9 @@ const FORMS: &[&str] = &[
     "12:30",
 ];
 
-pub(crate) static CASES: [Case; 3] = cases![
+pub(crate) static CASES: [Case; 4] = cases![
     what_the_check_allows_is_taken,
+    control_characters_are_refused_before_and_by_the_platform,
     a_look_up_tells_what_the_platform_refuses,
     no_setting_is_dropped_in_silence,
 ];
@@ -297,6 +298,44 @@ pub(crate) async fn what_the_check_allows_is_taken(platform: &'static Adapter) {
     }
     assert!(refused < posts * 9 / 10, "{name}: the check refused {refused} of {posts}");
     assert!(unforeseen.is_empty(), "{name}, seed {seed}, refuses what the check allows: {unforeseen:#?}");
+}
+
+/// Publishes texts, alt texts and settings with a control character, each of which the check refuses as well.
+pub(crate) async fn control_characters_are_refused_before_and_by_the_platform(platform: &'static Adapter) {
+    const WRONG: &str = "a\u{b}b";
+    let world = World::start().await;
+    let actor = world.actor(platform);
+    let name = actor.name();
+    let plain = actor.post("a b");
+    let mut wrong = Vec::new();
+    if actor.limits().text.max > 0 {
+        wrong.push(Publication { text: WRONG.to_owned(), ..plain.clone() });
+    }
+    let schema = (platform.settings)();
+    for (setting, part) in schema["properties"].as_object().into_iter().flatten() {
+        let has_form = ["enum", "pattern", "format"].iter().any(|one| part.get(one).is_some());
+        if part["type"] == "string" && !has_form {
+            let mut post = plain.clone();
+            post.settings[setting] = json!(WRONG);
+            assert!(!errors(&actor, "a b", &post.media, &post.settings).is_empty(), "{name}: {setting}");
+        }
+    }
+    let described =
+        actor.publishable().await.into_iter().find(|limit| actor.limits().supports_alt_text(limit.kind));
+    if let Some(limit) = described {
+        let mut post = actor.post_with("a b", limit.kind, (*limit.count.start()).max(1));
+        post.media[0].alt_text = Some(WRONG.to_owned());
+        wrong.push(post);
+    }
+    let before = actor.accepted().await;
+    for post in wrong {
+        let found = errors(&actor, &post.text, &post.media, &post.settings);
+        assert_eq!(found, ["text_character_not_supported"], "{name}: {post:?}");
+        let failure = actor.publish(&post).await.expect_err(&format!("{name}: {post:?}"));
+        assert_eq!(failure.code, ErrorCode::Rejected(400), "{name}: {failure}");
+    }
+    assert_eq!(actor.accepted().await, before, "{name}");
+    actor.publish(&plain).await.on(name);
 }
 
 /// Looks up what only the platform can judge, and publishes it.
