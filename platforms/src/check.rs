@@ -793,7 +793,15 @@ mod tests {
     fn what_a_platform_refuses_of_texts_and_settings_is_told() {
         let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
         let words = |word: &str, count: usize| vec![word; count].join(" ");
-        let cases: [(&str, String, &[Media], Value, &str); 21] = [
+        let poll = json!({ "option_a": "early", "option_b": "late" });
+        let cases: [(&str, String, &[Media], Value, &str); 22] = [
+            (
+                "threads",
+                "a".into(),
+                &[],
+                json!({ "is_ghost_post": true, "poll_attachment": poll }),
+                "settings_conflict",
+            ),
             ("instagram", words("#a", 31), photo, json!({}), "hashtags_too_many"),
             ("instagram", words("@a", 21), photo, json!({}), "mentions_too_many"),
             ("instagram", "a".into(), &[video()], json!({ "thumb_offset": 10_000 }), "setting_invalid"),
@@ -875,6 +883,21 @@ mod tests {
             let issues =
                 check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
             assert_eq!(issues.first().map(|issue| issue.severity), expected, "{text}");
+        }
+        // Some apps publish pictures that are taller than 3:4.
+        for (width, expected) in [
+            (550, Some(Severity::Error)),
+            (560, Some(Severity::Warning)),
+            (730, Some(Severity::Warning)),
+            (750, None),
+        ] {
+            let tall = Media { width: Some(width), height: Some(1_000), ..photo[0].clone() };
+            let issues =
+                check(crate::get("instagram").unwrap(), &[Draft { text: "a", media: &[tall] }], &json!({}));
+            let expected: Vec<_> =
+                expected.map(|severity| (severity, "media_aspect_ratio")).into_iter().collect();
+            let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+            assert_eq!(found, expected, "{width}");
         }
         let text = "a@b.example a&#39; https://a.example/#a /@a ".repeat(31);
         let issues =

@@ -1093,6 +1093,31 @@ mod tests {
     }
 
     #[test]
+    fn a_container_fails_for_a_time_or_for_good_by_its_number() {
+        let failed =
+            |reason: &str| match Instagram.status(&json!({ "status_code": "ERROR", "status": reason })) {
+                Status::Failed(failure) => failure,
+                other => panic!("{other:?}"),
+            };
+        for (number, expected) in [
+            (2_207_052, "upstream_502"),
+            (2_207_003, "upstream_502"),
+            (2_207_077, "upstream_502"),
+            (2_207_082, "upstream_502"),
+            (2_207_026, "rejected_400"),
+            (2_207_009, "rejected_400"),
+        ] {
+            let failure = failed(&format!("Error: Media upload has failed with error code {number}"));
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (expected, false),
+                "{number}"
+            );
+        }
+        assert_eq!(failed("Error").code, domain::ErrorCode::Rejected(400));
+    }
+
+    #[test]
     fn every_documented_error_has_its_error_code() {
         // <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/error-codes>
         for (code, subcode, expected) in [

@@ -1142,6 +1142,27 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_names_each_field_with_its_reason() {
+        let body = json!({
+            "errorDetailType": "com.linkedin.common.error.BadRequest",
+            "message": "Multiple errors occurred during the input validation. Please see errorDetails for more information.",
+            "errorDetails": { "inputErrors": [
+                {
+                    "description": "Invalid value for field; wrong type or other syntax error",
+                    "input": { "inputPath": { "fieldPath": "commentary" } },
+                },
+                { "description": "Invalid argument", "input": {} },
+            ] },
+            "status": 400,
+        });
+        let failure = Reply::of(400, &[], &body.to_string()).into_result(&ADAPTER).unwrap_err();
+        assert_eq!(failure.code, ErrorCode::Rejected(400));
+        let expected = "Multiple errors occurred during the input validation. Please see errorDetails for more information. \
+                        (commentary: Invalid value for field; wrong type or other syntax error) (Invalid argument)";
+        assert_eq!(failure.message, expected);
+    }
+
+    #[test]
     fn a_daily_limit_is_waited_for_until_midnight() {
         let text = r#"{"code":"TOO_MANY_REQUESTS","message":"Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached."}"#;
         let failure = Reply::of(429, &[], text).into_result(&ADAPTER).unwrap_err();

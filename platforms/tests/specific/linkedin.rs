@@ -27,6 +27,7 @@ pub(super) fn trials() -> Vec<Trial> {
             an_app_of_self_service_reads_likes_and_comments,
             a_post_contains_a_card_a_poll_a_document_or_a_reshare,
             a_comment_has_its_own_limits,
+            the_reasons_of_a_refusal_are_told,
             each_part_of_a_video_is_sent_once,
             a_refresh_keeps_the_refresh_token,
             a_login_with_a_scope_that_the_app_lacks_is_refused,
@@ -382,6 +383,16 @@ async fn a_comment_has_its_own_limits() {
     let mut comment = actor.reply("with a picture", &ids);
     comment.media = actor.post_with("", MediaKind::Image, 1).media;
     assert!(actor.shown(&actor.publish(&comment).await.on("comment")).await.contains("<img"));
+}
+
+async fn the_reasons_of_a_refusal_are_told() {
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let failure = actor.publish(&actor.post(&"a".repeat(3_001))).await.expect_err("too long");
+    assert_eq!(failure.code, rejected(400), "{failure}");
+    for words in ["text length (3001 characters)", "Size of array cannot be higher than the maxLength"] {
+        assert!(failure.message.contains(words), "{words}: {failure}");
+    }
 }
 
 async fn each_part_of_a_video_is_sent_once() {

@@ -1,8 +1,9 @@
 //! Threads: replies to new posts, permissions of settings, and people without a role on a new app.
 
 use super::{actor, rejected};
-use crate::fixtures::{Named, RETURN, World};
+use crate::fixtures::{Kept, Named, RETURN, World};
 use crate::trials::{self, singles};
+use domain::ErrorCode;
 use libtest_mimic::Trial;
 use platforms::{
     Checkpoint, MediaKind, Prepared,
@@ -20,6 +21,7 @@ pub(super) fn trials() -> Vec<Trial> {
             a_setting_without_its_permission_is_rejected_before_a_request,
             the_audience_of_replies_is_set_on_the_first_post_only,
             a_container_that_can_t_be_read_is_published_after_two_more,
+            a_container_that_is_twice_not_found_is_made_anew,
             polls_are_rare_when_a_limit_is_nearly_used_up,
             a_person_without_a_role_can_log_in_to_a_reviewed_app_only,
             a_refusal_of_the_content_is_final_whatever_its_status,
@@ -41,6 +43,35 @@ async fn a_reply_waits_until_its_parent_is_found() {
     let at = actor.prepare_from(&reply, at).await.on("later");
     actor.commit(&reply, &at).await.on("commit");
     assert_eq!(actor.accepted().await, 2);
+}
+
+async fn a_container_that_is_twice_not_found_is_made_anew() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "threads");
+    let own = format!("/graph.threads.com/v1.0/{}", actor.account.network_unique_id);
+    let gone = json!({ "error": {
+        "message": "The requested resource does not exist", "type": "OAuthException", "code": 24,
+        "error_subcode": 4_279_009,
+    } });
+    let post = actor.post_with("lost and made again", MediaKind::Image, 1);
+    let mut at = actor.prepare(&post).await.on("prepare");
+    world.lie(&[(&format!("{own}/threads_publish"), 400, gone)]);
+    for _ in 0..2 {
+        let keep = Kept::default();
+        let refused = actor.platform.publisher.commit(&actor.session(&keep), &post, &at).await;
+        let failure = refused.expect_err("no container");
+        assert_eq!((failure.code, failure.is_ambiguous()), (ErrorCode::Upstream(503), false), "{failure}");
+        at = keep.last().expect("it is counted");
+    }
+    world.lie(&[]);
+    let at = actor.prepare_from(&post, at).await.on("prepare again");
+    actor.commit(&post, &at).await.on("publish");
+    let made = world
+        .heard()
+        .into_iter()
+        .filter(|call| call.method == "POST" && call.path == format!("{own}/threads"));
+    assert_eq!(made.count(), 2);
+    assert_eq!(actor.accepted().await, 1);
 }
 
 async fn a_setting_without_its_permission_is_rejected_before_a_request() {

@@ -182,8 +182,9 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -
     }
     let commentary = field("commentary").to_owned();
     let words = text::plain(&commentary);
-    if words.chars().count() > 3000 {
-        return Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, "commentary is longer than 3000 characters"));
+    let length = words.chars().count();
+    if length > 3000 {
+        return Err(too_long(length));
     }
     let content = body.get("content").cloned().unwrap_or(Value::Null);
     let is_many = holds(tx, author, &content)?;
@@ -292,6 +293,27 @@ fn holds(tx: &Transaction, author: &str, content: &Value) -> Result<bool, Respon
         }
         other => Err(invalid(&format!("\"{other}\" is no content of a post"))),
     }
+}
+
+/// The refusal of a text, as recorded in December 2025: <https://github.com/n8n-io/n8n/issues/22899>.
+fn too_long(length: usize) -> Response {
+    Response::json(
+        400,
+        &json!({
+            "errorDetailType": "com.linkedin.common.error.BadRequest",
+            "message": format!(
+                "com.linkedin.content.common.exception.BadRequestResponseException: ShareCommentary text length \
+                 ({length} characters) exceeded the maximum allowed (3000 characters)"
+            ),
+            "errorDetails": { "inputErrors": [{
+                "description": "Size of array cannot be higher than the maxLength",
+                "input": {},
+                "code": "FIELD_ARRAY_SIZE_TOO_HIGH",
+                "maxLength": 3000,
+            }] },
+            "status": 400,
+        }),
+    )
 }
 
 fn duplicate(urn: &str) -> Response {
