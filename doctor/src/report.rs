@@ -68,7 +68,8 @@ impl Recording {
             Err(steps) => return Ok(steps),
         };
         let Some(settings) = &self.settings else { return Ok(walk.into_steps()) };
-        let trial = Trial::new(platform, &walk.account().username, settings);
+        let account = walk.account();
+        let trial = Trial::new(platform, &account.username, &account.account_type, settings);
         let file = match medium(platform) {
             None => None,
             Some(MediaKind::Video) => video.cloned(),

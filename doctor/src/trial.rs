@@ -21,9 +21,11 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Returns the post for a platform; members of `settings` replace the doctor's own.
-    pub fn new(platform: &Adapter, username: &str, settings: &Value) -> Self {
+    /// Returns the post for an account of a platform; members of `settings` replace the doctor's own.
+    pub fn new(platform: &Adapter, username: &str, account_type: &str, settings: &Value) -> Self {
         let mut own = match platform.id {
+            // A page's posts are public.
+            "linkedin" if account_type == "organization" => json!({}),
             "linkedin" => json!({ "visibility": "CONNECTIONS" }),
             "tiktok" => json!({ "privacy_level": "SELF_ONLY" }),
             "youtube" => json!({ "privacyStatus": "private", "notifySubscribers": false }),
@@ -115,8 +117,10 @@ mod tests {
 
     #[test]
     fn every_platform_has_a_post_that_it_takes() {
-        for platform in platforms::all() {
-            let trial = Trial::new(platform, "ada", &json!({}));
+        for (platform, account_type) in
+            platforms::all().iter().flat_map(|platform| [(platform, "profile"), (platform, "organization")])
+        {
+            let trial = Trial::new(platform, "ada", account_type, &json!({}));
             let properties = &(platform.settings)()["properties"];
             for setting in trial.settings.as_object().unwrap().keys() {
                 assert!(properties[setting].is_object(), "{}: {setting}", platform.id);
@@ -127,7 +131,8 @@ mod tests {
             });
             let media: Vec<_> = file.into_iter().map(|file| file.media).collect();
             let draft = check::Draft { text: &trial.text, media: &media };
-            let issues = check::check(platform, &[draft], &trial.settings);
+            let account = check::AccountKind { account_type, scopes: &[] };
+            let issues = check::check_for(platform, account, &[draft], &trial.settings);
             let errors: Vec<_> =
                 issues.iter().filter(|issue| issue.severity == check::Severity::Error).collect();
             assert!(errors.is_empty(), "{}: {errors:?}", platform.id);
@@ -137,8 +142,8 @@ mod tests {
     #[test]
     fn given_settings_replace_the_doctors_own() {
         let reddit = platforms::get("reddit").unwrap();
-        let trial = Trial::new(reddit, "ada", &json!({ "subreddit": "test" }));
+        let trial = Trial::new(reddit, "ada", "profile", &json!({ "subreddit": "test" }));
         assert_eq!(trial.settings, json!({ "subreddit": "test", "title": "Fanfare doctor" }));
-        assert_eq!(Trial::new(reddit, "ada", &json!({})).settings["subreddit"], "u_ada");
+        assert_eq!(Trial::new(reddit, "ada", "profile", &json!({})).settings["subreddit"], "u_ada");
     }
 }

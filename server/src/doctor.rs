@@ -117,7 +117,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let steps = match Walk::connect(visit).await {
         Err(steps) => steps,
         Ok(walk) => {
-            let trial = Trial::new(platform, &walk.account().username, &options.settings);
+            let account = walk.account();
+            let trial = Trial::new(platform, &account.username, &account.account_type, &options.settings);
             if is_wanted(platform, &walk, &trial, options)? {
                 settings = Some(options.settings.clone());
                 walk.publish(&trial, file.as_ref()).await

@@ -17,7 +17,7 @@ pub(crate) async fn every_platform_publishes(cluster: &Cluster) {
     let mut posts = Vec::new();
     for (turn, platform) in platforms::all().iter().enumerate() {
         let account = client.connect(turn, platform.id).await;
-        let trial = Trial::new(platform, &account.username, &json!({}));
+        let trial = Trial::new(platform, &account.username, "", &json!({}));
         let media = medium(platform).map(|kind| if kind == MediaKind::Image { &picture } else { &video });
         let media: Vec<_> = media.into_iter().map(|id| json!({ "id": id })).collect();
         let mut body = json!({
