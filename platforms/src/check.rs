@@ -793,15 +793,7 @@ mod tests {
     fn what_a_platform_refuses_of_texts_and_settings_is_told() {
         let photo = &[Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() }];
         let words = |word: &str, count: usize| vec![word; count].join(" ");
-        let poll = json!({ "option_a": "early", "option_b": "late" });
-        let cases: [(&str, String, &[Media], Value, &str); 22] = [
-            (
-                "threads",
-                "a".into(),
-                &[],
-                json!({ "is_ghost_post": true, "poll_attachment": poll }),
-                "settings_conflict",
-            ),
+        let cases: [(&str, String, &[Media], Value, &str); 21] = [
             ("instagram", words("#a", 31), photo, json!({}), "hashtags_too_many"),
             ("instagram", words("@a", 21), photo, json!({}), "mentions_too_many"),
             ("instagram", "a".into(), &[video()], json!({ "thumb_offset": 10_000 }), "setting_invalid"),
@@ -884,6 +876,36 @@ mod tests {
                 check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
             assert_eq!(issues.first().map(|issue| issue.severity), expected, "{text}");
         }
+        let text = "a@b.example a&#39; https://a.example/#a /@a ".repeat(31);
+        let issues =
+            check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
+        assert_eq!(issues, [], "neither a hashtag nor a mention");
+    }
+
+    #[test]
+    fn a_ghost_post_has_no_poll() {
+        let poll = json!({ "option_a": "early", "option_b": "late" });
+        let settings = json!({ "is_ghost_post": true, "poll_attachment": poll });
+        let issues = check(crate::get("threads").unwrap(), &[Draft { text: "a", media: &[] }], &settings);
+        let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
+        assert_eq!(found, [(Severity::Error, "settings_conflict")], "{issues:?}");
+    }
+
+    /// What a platform's own app, or its page, has other numbers for than was seen is no error.
+    #[test]
+    fn what_was_seen_to_be_published_is_a_warning_only() {
+        let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
+        for (count, settings, expected) in [
+            (5, json!({ "privacy_level": "SELF_ONLY" }), &[][..]),
+            (6, json!({ "privacy_level": "SELF_ONLY" }), &["hashtags_too_many"]),
+            (6, json!({ "post_mode": "MEDIA_UPLOAD" }), &["post_waits_in_inbox", "text_ignored"]),
+        ] {
+            let (text, media) = ("#a ".repeat(count), [video()]);
+            let draft = Draft { text: &text, media: &media };
+            let issues = check(crate::get("tiktok").unwrap(), &[draft], &settings);
+            assert!(issues.iter().all(|issue| issue.severity == Severity::Warning), "{issues:?}");
+            assert_eq!(issues.iter().map(|issue| &*issue.code).collect::<Vec<_>>(), expected, "{count}");
+        }
         // Some apps publish pictures that are taller than 3:4.
         for (width, expected) in [
             (550, Some(Severity::Error)),
@@ -891,7 +913,7 @@ mod tests {
             (730, Some(Severity::Warning)),
             (750, None),
         ] {
-            let tall = Media { width: Some(width), height: Some(1_000), ..photo[0].clone() };
+            let tall = Media { width: Some(width), height: Some(1_000), ..photo.clone() };
             let issues =
                 check(crate::get("instagram").unwrap(), &[Draft { text: "a", media: &[tall] }], &json!({}));
             let expected: Vec<_> =
@@ -899,10 +921,6 @@ mod tests {
             let found: Vec<_> = issues.iter().map(|issue| (issue.severity, issue.code.as_str())).collect();
             assert_eq!(found, expected, "{width}");
         }
-        let text = "a@b.example a&#39; https://a.example/#a /@a ".repeat(31);
-        let issues =
-            check(crate::get("instagram").unwrap(), &[Draft { text: &text, media: photo }], &json!({}));
-        assert_eq!(issues, [], "neither a hashtag nor a mention");
     }
 
     /// A setting that a kind of post does not use is told, and refused where the public would be told otherwise.

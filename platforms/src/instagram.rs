@@ -16,11 +16,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
 use graph::{Fields, Insights, Listed, Made, MediaType, Status};
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{ops::RangeInclusive, sync::LazyLock, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
 struct Instagram;
@@ -237,12 +236,7 @@ enum GraduationStrategy {
 /// The API's documentation has 30 hashtags (checked 2026-10); two products that publish by it saw five as the most
 /// that are taken (2026-09), so that more are told.
 fn caption_issues(caption: &str) -> Vec<Issue> {
-    static TAGS: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?:^|[^\w\p{N}&/#@])([#＃@])[\w\p{N}]").expect("the pattern is well-formed")
-    });
-    let count =
-        |is_tag: bool| TAGS.captures_iter(caption).filter(|found| (&found[1] != "@") == is_tag).count();
-    let (tags, mentions) = (count(true), count(false));
+    let (tags, mentions) = text::hashtags_and_mentions(caption);
     let mut issues = Vec::new();
     let mut add = |severity, code, most: usize, what: &str, number: usize| {
         let message = format!("instagram takes {most} {what} in a caption, and there are {number}");

@@ -60,6 +60,15 @@ pub(crate) fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns the numbers of hashtags and of mentions in a text.
+pub(crate) fn hashtags_and_mentions(text: &str) -> (usize, usize) {
+    static TAGS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?:^|[^\w\p{N}&/#@])([#＃@])[\w\p{N}]").expect("the pattern is well-formed")
+    });
+    let count = |is_tag: bool| TAGS.captures_iter(text).filter(|found| (&found[1] != "@") == is_tag).count();
+    (count(true), count(false))
+}
+
 /// Returns at most the first `max` characters of a text.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {

@@ -36,6 +36,9 @@ const MAX_CHUNK_BYTES: u64 = 64_000_000;
 const CHUNK_BYTES: u64 = 10_000_000;
 /// Maximum length of a photo post's title, in UTF-16 code units.
 const MAX_TITLE: usize = 90;
+/// Hashtags that TikTok's app takes since August 2025. TikTok says nothing of its API, so that more are told.
+/// <https://www.netinfluencer.com/?p=37510>
+const USUAL_HASHTAGS: usize = 5;
 /// An upload is valid for an hour; one that expires within the margin is not used any more.
 const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
@@ -302,6 +305,12 @@ impl Publisher for TikTok {
                 length.as_millis()
             );
             found.push(issue(Severity::Warning, "setting_not_used", "video_cover_timestamp_ms", message));
+        }
+        let is_text_sent = !settings.is_for_inbox() || is_photos;
+        let (tags, _) = containers.first().map_or((0, 0), |main| text::hashtags_and_mentions(main.text));
+        if is_text_sent && tags > USUAL_HASHTAGS {
+            let message = format!("tiktok takes {USUAL_HASHTAGS} hashtags in its app, and there are {tags}");
+            found.push(Issue::of_main(Severity::Warning, "hashtags_too_many", "content", message));
         }
         if settings.is_for_inbox() {
             found.extend(containers.first().into_iter().flat_map(inbox_warnings));
