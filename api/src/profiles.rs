@@ -269,7 +269,8 @@ pub struct NewProfile {
     pub timezone: Option<String>,
     /// Default settings by platform for posts to the profile's accounts. A post's own settings override them,
     /// key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-    /// share apply. They are copied when a post is created: later changes of the profile do not affect it.
+    /// share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
+    /// the profile do not affect it.
     pub default_config: Option<Defaults>,
     /// Ids of the profile's accounts.
     #[oai(validator(max_items = 1000, unique_items))]

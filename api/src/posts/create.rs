@@ -303,7 +303,8 @@ impl Draft {
         let config = body.config.unwrap_or_default();
         let source = SourcePaths::of(is_single, &body.blocks, &config);
         let mut default_config =
-            settings::complete(call, &accounts, settings::merge(body.blocks, config)).await?;
+            settings::complete(call, &accounts, settings::merge(body.blocks, config), parent.is_some())
+                .await?;
         let plan = Plan::read(&mut default_config, &accounts, &mut imports, |_| true)
             .map_err(|problem| source.lead(problem))?;
         let named = texts.iter().flat_map(|text| &text.media).chain(plan.media());

@@ -211,7 +211,7 @@ async fn resolve_edit(
     }
     // As on creation. Otherwise a setting that was removed would come back.
     if is_reset {
-        default_config = settings::complete(call, effective, default_config).await?;
+        default_config = settings::complete(call, effective, default_config, post.reply_to.is_some()).await?;
     }
     let mut imports = Imports::default();
     let plan = Plan::read(&mut default_config, effective, &mut imports, |platform| sent.contains(platform))

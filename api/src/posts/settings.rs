@@ -57,7 +57,8 @@ impl<const CLOSED: bool, const OF_POST: bool> Blocks<CLOSED, OF_POST> {
     }
 }
 
-/// Completes the settings of a request with those of the profiles of a post's accounts.
+/// Completes the settings of a request with those of the profiles of a post's accounts; a post that `is_reply`, with those
+/// that concern replies.
 ///
 /// # Errors
 ///
@@ -66,6 +67,7 @@ pub(crate) async fn complete(
     call: &Call<'_>,
     accounts: &[Account],
     requested: Value,
+    is_reply: bool,
 ) -> Result<Value, Problem> {
     let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
     if ids.is_empty() {
@@ -74,7 +76,7 @@ pub(crate) async fn complete(
     let configs = profiles::configs(call.db(), call.owner, &ids).await?;
     let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
     let defaults = accounts.iter().map(|account| (account.platform.as_str(), block(account)));
-    Ok(with_defaults(requested, defaults))
+    Ok(with_defaults(requested, defaults, is_reply))
 }
 
 /// The blocks of both places; a block under `config` replaces the one at the top level.
@@ -113,10 +115,19 @@ pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Val
 ///
 /// `accounts` lists each account's platform and its profile's block for that platform. A post has one
 /// block per platform, so with several accounts on a platform only the defaults that they share apply.
-fn with_defaults<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
+fn with_defaults<'a>(
+    own: Value,
+    accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>,
+    is_reply: bool,
+) -> Value {
     let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for (platform, block) in accounts {
-        let block = block.and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut block = block.and_then(Value::as_object).cloned().unwrap_or_default();
+        if is_reply {
+            // The others are those of a post of its own, and nobody has given them for this one.
+            let known = platforms::get(platform).map_or(&[][..], |platform| platform.limits.reply_settings);
+            block.retain(|key, _| known.contains(&key.as_str()));
+        }
         common
             .entry(platform)
             .and_modify(|common| common.retain(|key, value| block.get(key) == Some(value)))
@@ -289,7 +300,25 @@ mod tests {
             (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
             (json!({}), vec![("x", Some(&json!({})))], json!({})),
         ] {
-            assert_eq!(with_defaults(own.clone(), accounts.clone()), expected, "{own} with {accounts:?}");
+            assert_eq!(
+                with_defaults(own.clone(), accounts.clone(), false),
+                expected,
+                "{own} with {accounts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reply_is_completed_by_settings_for_replies_only() {
+        let profile = json!({ "made_with_ai": true, "community_id": "1" });
+        for (own, expected) in [
+            (json!({}), json!({ "x": { "made_with_ai": true } })),
+            (
+                json!({ "x": { "community_id": "2" } }),
+                json!({ "x": { "made_with_ai": true, "community_id": "2" } }),
+            ),
+        ] {
+            assert_eq!(with_defaults(own, [("x", Some(&profile))], true), expected);
         }
     }
 
