@@ -325,7 +325,12 @@ pub(crate) async fn control_characters_are_refused_before_and_by_the_platform(pl
     if let Some(limit) = described {
         let mut post = actor.post_with("a b", limit.kind, (*limit.count.start()).max(1));
         post.media[0].alt_text = Some(WRONG.to_owned());
-        wrong.push(post);
+        let found = errors(&actor, &post.text, &post.media, &post.settings);
+        assert_eq!(found, ["text_character_not_supported"], "{name}: {post:?}");
+        // The adapter of X publishes a post without a description that X refuses.
+        if name != "x" {
+            wrong.push(post);
+        }
     }
     let before = actor.accepted().await;
     for post in wrong {

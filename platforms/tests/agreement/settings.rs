@@ -9,6 +9,7 @@ use crate::{
     specs::Heard,
 };
 use domain::{ErrorCode, Severity};
+use percent_encoding::percent_decode_str;
 use platforms::{
     Account, Adapter, MediaKind, Publication,
     check::{AccountKind, Draft, Issue, check_for},
@@ -52,8 +53,10 @@ const MADE: &[(&str, MakeSettings)] = &[
 
 /// Kinds of post that can't be published here: the platform, the kind, and why.
 const UNSTAGED: &[(&str, &str, &str)] = &[
+    ("pinterest", "text", "a pin is a picture or a video"),
     ("pinterest", "video", "an app in trial publishes none"),
     ("reddit", "crosspost", "it needs a post of somebody else: see the platform's own tests"),
+    ("youtube", "text", "a post is a video"),
 ];
 
 /// Text with which the kind of a post is chosen: some kinds need a link.
@@ -272,6 +275,8 @@ fn shape(call: &Heard) -> String {
     };
     let body: Vec<_> = call.text.split('\n').filter(is_readable).collect();
     let text = format!("{} {} {query:?} {}", call.method, call.path, body.join("\n"));
+    // The digits of an escape are no sign of an id.
+    let text = percent_decode_str(&text).decode_utf8_lossy();
     let passes = |found: &Captures<'_>| {
         if found[0].contains(|c: char| c.is_ascii_digit()) { "#".to_owned() } else { found[0].to_owned() }
     };
