@@ -346,6 +346,25 @@ pub enum Counted {
     All,
     /// Main posts of all accounts that were connected through the same app.
     PostsOfApp,
+    /// Main posts of the account for which a setting has a value.
+    PostsWith {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Its value.
+        value: &'static str,
+    },
+}
+
+impl Counted {
+    /// Returns true if a post with these settings counts, or a reply.
+    pub fn counts(self, settings: &Value, is_reply: bool) -> bool {
+        match self {
+            Self::Posts | Self::PostsOfApp => !is_reply,
+            Self::Replies => is_reply,
+            Self::All => true,
+            Self::PostsWith { setting, value } => !is_reply && settings[setting] == value,
+        }
+    }
 }
 
 /// Reads how much of the platform's limits an account has used.

@@ -153,7 +153,13 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     deletion: Some(&Facebook),
     editing: Ok(&Facebook),
     options: None,
-    caps: &[],
+    // <https://developers.facebook.com/docs/video-api/guides/reels-publishing>
+    caps: &[Cap {
+        name: "reels",
+        limit: 30,
+        window: Window::Rolling(Duration::from_hours(24)),
+        counts: Counted::PostsWith { setting: "media_type", value: "REELS" },
+    }],
     usage: None,
 };
 

@@ -90,12 +90,15 @@ fn limits(platform: &Adapter) -> String {
             Window::Day(zone) => format!("a day of {zone}"),
         };
         let counted = match cap.counts {
-            Counted::Posts => "posts of an account",
-            Counted::Replies => "replies of an account",
-            Counted::All => "posts and replies of an account",
-            Counted::PostsOfApp => "posts of all accounts of an app",
+            Counted::Posts => "posts of an account".to_owned(),
+            Counted::Replies => "replies of an account".to_owned(),
+            Counted::All => "posts and replies of an account".to_owned(),
+            Counted::PostsOfApp => "posts of all accounts of an app".to_owned(),
+            Counted::PostsWith { setting, value } => {
+                format!("posts of an account with the {setting} {value}")
+            }
         };
-        rows.push((format!("Number of {}", cap.name), format!("{} {counted} {window}", cap.limit)));
+        rows.push((format!("Limit `{}`", cap.name), format!("{} {counted} {window}", cap.limit)));
     }
     let mut out = "| | |\n|---|---|\n".to_owned();
     for (what, limit) in rows.into_iter().filter(|(_, limit)| !limit.is_empty()) {
@@ -125,6 +128,7 @@ fn requirements(limit: &MediaLimit) -> String {
         true => format!("up to {}", time(*range.end())),
         false => format!("{} to {}", time(*range.start()), time(*range.end())),
     }));
+    all.extend(limit.usual_duration.map(|usual| format!("a warning above {}", time(usual))));
     all.extend(limit.pixels.as_ref().map(|(long, short)| {
         let side = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
             (least, &u32::MAX) => format!("at least {least}"),

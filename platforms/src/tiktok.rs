@@ -150,13 +150,22 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     deletion: None,
     editing: Err("TikTok lets no app change a post"),
     options: Some(&TikTok),
-    // About 15 posts a day per creator; TikTok tells no usage.
-    caps: &[Cap {
-        name: "posts",
-        limit: 15,
-        window: Window::Rolling(Duration::from_hours(24)),
-        counts: Counted::Posts,
-    }],
+    // About 15 posts a day per creator; TikTok tells no usage. What the creator has finished in the app leaves the inbox
+    // earlier, which TikTok does not tell either.
+    caps: &[
+        Cap {
+            name: "posts",
+            limit: 15,
+            window: Window::Rolling(Duration::from_hours(24)),
+            counts: Counted::Posts,
+        },
+        Cap {
+            name: "inbox_posts",
+            limit: 5,
+            window: Window::Rolling(Duration::from_hours(24)),
+            counts: Counted::PostsWith { setting: "post_mode", value: "MEDIA_UPLOAD" },
+        },
+    ],
     usage: None,
 };
 

@@ -8,13 +8,15 @@ use std::collections::HashMap;
 
 /// The publications that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Countable {
+pub struct Countable<'a> {
     /// Main posts.
     pub posts: bool,
     /// Comments and thread entries.
     pub replies: bool,
     /// Those of all accounts of the platform that were connected through the same app.
     pub of_app: bool,
+    /// Only those of posts for which a setting of the platform has this value.
+    pub with: Option<(&'a str, &'a str)>,
 }
 
 /// Number of publications in a window.
@@ -32,7 +34,7 @@ pub async fn published(
     db: &PgPool,
     access: Access<'_>,
     account: AccountId,
-    counts: Countable,
+    counts: Countable<'_>,
     since: DateTime<Utc>,
     limit: u32,
 ) -> sqlx::Result<Option<Count>> {
@@ -52,6 +54,9 @@ pub async fn published(
                -- A thread is completed within days; the index is on the targets' time.
                and t.published_at > $4 - interval '7 days'
                and case when u.position = 0 and p.reply_to is null then $6::boolean else $7::boolean end
+               and ($9::text is null or $10::text = coalesce(
+                 p.default_config -> t.platform -> 'accounts' -> t.account_id::text ->> $9,
+                 p.default_config -> t.platform ->> $9))
              order by u.published_at desc limit $8
            ) latest"#,
         account.0,
@@ -61,18 +66,22 @@ pub async fn published(
         counts.of_app,
         counts.posts,
         counts.replies,
-        i64::from(limit)
+        i64::from(limit),
+        counts.with.map(|(setting, _)| setting),
+        counts.with.map(|(_, value)| value)
     )
     .fetch_one(db)
     .await?;
     Ok(row.oldest.map(|oldest| Count { used: row.used.unsigned_abs(), oldest }))
 }
 
-/// Returns how many main posts each account has published after `since`, or is to publish until `until`.
+/// Returns how many main posts each account has published after `since`, or is to publish until `until`; only those for
+/// which a setting has a value, if one is given.
 pub async fn planned(
     db: &PgPool,
     access: Access<'_>,
     accounts: &[AccountId],
+    with: Option<(&str, &str)>,
     since: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> sqlx::Result<HashMap<AccountId, u64>> {
@@ -80,22 +89,27 @@ pub async fn planned(
     let (owner, ids) = access.reach_all(db, Resource::Account, ids).await?;
     let rows = sqlx::query!(
         r#"select account_id as "account_id!", count(*) as "count!" from (
-             select t.account_id from targets t join posts p on p.id = t.post_id
+             select t.account_id, t.platform, p.default_config from targets t join posts p on p.id = t.post_id
              where t.org_id = $2 and t.mode = $3 and t.account_id = any($1) and t.published_at > $4
                and t.published_at <= $5 and p.reply_to is null
              union all
-             select t.account_id from targets t join posts p on p.id = t.post_id
+             select t.account_id, t.platform, p.default_config from targets t join posts p on p.id = t.post_id
              where t.org_id = $2 and t.mode = $3 and t.account_id = any($1)
                and t.status in ('pending', 'queued', 'failed') and p.status <> 'draft'
                and p.reply_to is null
                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) > $4
                and coalesce(t.scheduled_at, p.scheduled_at, p.created_at) <= $5
-           ) posts group by account_id"#,
+           ) posts
+           where $6::text is null or $7::text = coalesce(
+             default_config -> platform -> 'accounts' -> account_id::text ->> $6, default_config -> platform ->> $6)
+           group by account_id"#,
         &ids,
         owner.org.0,
         owner.mode.as_str(),
         since,
-        until
+        until,
+        with.map(|(setting, _)| setting),
+        with.map(|(_, value)| value)
     )
     .fetch_all(db)
     .await?;

@@ -9,7 +9,7 @@ use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::disconnect;
-use tests::{Receiver, World, wait_until};
+use tests::{Receiver, World, samples::film, wait_until};
 
 async fn health(world: &World, id: &str) -> Value {
     world.get(&format!("/social-accounts/{id}/health")).await
@@ -433,4 +433,70 @@ async fn an_account_that_can_take_no_post_at_the_wanted_time_is_a_warning() {
         (warned(due - TimeDelta::minutes(1)).await, warned(due + TimeDelta::minutes(15)).await),
         (0, 0)
     );
+}
+
+/// TikTok's inbox takes five posts a day, while its limit of all posts is far away.
+#[tokio::test]
+async fn a_limit_of_some_posts_concerns_those_only() {
+    let world = world().approved().platforms(&["tiktok"]).start().await;
+    let ada = world.connect("tiktok", "ada").await;
+    let medium = world.medium("a.mp4", None, film(4000, 64 << 10)).await;
+    let post = |settings: Value| {
+        let own = json!({ "tiktok": settings });
+        let container = json!({ "content": "Dawn", "media": [{ "id": medium["id"] }] });
+        json!({ "containers": [container], "accounts": [ada], "config": own })
+    };
+    let inbox = post(json!({ "post_mode": "MEDIA_UPLOAD" }));
+    let direct = post(json!({ "privacy_level": "PUBLIC_TO_EVERYONE" }));
+    let is_warned = async |body: &Value| {
+        let (status, verdict) = world.call(Method::POST, "/posts/validate", Some(body)).await;
+        assert_eq!((status.as_u16(), &verdict["valid"]), (200, &json!(true)), "{verdict:#}");
+        let issues = verdict["issues"].as_array().unwrap().iter();
+        let told: Vec<_> = issues.filter(|issue| issue["code"] == "account_exhausted").collect();
+        assert!(
+            told.iter().all(|issue| issue["message"].as_str().unwrap().contains("5 inbox posts")),
+            "{told:?}"
+        );
+        !told.is_empty()
+    };
+    let inbox_posts = async || {
+        let limits = world.get(&format!("/social-accounts/{ada}/limits")).await;
+        assert_eq!(limits["next_possible_at"], Value::Null, "{limits:#}");
+        let all = limits["limits"].as_array().unwrap();
+        let limit = all.iter().find(|limit| limit["name"] == "inbox_posts").unwrap();
+        (limit["used"].as_u64().unwrap(), limit["remaining"].as_u64().unwrap())
+    };
+    assert!(!is_warned(&inbox).await && inbox_posts().await == (0, 5));
+
+    // A setting of the account makes one for the inbox as well.
+    let of_account = post(json!({ "accounts": { ada.as_str(): { "post_mode": "MEDIA_UPLOAD" } } }));
+    for one in [&direct, &of_account, &inbox] {
+        assert_eq!(world.ended(&world.post(one.clone()).await).await["status"], "published");
+    }
+    assert_eq!(inbox_posts().await, (2, 3));
+    let soon = domain::event::timestamp(tests::now() + TimeDelta::hours(1));
+    for nth in 0..3 {
+        let mut planned = inbox.clone();
+        planned["scheduled_at"] = json!(soon);
+        planned["containers"][0]["content"] = json!(format!("Dawn {nth}"));
+        world.post(planned).await;
+    }
+    let at_the_time = |body: &Value| {
+        let mut body = body.clone();
+        body["scheduled_at"] = json!(soon);
+        body
+    };
+    for one in [&inbox, &of_account] {
+        assert!(is_warned(&at_the_time(one)).await && !is_warned(one).await, "{one:#}");
+    }
+    assert!(!is_warned(&at_the_time(&direct)).await);
+
+    // With five in the inbox there is still room for other posts.
+    for nth in 3..6 {
+        let mut more = inbox.clone();
+        more["containers"][0]["content"] = json!(format!("Dusk {nth}"));
+        assert_eq!(world.ended(&world.post(more).await).await["status"], "published");
+    }
+    assert_eq!(inbox_posts().await, (5, 0));
+    assert!(is_warned(&inbox).await && !is_warned(&direct).await);
 }

@@ -11,6 +11,7 @@ use crate::{
         workers,
     },
     openapi::tag::Tag,
+    posts::overrides::Variant,
     types::{enum_string::EnumString, timestamp::Timestamp},
 };
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
@@ -18,8 +19,9 @@ use chrono_tz::Tz;
 use domain::{AccountId, LimitSource, LimitUsage};
 use platforms::{Adapter, Cap, Counted, Window};
 use poem_openapi::{Object, OpenApi, param::Path};
+use serde_json::Value;
 use std::collections::HashMap;
-use store::{accounts::Account, limits as counts};
+use store::limits as counts;
 use workflows::worker_request::ReadUsage;
 
 /// The operation on limits.
@@ -69,9 +71,12 @@ pub async fn read(call: &Call<'_>, id: &str) -> Result<AccountLimits, Problem> {
     }
     let rests = counts::rests(call.db(), call.access(), &[account.id], now).await?;
     let rests_until = rests.get(&account.id).copied();
+    // A limit of some posts leaves room for others.
+    let is_of_some =
+        |limit: &AccountLimit| platform.caps.iter().any(|cap| cap.name == limit.name && with(cap).is_some());
     let exhausted = limits
         .iter()
-        .filter(|limit| limit.remaining == 0)
+        .filter(|limit| limit.remaining == 0 && !is_of_some(limit))
         .map(|limit| limit.resets_at.map_or_else(|| now + seconds(limit.window_seconds), |Timestamp(at)| at));
     let next_possible_at = exhausted.chain(rests_until).max();
     Ok(AccountLimits {
@@ -93,6 +98,7 @@ async fn counted(
         posts: cap.counts != Counted::Replies,
         replies: matches!(cap.counts, Counted::Replies | Counted::All),
         of_app: cap.counts == Counted::PostsOfApp,
+        with: with(cap),
     };
     let found = counts::published(call.db(), call.access(), account, counts, start, cap.limit).await?;
     let used = found.map_or(0, |count| count.used);
@@ -110,6 +116,14 @@ async fn counted(
         source: EnumString::of(LimitSource::Counted.as_str()),
         as_of: now.into(),
     })
+}
+
+/// Returns the setting, and the value, that the posts of a cap have.
+fn with(cap: &Cap) -> Option<(&'static str, &'static str)> {
+    match cap.counts {
+        Counted::PostsWith { setting, value } => Some((setting, value)),
+        _ => None,
+    }
 }
 
 /// Returns the start and the end of a window that contains a time; a rolling one ends at it.
@@ -133,35 +147,27 @@ fn seconds(count: u64) -> TimeDelta {
     TimeDelta::seconds(i64::try_from(count).unwrap_or(i64::MAX / 1000))
 }
 
-/// Returns why accounts can't take a post, or a reply, at a time, by account: they rest, or a documented limit is used up by
+/// Returns why the accounts of a variant can't take it at a time, by account: they rest, or a documented limit is used up by
 /// what was published and what is planned. Asks no platform.
 pub(crate) async fn exhausted(
     call: &Call<'_>,
-    accounts: &[Account],
-    is_reply: bool,
+    variant: &Variant,
     due: DateTime<Utc>,
 ) -> Result<HashMap<AccountId, String>, Problem> {
-    let mut by_platform = HashMap::<&str, Vec<AccountId>>::new();
-    for account in accounts {
-        by_platform.entry(&account.platform).or_default().push(account.id);
-    }
+    let ids: Vec<_> = variant.accounts.iter().map(|account| account.id).collect();
     let mut reasons = HashMap::new();
-    for (id, ids) in by_platform {
-        let Some(platform) = platforms::get(id) else { continue };
-        let concerns = |cap: &&Cap| match cap.counts {
-            Counted::Posts | Counted::PostsOfApp => !is_reply,
-            Counted::Replies => false,
-            Counted::All => true,
-        };
-        for cap in platform.caps.iter().filter(concerns) {
+    if let Some(platform) = variant.accounts.first().and_then(|account| platforms::get(&account.platform)) {
+        let concerns = |cap: &&Cap| cap.counts.counts(&variant.settings, variant.is_reply);
+        // Planned replies are not counted.
+        let caps = platform.caps.iter().filter(concerns).filter(|cap| cap.counts != Counted::Replies);
+        for cap in caps {
             let (start, end) = bounds(cap.window, due);
-            let planned = counts::planned(call.db(), call.access(), &ids, start, end).await?;
+            let planned = counts::planned(call.db(), call.access(), &ids, with(cap), start, end).await?;
             for (account, count) in planned.into_iter().filter(|(_, count)| *count >= cap.limit.into()) {
                 reasons.entry(account).or_insert_with(|| full(platform, cap, count));
             }
         }
     }
-    let ids: Vec<_> = accounts.iter().map(|account| account.id).collect();
     for (account, until) in counts::rests(call.db(), call.access(), &ids, due).await? {
         let until = domain::event::timestamp(until);
         reasons.insert(
@@ -196,9 +202,9 @@ pub(crate) async fn left(
     let mut nearest = HashMap::<AccountId, Left>::new();
     for (platform, ids) in by_platform {
         let caps = platforms::get(platform).map_or(&[][..], |platform| platform.caps);
-        for cap in caps.iter().filter(|cap| cap.counts != Counted::Replies) {
+        for cap in caps.iter().filter(|cap| cap.counts.counts(&Value::Null, false)) {
             let (start, end) = bounds(cap.window, call.now());
-            let counts = counts::planned(call.db(), call.access(), &ids, start, end).await?;
+            let counts = counts::planned(call.db(), call.access(), &ids, None, start, end).await?;
             for id in &ids {
                 let used = counts.get(id).copied().unwrap_or(0);
                 let left = Left { used, limit: cap.limit.into(), window: cap.window };
@@ -226,8 +232,10 @@ fn full(platform: &Adapter, cap: &Cap, count: u64) -> String {
         Window::Day(zone) => format!("a day ({zone})"),
     };
     format!(
-        "{} takes {} posts in {within}, and {count} are published or planned at that time",
-        platform.name, cap.limit
+        "{} takes {} {} in {within}, and {count} are published or planned at that time",
+        platform.name,
+        cap.limit,
+        cap.name.replace('_', " ")
     )
 }
 
@@ -239,7 +247,8 @@ pub struct AccountLimits {
     /// Until when no post of the account is attempted because its platform throttled one; null if it did not.
     #[oai(nullable)]
     pub rests_until: Option<Timestamp>,
-    /// When the account can take the next post, at the latest; null if it can take one now.
+    /// When the account can take the next post, at the latest; null if it can take one now. Limits of some posts only,
+    /// such as `reels`, are left out.
     #[oai(nullable)]
     pub next_possible_at: Option<Timestamp>,
 }

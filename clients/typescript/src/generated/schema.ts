@@ -1472,7 +1472,8 @@ export interface components {
             limits: components["schemas"]["AccountLimit"][];
             /**
              * Format: date-time
-             * @description When the account can take the next post, at the latest; null if it can take one now.
+             * @description When the account can take the next post, at the latest; null if it can take one now. Limits of some posts only,
+             *     such as `reels`, are left out.
              * @example 2026-01-02T03:04:05.000Z
              */
             next_possible_at: string | null;
@@ -2177,7 +2178,7 @@ export interface components {
             countries?: string[] | null;
             /** @description Id of the container's image to use as the cover of its video or reel; the container has this image and one video. */
             cover?: string | null;
-            /** @description Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite. */
+            /** @description Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite. Refused for a reply, which does not use it. */
             draft?: boolean | null;
             /** @description Labels the video as made with AI. Only for posts of kind video, reel; refused for others. */
             is_ai_generated?: boolean | null;
@@ -2576,7 +2577,7 @@ export interface components {
              * @enum {string|null}
              */
             fit?: "crop" | "pad" | null;
-            /** @description Labels the post as made with AI. */
+            /** @description Labels the post as made with AI. Refused for a reply, which does not use it. */
             is_ai_generated?: boolean | null;
             /** @description Id of the Facebook Page of the place to tag. Only for posts of kind image, carousel, reel; not used for others. */
             location_id?: string | null;
@@ -2722,7 +2723,8 @@ export interface components {
             /** @description Title of the video or document. Defaults to the file name for a document. Only for posts of kind video, document; not used for others. */
             title?: string | null;
             /**
-             * @description Who can see the post. A page's posts are always public.
+             * @description Who can see the post. A page's posts are always public: anything else is refused for them. Refused for a reply, which does not use it.
+             * @default PUBLIC
              * @enum {string|null}
              */
             visibility?: "PUBLIC" | "CONNECTIONS" | "LOGGED_IN" | null;
@@ -3471,7 +3473,7 @@ export interface components {
              *     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
              *     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
              *     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
-             *     not used.
+             *     not used, and refused where the public would be told or shown something else without them.
              */
             reply_to?: string | null;
             /**
@@ -3513,7 +3515,8 @@ export interface components {
             /**
              * @description Default settings by platform for posts to the profile's accounts. A post's own settings override them,
              *     key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-             *     share apply. They are copied when a post is created: later changes of the profile do not affect it.
+             *     share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
+             *     the profile do not affect it.
              */
             default_config?: components["schemas"]["PlatformDefaults"] | null;
             /** @description Description. */
@@ -4071,7 +4074,7 @@ export interface components {
              *     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
              *     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
              *     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
-             *     not used.
+             *     not used, and refused where the public would be told or shown something else without them.
              */
             reply_to?: string | null;
             /**
@@ -5256,7 +5259,7 @@ export interface components {
                 /** @enum {string|null} */
                 provider?: "GIPHY" | null;
             } | null;
-            /** @description Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig. */
+            /** @description Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig. Refused for a reply, which does not use it. */
             is_ghost_post?: boolean | null;
             /** @description Marks the media as a spoiler. Only for posts of kind image, images, video, gif; not used for others. */
             is_spoiler_media?: boolean | null;
@@ -5308,19 +5311,19 @@ export interface components {
         TiktokSettings: {
             /** @description Lets TikTok add music to photos. Only for posts of kind photos; not used for others. */
             auto_add_music?: boolean | null;
-            /** @description Labels the post as a paid partnership. */
+            /** @description Labels the post as a paid partnership. Only for posts of kind video, photos; refused for others. */
             brand_content_toggle?: boolean | null;
-            /** @description Labels the post as promoting the creator's own business. */
+            /** @description Labels the post as promoting the creator's own business. Only for posts of kind video, photos; refused for others. */
             brand_organic_toggle?: boolean | null;
-            /** @description Disables comments. */
+            /** @description Disables comments. Only for posts of kind video, photos; not used for others. */
             disable_comment?: boolean | null;
             /** @description Disables duets with the video. Only for posts of kind video; not used for others. */
             disable_duet?: boolean | null;
             /** @description Disables stitches of the video. Only for posts of kind video; not used for others. */
             disable_stitch?: boolean | null;
-            /** @description Labels the post as made with AI. */
+            /** @description Labels the post as made with AI. Only for posts of kind video, photos, inbox photos; refused for others. */
             is_aigc?: boolean | null;
-            /** @description Index of the photo to use as the cover, from 0. Only for posts of kind photos; not used for others. */
+            /** @description Index of the photo to use as the cover, from 0. Only for posts of kind photos, inbox photos; not used for others. */
             photo_cover_index?: number | null;
             /**
              * @description DIRECT_POST publishes the post. MEDIA_UPLOAD sends it to the inbox of TikTok's app, where the creator finishes and publishes it; this needs the scope video.upload. The inbox takes photos with their text, title, photo_cover_index and is_aigc, and a video with nothing else.
@@ -5329,11 +5332,11 @@ export interface components {
              */
             post_mode?: "DIRECT_POST" | "MEDIA_UPLOAD" | null;
             /**
-             * @description Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not audited.
+             * @description Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not audited. Only for posts of kind video, photos; refused for others.
              * @enum {string|null}
              */
             privacy_level?: "PUBLIC_TO_EVERYONE" | "FOLLOWER_OF_CREATOR" | "MUTUAL_FOLLOW_FRIENDS" | "SELF_ONLY" | null;
-            /** @description Title of a photo post; the text is its description. Only for posts of kind photos; not used for others. */
+            /** @description Title of a photo post; the text is its description. Only for posts of kind photos, inbox photos; not used for others. */
             title?: string | null;
             /** @description Moment of the video to use as its cover, in milliseconds. TikTok takes the first frame instead of one that the video does not have. Only for posts of kind video; not used for others. */
             video_cover_timestamp_ms?: number | null;
@@ -5894,7 +5897,7 @@ export interface components {
                 /** @description Name of the language, which viewers see. Defaults to its two letters. */
                 name?: string | null;
             }[] | null;
-            /** @description The community to post to. */
+            /** @description The community to post to. Refused for a reply, which does not use it. */
             community_id?: string | null;
             /** @description Labels the media as made with AI. */
             made_with_ai?: boolean | null;
@@ -5946,7 +5949,7 @@ export interface components {
              * @default 22
              */
             category?: string | null;
-            /** @description Declares realistic content that was made or changed with AI. */
+            /** @description Declares realistic content that was made or changed with AI. Refused for a reply, which does not use it. */
             containsSyntheticMedia?: boolean | null;
             /** @description Language spoken in the video (BCP 47). */
             defaultAudioLanguage?: string | null;
@@ -5977,14 +5980,14 @@ export interface components {
              * @default true
              */
             notifySubscribers?: boolean | null;
-            /** @description Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers. */
+            /** @description Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers. Refused for a reply, which does not use it. */
             paidPromotion?: boolean | null;
             /** @description Id of the playlist to add the video to; options/playlists lists them. */
             playlist?: string | null;
             /** @description Ids of further playlists to add the video to, each once. */
             playlists?: string[] | null;
             /**
-             * @description Who can watch the video.
+             * @description Who can watch the video. Refused for a reply, which does not use it.
              * @default public
              * @enum {string|null}
              */

@@ -160,7 +160,8 @@ class AccountLimits(Model):
     """
     next_possible_at: AwareDatetime | None
     """
-    When the account can take the next post, at the latest; null if it can take one now.
+    When the account can take the next post, at the latest; null if it can take one now. Limits of some posts only,
+    such as `reels`, are left out.
     """
     rests_until: AwareDatetime | None
     """

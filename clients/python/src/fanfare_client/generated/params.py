@@ -362,7 +362,7 @@ class FacebookSettings(TypedDict):
     """
     draft: NotRequired[bool | None]
     """
-    Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite.
+    Keeps a text, a link or photos as a draft of the Page, which somebody finishes and publishes in Meta Business Suite. Refused for a reply, which does not use it.
     """
     is_ai_generated: NotRequired[bool | None]
     """
@@ -581,7 +581,7 @@ class InstagramSettings(TypedDict):
     """
     is_ai_generated: NotRequired[bool | None]
     """
-    Labels the post as made with AI.
+    Labels the post as made with AI. Refused for a reply, which does not use it.
     """
     location_id: NotRequired[str | None]
     """
@@ -668,7 +668,7 @@ class LinkedinSettings(TypedDict):
     """
     visibility: NotRequired[Literal["PUBLIC", "CONNECTIONS", "LOGGED_IN"] | None]
     """
-    Who can see the post. A page's posts are always public.
+    Who can see the post. A page's posts are always public: anything else is refused for them. Refused for a reply, which does not use it.
     """
 
 
@@ -1081,7 +1081,7 @@ class NewPost(TypedDict):
     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
-    not used.
+    not used, and refused where the public would be told or shown something else without them.
     """
     scheduled_at: NotRequired[str | None]
     """
@@ -1125,7 +1125,8 @@ class NewProfile(TypedDict):
     """
     Default settings by platform for posts to the profile's accounts. A post's own settings override them,
     key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
-    share apply. They are copied when a post is created: later changes of the profile do not affect it.
+    share apply, and to a reply those that concern replies. They are copied when a post is created: later changes of
+    the profile do not affect it.
     """
     description: NotRequired[str | None]
     """
@@ -1626,7 +1627,7 @@ class PostProposal(TypedDict):
     a comment on platforms that have no threads, where it has one container. `accounts` defaults to the accounts on
     which that post is live or still to be published; each must be one of its accounts. Targets wait until it is
     live, and end `dead` if it has failed, was deleted or was unpublished by then. Settings for a post of its own are
-    not used.
+    not used, and refused where the public would be told or shown something else without them.
     """
     scheduled_at: NotRequired[str | None]
     """
@@ -1940,7 +1941,7 @@ class ThreadsSettings(TypedDict):
     """
     is_ghost_post: NotRequired[bool | None]
     """
-    Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig.
+    Makes the post disappear after 24 hours. Such a post has a text, with spoilers, and nothing else. Not together with media, poll_attachment, gif_attachment, text_attachment, link_attachment, topic_tag, quote_post_id, reply_control, enable_reply_approvals, location_id, crossreshare_to_ig. Refused for a reply, which does not use it.
     """
     is_spoiler_media: NotRequired[bool | None]
     """
@@ -2040,15 +2041,15 @@ class TiktokSettings(TypedDict):
     """
     brand_content_toggle: NotRequired[bool | None]
     """
-    Labels the post as a paid partnership.
+    Labels the post as a paid partnership. Only for posts of kind video, photos; refused for others.
     """
     brand_organic_toggle: NotRequired[bool | None]
     """
-    Labels the post as promoting the creator's own business.
+    Labels the post as promoting the creator's own business. Only for posts of kind video, photos; refused for others.
     """
     disable_comment: NotRequired[bool | None]
     """
-    Disables comments.
+    Disables comments. Only for posts of kind video, photos; not used for others.
     """
     disable_duet: NotRequired[bool | None]
     """
@@ -2060,11 +2061,11 @@ class TiktokSettings(TypedDict):
     """
     is_aigc: NotRequired[bool | None]
     """
-    Labels the post as made with AI.
+    Labels the post as made with AI. Only for posts of kind video, photos, inbox photos; refused for others.
     """
     photo_cover_index: NotRequired[int | None]
     """
-    Index of the photo to use as the cover, from 0. Only for posts of kind photos; not used for others.
+    Index of the photo to use as the cover, from 0. Only for posts of kind photos, inbox photos; not used for others.
     """
     post_mode: NotRequired[Literal["DIRECT_POST", "MEDIA_UPLOAD"] | None]
     """
@@ -2074,11 +2075,11 @@ class TiktokSettings(TypedDict):
         Literal["PUBLIC_TO_EVERYONE", "FOLLOWER_OF_CREATOR", "MUTUAL_FOLLOW_FRIENDS", "SELF_ONLY"] | None
     ]
     """
-    Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not audited.
+    Who can see the post; options/privacy_levels lists the levels that the creator may choose. TikTok requires that the creator chooses one. Defaults to the widest of them, and to SELF_ONLY for an app that TikTok has not audited. Only for posts of kind video, photos; refused for others.
     """
     title: NotRequired[str | None]
     """
-    Title of a photo post; the text is its description. Only for posts of kind photos; not used for others.
+    Title of a photo post; the text is its description. Only for posts of kind photos, inbox photos; not used for others.
     """
     video_cover_timestamp_ms: NotRequired[int | None]
     """
@@ -2146,7 +2147,7 @@ class XSettings(TypedDict):
     """
     community_id: NotRequired[str | None]
     """
-    The community to post to.
+    The community to post to. Refused for a reply, which does not use it.
     """
     made_with_ai: NotRequired[bool | None]
     """
@@ -2238,7 +2239,7 @@ class YoutubeSettings(TypedDict):
     """
     containsSyntheticMedia: NotRequired[bool | None]
     """
-    Declares realistic content that was made or changed with AI.
+    Declares realistic content that was made or changed with AI. Refused for a reply, which does not use it.
     """
     defaultAudioLanguage: NotRequired[str | None]
     """
@@ -2274,7 +2275,7 @@ class YoutubeSettings(TypedDict):
     """
     paidPromotion: NotRequired[bool | None]
     """
-    Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers.
+    Declares paid product placement, sponsorship or endorsement in the video; YouTube tells its viewers. Refused for a reply, which does not use it.
     """
     playlist: NotRequired[str | None]
     """
@@ -2286,7 +2287,7 @@ class YoutubeSettings(TypedDict):
     """
     privacyStatus: NotRequired[Literal["public", "unlisted", "private"] | None]
     """
-    Who can watch the video.
+    Who can watch the video. Refused for a reply, which does not use it.
     """
     publicStatsViewable: NotRequired[bool | None]
     """
