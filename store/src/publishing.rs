@@ -535,7 +535,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         let since = waits::since(waiting, WaitReason::App, begun_at);
         if begun_at >= since + wait::APP_LIMIT {
             waited_in_vain = Some(WaitReason::App);
-        } else if let Some(until) = holds::wait_or_look(&mut tx, app).await? {
+        } else if let Some(until) = holds::wait_or_look(&mut tx, app, key.target).await? {
             let rest = Rest {
                 reason: WaitReason::App,
                 code: ErrorCode::AppRefused,

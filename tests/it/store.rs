@@ -1054,6 +1054,12 @@ async fn a_retry_lets_one_post_look_whether_an_app_is_taken_again() {
     assert!(looks.is_app_held);
     let (_, held) = begin(&db, owner, &posts[0], 0).await;
     assert!(matches!(held, BeginResult::Held { code: ErrorCode::AppRefused, .. }), "{held:?}");
+    // The one that looks may begin again, with a token that was refreshed first, until it has its answer.
+    let (_, again) = begin(&db, owner, &posts[1], 0).await;
+    assert!(matches!(again, BeginResult::Attempt(_)), "{again:?}");
+    assert!(!publishing::hold(&db, key(&posts[1]), Holds::App, "still spent", hour).await.unwrap());
+    let (_, held) = begin(&db, owner, &posts[1], 0).await;
+    assert!(matches!(held, BeginResult::Held { code: ErrorCode::AppRefused, .. }), "{held:?}");
     publishing::lift(&db, &looks).await.unwrap();
     let (target, now) = (posts[0].targets[0].id, tests::now());
     assert!(publishing::retry_now(&db, unbounded(owner), posts[0].id, target, None, now).await.unwrap());

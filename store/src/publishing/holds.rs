@@ -10,7 +10,7 @@
 use super::{Attempt, TargetKey};
 use crate::bounds::{Access, Resource};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Holds};
+use domain::{AccountId, Holds, TargetId};
 use sqlx::{PgConnection, PgPool};
 use std::{collections::HashMap, time::Duration};
 
@@ -19,13 +19,19 @@ const LOOK: Duration = Duration::from_secs(120);
 /// Time after its last look from which a hold is of no interest.
 pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns when the hold of an app ends for a target that would begin an attempt; `None` if it is the one that looks.
-pub(super) async fn wait_or_look(tx: &mut PgConnection, app: &str) -> sqlx::Result<Option<DateTime<Utc>>> {
+/// Returns when the hold of an app ends for a target that would begin an attempt; `None` if it is the one that looks. That
+/// one may begin several until it has an answer, such as after the refresh of a token.
+pub(super) async fn wait_or_look(
+    tx: &mut PgConnection,
+    app: &str,
+    target: TargetId,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
     let is_first = sqlx::query!(
-        "update app_holds set until = clock_timestamp() + make_interval(secs => $2)
-         where app = $1 and until <= clock_timestamp()",
+        "update app_holds set until = clock_timestamp() + make_interval(secs => $2), looker = $3
+         where app = $1 and (until <= clock_timestamp() or looker = $3)",
         app,
-        LOOK.as_secs_f64()
+        LOOK.as_secs_f64(),
+        target.0
     )
     .execute(&mut *tx)
     .await?
@@ -52,7 +58,7 @@ pub async fn hold(
            select app_of(a.platform, a.mode, a.org_id, a.social_network_id) || case when $5 then '/' || t.id else '' end,
              a.platform, a.mode, $2, clock_timestamp(), clock_timestamp() + make_interval(secs => $3)
            from targets t join accounts a on a.id = t.account_id where t.id = $1
-           on conflict (app) do update set message = excluded.message, until = excluded.until
+           on conflict (app) do update set message = excluded.message, until = excluded.until, looker = null
            returning (h.xmax = 0) as "is_new!""#,
         key.target.0,
         message,
